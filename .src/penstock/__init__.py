@@ -1,0 +1,1 @@
+"""Penstock: neural-network jobs compiled to static plans and run by actors."""

@@ -1,0 +1,1 @@
+"""The actor executor: it loads a launch program and runs it."""

@@ -1,0 +1,1 @@
+"""The command-line tools, and what needs both the compiler and the executor."""
