@@ -1,11 +1,27 @@
 """What `xdsl-opt` and every other xDSL tool finds when Penstock is installed."""
 
+from collections.abc import Callable
+
 from xdsl.universe import Universe
+from xdsl.utils.target import Target
 
 from penstock.dialects import get_all_dialects
 from penstock.lowering import get_all_passes
 
+
+def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
+    """Map each output format's name to a function that imports and returns it."""
+
+    def get_numba():
+        from penstock.lowering.numba_target import NumbaTarget
+
+        return NumbaTarget
+
+    return {"numba": get_numba}
+
+
 PENSTOCK_UNIVERSE = Universe(
     all_dialects=get_all_dialects(),
     all_passes=get_all_passes(),
+    all_targets=get_all_targets(),
 )

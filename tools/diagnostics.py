@@ -1,0 +1,112 @@
+"""What the tools print when something is wrong, and the exceptions that carry it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
+from xdsl.utils.lexer import Span
+
+from penstock.dialects.diagnostics import Place, place_of
+
+_LONGEST_QUOTED_LINE = 200
+"""In characters; binary garbage has lines of megabytes."""
+
+
+class UsageError(Exception):
+    """The command line asks for what cannot be done."""
+
+
+class InternalError(Exception):
+    """A defect in `where`, shown by the exception that caused this one."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where)
+        self.where = where
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One thing that is wrong with the input, with further lines that explain it."""
+
+    place: Place | None
+    message: str
+    notes: tuple[str, ...] = ()
+
+    def render(self, fallback: str) -> str:
+        """Return the text to print; `fallback` stands for an unknown place."""
+        head = f"{self.place or fallback}: error: {self.message}"
+        return printable("\n".join((head, *self.notes)))
+
+
+class Rejected(Exception):
+    """The input is not accepted, for all the reasons given."""
+
+    def __init__(
+        self, diagnoses: Sequence[Diagnosis], *, while_parsing: bool = False
+    ) -> None:
+        super().__init__("; ".join(diagnosis.message for diagnosis in diagnoses))
+        self.diagnoses = tuple(diagnoses)
+        self.while_parsing = while_parsing
+
+
+def reject_if_any(complaints: Iterable[tuple[Operation, str]], prefix: str) -> None:
+    """Raise `Rejected`, in the order of the source, if there is any complaint."""
+    found = [Diagnosis(place_of(op), prefix + text) for op, text in complaints]
+    if found:
+        raise Rejected(sorted(found, key=_source_order))
+
+
+def _source_order(diagnosis: Diagnosis) -> tuple[str, int, int]:
+    return diagnosis.place or ("", 0, 0)
+
+
+def reject(message: str, place: Place | None = None) -> NoReturn:
+    """Raise `Rejected` for a single reason."""
+    raise Rejected([Diagnosis(place, message)])
+
+
+def diagnose_parse_error(error: ParseError, line_offset: int) -> Diagnosis:
+    """Turn a parse error into a place, a message, and the line it is about."""
+    place = _place_of_span(error.span, line_offset)
+    notes = _quote(error.span)
+    if isinstance(error, MultipleSpansParseError):
+        for span, text in error.refs:
+            note = text or error.ref_text or "see here"
+            notes += (f"{_place_of_span(span, line_offset)}: note: {note}",)
+    return Diagnosis(place, error.msg, notes)
+
+
+def _place_of_span(span: Span[str] | Span[bytes], line_offset: int) -> Place:
+    location = span.get_location()
+    return Place(location.file, location.line + line_offset, location.col)
+
+
+def _quote(span: Span[str] | Span[bytes]) -> tuple[str, ...]:
+    content = span.input.content
+    if isinstance(content, bytes):
+        return ()
+    start = span.input.get_start_of_line(span.start)
+    line = content[start : span.input.get_end_of_line(span.start)]
+    if len(line) > _LONGEST_QUOTED_LINE or not line.strip():
+        return ()
+    column = span.start - start
+    width = max(1, min(span.end - start, len(line.rstrip())) - column)
+    indent = "".join(c if c == "\t" else " " for c in line[:column])
+    return (line, indent + "^" * width)
+
+
+def printable(text: str) -> str:
+    """Escape what would confuse a terminal."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text
+    )
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return `, did you mean 'x'?` for the known name nearest to `name`, if any."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1)
+    return f", did you mean '{close[0]}'?" if close else ""

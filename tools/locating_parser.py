@@ -1,0 +1,83 @@
+"""A parser that remembers where each operation was written."""
+
+import re
+from bisect import bisect_right
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+
+class LocatingParser(Parser):
+    """
+    The xDSL parser, which also gives each operation that states no location the place
+    where it starts, and turns whatever an operation's own parser raises into a
+    `ParseError` at that place.
+
+    `line_offset` is the number of lines of the file before `text`.
+    """
+
+    def __init__(
+        self, ctx: Context, text: str, name: str, line_offset: int = 0
+    ) -> None:
+        super().__init__(ctx, text, name)
+        self._file = StringAttr(name)
+        self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
+        self._line_offset = line_offset
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """Parse the whole text; one without any operation is an empty module."""
+        start = self.pos
+        try:
+            if allow_implicit_module and self._current_token.kind == MLIRTokenKind.EOF:
+                module = ModuleOp([])
+            else:
+                module = super().parse_module(allow_implicit_module)
+        except (ParseError, RecursionError):
+            raise
+        except Exception as error:
+            self.raise_error(_explain(error))
+        self._locate(module, start)
+        return module
+
+    def parse_operation(self) -> Operation:
+        """Parse one operation and stamp it with its place."""
+        start = self.pos
+        try:
+            op = super().parse_operation()
+        except (ParseError, RecursionError):
+            raise
+        except Exception as error:
+            end = self._end_of_line(start)
+            span = Span(start, end, self.lexer.input)
+            raise ParseError(span, _explain(error)) from error
+        self._locate(op, start)
+        return op
+
+    def _locate(self, op: Operation, position: int) -> None:
+        if not isinstance(op.location, UnknownLoc):
+            return
+        line = bisect_right(self._line_starts, position)
+        column = position - self._line_starts[line - 1] + 1
+        op.location = FileLineColLoc(
+            self._file, IntAttr(line + self._line_offset), IntAttr(column)
+        )
+
+    def _end_of_line(self, position: int) -> int:
+        return self.lexer.input.get_end_of_line(position)
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, DiagnosticException):
+        return str(error)
+    return f"cannot parse this operation: {type(error).__name__}: {error}"

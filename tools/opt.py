@@ -1,0 +1,471 @@
+"""The `penstock-opt` driver: read IR, run passes over it, print it."""
+
+import argparse
+import gc
+import os
+import re
+import sys
+import traceback
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
+from xdsl.printer import Printer
+from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    ParseError,
+    ShrinkException,
+)
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from penstock.dialects.diagnostics import LocatedPassFailure, Place, place_of
+from penstock.tools import expected, plugins
+from penstock.tools.diagnostics import (
+    Diagnosis,
+    InternalError,
+    Rejected,
+    UsageError,
+    diagnose_parse_error,
+    printable,
+    reject,
+    reject_if_any,
+    suggest,
+)
+from penstock.tools.files import explain_os_error, write_whole
+from penstock.tools.locating_parser import LocatingParser
+from penstock.tools.pass_pipeline import (
+    import_item,
+    instantiate,
+    malformed_target,
+    parse_passes,
+)
+from penstock.tools.timing import PassTimes
+from penstock.tools.verifier import Culprits, VerifierCrash, module_errors
+
+EXIT_REJECTED = 1
+EXIT_USAGE = 2
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+
+_PROGRAM = "penstock-opt"
+_SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
+_GC_THRESHOLDS = (100_000, 20, 100)
+"""IR is made of cycles that live on, so that frequent collections find nothing."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A piece of the input file that is processed alone, `line_offset` lines down."""
+
+    data: bytes
+    line_offset: int
+
+    @property
+    def text(self) -> str:
+        """The section as text, for what is said in comments."""
+        return self.data.decode("utf-8", "replace")
+
+
+class PenstockOptMain(xDSLOptMain):
+    """
+    The xDSL driver with source locations, dominance, expected errors, standard
+    pipelines, and plug-ins from single files.
+
+    The constructor reads the command line and raises a `UsageError` for a bad one;
+    `run` processes the input and raises `SystemExit` unless all went well.
+    """
+
+    version_format = f"{_PROGRAM} built on xDSL {{xdsl_version}}"
+
+    def __init__(
+        self,
+        description: str = "Run passes of Penstock, xDSL and plug-ins over IR.",
+        args: Sequence[str] | None = None,
+    ) -> None:
+        installed = plugins.installed_universes()
+        loaded = plugins.load_files(_files_to_load(args), installed)
+        self.universes = {**installed, **loaded}
+        self.times = PassTimes()
+        self.culprits = Culprits()
+        try:
+            super().__init__(description, args)
+        except ArgSpecParseError as error:
+            raise malformed_target(self.args.target, error) from error
+        self._check_target()
+
+    def register_all_dialects(self) -> None:
+        """Register the dialects of every universe."""
+        dialects = plugins.merge(self.universes, lambda u: u.all_dialects, "dialect")
+        for name, factory in dialects.items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        """Register the passes of every universe."""
+        passes = plugins.merge(self.universes, lambda u: u.all_passes, "pass")
+        self.available_passes.update(passes)
+
+    def register_all_targets(self) -> None:
+        """Register the output formats of every universe."""
+        targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
+        self.available_targets.update(targets)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        """Add the flags of `xdsl-opt` and our own."""
+        from penstock.tools.listing import summary_of
+
+        super().register_all_arguments(arg_parser)
+        arg_parser.prog = _PROGRAM
+        arg_parser.usage = f"{_PROGRAM} [options] [input_file]"
+        arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        arg_parser.epilog = "\n\n".join(summary_of(self.universes))
+        _add_own_arguments(arg_parser)
+
+    def setup_pipeline(self) -> None:
+        """Make the passes of `--pipeline` and then those of `--passes`."""
+        texts = [self.args.passes]
+        if self.args.pipeline is not None:
+            texts.insert(0, _standard_pipeline(self.args.pipeline))
+        text = ",".join(text for text in texts if text)
+        self.pipeline = PassPipeline(parse_passes(self.available_passes, text))
+
+    def _check_target(self) -> None:
+        spec = parse_spec(self.args.target)
+        targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
+        if (factory := targets.get(spec.name)) is not None:
+            instantiate("target", import_item("target", spec.name, factory), spec)
+
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        """Open the input file; none or `-` is the standard input."""
+        if self.args.input_file in (None, "-"):
+            return sys.stdin.buffer, "mlir"
+        return super().get_input_stream()
+
+    def get_input_name(self) -> str:
+        """Return the file name to show in messages."""
+        return (
+            "<stdin>" if self.args.input_file in (None, "-") else self.args.input_file
+        )
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        """Parse a part of the file that starts `start_offset` lines down."""
+        if file_extension != "mlir":
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        parser = LocatingParser(
+            self.ctx, chunk.read().decode(), self.get_input_name(), start_offset
+        )
+        return parser.parse_module(not self.args.no_implicit_module)
+
+    def run(self) -> None:
+        """Process the input; raises `SystemExit` with the exit code of a failure."""
+        if self.args.list_passes or self.args.show_dialects:
+            self._list()
+            return
+        try:
+            with self.culprits.recording():
+                pieces, wrong = self._process_input()
+        except ShrinkException:
+            print("Success, can shrink")
+            return
+        finally:
+            if self.args.time_passes:
+                print(self.times.table(), file=sys.stderr)
+        for diagnosis in wrong:
+            print(diagnosis.render(self.get_input_name()), file=sys.stderr)
+        if self.args.shrink:
+            print("Failure, can't shrink")
+        if wrong or self.args.shrink:
+            raise SystemExit(EXIT_REJECTED)
+        self._write("// -----\n".join(pieces))
+
+    def _list(self) -> None:
+        from penstock.tools.listing import dialects_of, passes_of
+
+        if self.args.list_passes:
+            print(passes_of(self.universes))
+        if self.args.show_dialects:
+            print(dialects_of(self.universes))
+
+    def _process_input(self) -> tuple[list[str], list[Diagnosis]]:
+        """Return the output of each section, and what is wrong with the file."""
+        try:
+            sections, extension = self._read_sections()
+        except Rejected as rejected:
+            return [], list(rejected.diagnoses)
+        expecting = self.args.verify_diagnostics and any(
+            expected.mentions_expectations(section.text) for section in sections
+        )
+        pieces: list[str] = []
+        wrong: list[Diagnosis] = []
+        for section in sections:
+            output, errors = self._process_section(section, extension, expecting)
+            if output is not None:
+                pieces.append(output)
+            wrong += errors
+        return pieces, wrong
+
+    def _process_section(
+        self, section: Section, extension: str, expecting: bool
+    ) -> tuple[str | None, Sequence[Diagnosis]]:
+        output, errors, while_parsing = None, (), False
+        try:
+            output = self._compile(section, extension)
+        except Rejected as rejected:
+            errors, while_parsing = rejected.diagnoses, rejected.while_parsing
+        name = self.get_input_name()
+        if expecting:
+            offset = section.line_offset
+            return output, expected.compare(section.text, name, offset, errors)
+        if errors and self._is_only_shown(while_parsing):
+            return "".join(f"{error.render(name)}\n" for error in errors), ()
+        return output, errors
+
+    def _is_only_shown(self, while_parsing: bool) -> bool:
+        if while_parsing:
+            return self.args.parsing_diagnostics
+        return self.args.verify_diagnostics
+
+    def _read_sections(self) -> tuple[list[Section], str]:
+        try:
+            stream, extension = self.get_input_stream()
+            with stream:
+                data = stream.read()
+        except OSError as error:
+            reject(explain_os_error(error))
+        extension = self.args.frontend or extension
+        if extension not in self.available_frontends:
+            known = ", ".join(self.available_frontends)
+            reject(
+                f"unknown file extension '{extension}', known are: {known}; "
+                "-f names the format"
+            )
+        return list(self._split(data)), extension
+
+    def _split(self, data: bytes) -> Iterator[Section]:
+        if not self.args.split_input_file:
+            yield Section(data, 0)
+            return
+        line_offset = 0
+        for piece in _SPLIT_LINE.split(data):
+            yield Section(piece, line_offset)
+            line_offset += piece.count(b"\n")
+
+    def _compile(self, section: Section, extension: str) -> str:
+        with self.times.measure("parse"):
+            module = self._parse(section, extension)
+        if module is None:
+            return ""
+        self._verify(module, "")
+        self.apply_passes(module)
+        with self.times.measure("print"), self._blaming("target", self.args.target):
+            return self.output_resulting_program(module)
+
+    def _parse(self, section: Section, extension: str) -> ModuleOp | None:
+        offset = section.line_offset
+        try:
+            return self.parse_chunk(BytesIO(section.data), extension, offset)
+        except ParseError as error:
+            self._show_cause(error)
+            diagnosis = diagnose_parse_error(error, offset)
+        except UnicodeDecodeError as error:
+            line = offset + 1 + section.data.count(b"\n", 0, error.start)
+            byte = section.data[error.start]
+            place = Place(self.get_input_name(), line, 1)
+            diagnosis = Diagnosis(place, f"not UTF-8 text: byte 0x{byte:02x}")
+        except RecursionError:
+            place = Place(self.get_input_name(), offset + 1, 1)
+            diagnosis = Diagnosis(place, "regions nest too deeply to be parsed")
+        raise Rejected([diagnosis], while_parsing=True)
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        """
+        Apply the passes in order, verifying after each, or only after the last one.
+
+        Raises `Rejected` when a pass fails or leaves bad IR, and an `InternalError`
+        when it has a defect.
+        """
+        passes = self.pipeline.passes
+        for position, module_pass in enumerate(passes):
+            name, is_last = module_pass.name, position + 1 == len(passes)
+            with self.times.measure(name, position), self._blaming("pass", name):
+                module_pass.apply(self.ctx, prog)
+            self._print_after(name, prog, is_last)
+            if self.args.verify_each or is_last:
+                self._verify(prog, f"{name} left bad IR: ")
+
+    def _print_after(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
+        if self.args.print_ir_after_all:
+            print(f"// -----// IR Dump After {pass_name} //----- //", file=sys.stderr)
+            self._print_module(prog, sys.stderr)
+            print(file=sys.stderr)
+        if self.args.print_between_passes and not is_last:
+            print(f"IR after {pass_name}:")
+            self._print_module(prog, sys.stdout)
+            print("\n\n")
+
+    def _print_module(self, prog: ModuleOp, stream: IO[str]) -> None:
+        printer = Printer(
+            stream,
+            print_generic_format=self.args.print_op_generic,
+            print_debuginfo=self.args.print_debuginfo,
+        )
+        printer.print_op(prog)
+        print(file=stream)
+
+    def _verify(self, module: ModuleOp, prefix: str) -> None:
+        if self.args.disable_verify:
+            return
+        try:
+            with self.times.measure("verify"):
+                errors = module_errors(module)
+        except VerifierCrash as crash:
+            raise InternalError(str(crash)) from crash.__cause__
+        reject_if_any(errors, prefix)
+
+    @contextmanager
+    def _blaming(self, kind: str, name: str) -> Generator[None]:
+        """Turn what the body raises into an error that names the pass or target."""
+        prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
+        try:
+            yield
+        except LocatedPassFailure as error:
+            reject_if_any(error.complaints, prefix)
+        except DiagnosticException as error:
+            culprit = self.culprits.of(error)
+            place = None if culprit is None else place_of(culprit)
+            reject(f"{prefix}{error}", place)
+        except ParseError as error:
+            diagnosis = diagnose_parse_error(error, 0)
+            raise Rejected(
+                [replace(diagnosis, message=prefix + diagnosis.message)]
+            ) from error
+        except OSError as error:
+            file = f" ({error.filename})" if error.filename else ""
+            reject(f"{prefix}{explain_os_error(error)}{file}")
+        except Exception as error:
+            if isinstance(error, ShrinkException) and self.args.shrink:
+                raise
+            raise InternalError(f"{kind} {name}") from error
+
+    def _show_cause(self, error: Exception) -> None:
+        if self.args.debug and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+
+    def _write(self, text: str) -> None:
+        if self.args.output_file in (None, "-"):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            write_whole(self.args.output_file, text)
+
+
+def _files_to_load(args: Sequence[str] | None) -> list[str]:
+    """Find the `--load` options, which decide what the others may name."""
+    parser = argparse.ArgumentParser(
+        _PROGRAM, f"{_PROGRAM} [options] [input_file]", add_help=False
+    )
+    parser.add_argument("--load", action="append", default=[])
+    return parser.parse_known_args(args)[0].load
+
+
+def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pipeline",
+        metavar="NAME",
+        help="run a standard pipeline (cpu, cuda), before the passes of -p",
+    )
+    parser.add_argument(
+        "--load",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="load passes and dialects from a Python file; may be repeated",
+    )
+    parser.add_argument(
+        "--verify-each",
+        type=_read_bool,
+        default=True,
+        metavar="{true,false}",
+        help="verify after each pass, not only after the last one (default: true)",
+    )
+    for flag, text in (
+        ("--print-ir-after-all", "print the IR after each pass to stderr"),
+        ("--list-passes", "describe all passes and their options, and exit"),
+        ("--show-dialects", "name all dialects, and exit"),
+        ("--debug", "show Python tracebacks of internal errors"),
+    ):
+        parser.add_argument(flag, action="store_true", help=text)
+
+
+def _read_bool(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"expected true or false, got '{text}'")
+    return text == "true"
+
+
+def _standard_pipeline(name: str) -> str:
+    from penstock.lowering.pipelines import PIPELINES
+
+    if name not in PIPELINES:
+        known = ", ".join(PIPELINES) or "none"
+        raise UsageError(
+            f"unknown pipeline '{name}'{suggest(name, PIPELINES)} (known: {known})"
+        )
+    return PIPELINES[name]
+
+
+def run_tool(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the driver on the given arguments (without the program's name) and return its
+    exit code: 0, 1 for bad input, 2 for a bad command line, 70 for a defect.
+    """
+    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    try:
+        tool = PenstockOptMain(args=argv)
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        tool.run()
+    except UsageError as error:
+        return _fail(str(error), error, debug, EXIT_USAGE)
+    except BrokenPipeError:
+        # The reader is gone; Python must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_REJECTED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except InternalError as error:
+        return _fail_inside(error.where, error.__cause__ or error, debug)
+    except Exception as error:
+        return _fail_inside(_PROGRAM, error, debug)
+    return 0
+
+
+def _fail_inside(where: str, error: BaseException, debug: bool) -> int:
+    message = (
+        f"internal error in {where}: {type(error).__name__}: {error}; please report it"
+        + ("" if debug else " (--debug shows the traceback)")
+    )
+    return _fail(message, error, debug, EXIT_INTERNAL)
+
+
+def _fail(message: str, error: BaseException, debug: bool, code: int) -> int:
+    if debug:
+        traceback.print_exception(error)
+    print(printable(f"{_PROGRAM}: error: {message}"), file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    """Run `penstock-opt` on the arguments of this process."""
+    sys.exit(run_tool())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Verification of a whole module that reports every bad operation."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from xdsl.ir import ErasedSSAValue, IRNode, Operation
+from xdsl.utils.diagnostic import Diagnostic
+from xdsl.utils.exceptions import DiagnosticException
+
+from penstock.tools.dominance import dominance_errors
+
+
+class VerifierCrash(Exception):
+    """The verifier of `op` itself failed, with the exception that caused this one."""
+
+    def __init__(self, op: Operation) -> None:
+        super().__init__(f"the verifier of {op.name}")
+
+
+def module_errors(module: Operation) -> list[tuple[Operation, str]]:
+    """
+    Verify each operation of a module and the dominance of all values; pair every bad
+    operation with what is wrong with it, inner operations first.
+
+    Raises a `VerifierCrash` for an exception that is no diagnostic, unless an error
+    found before may be its reason.
+    """
+    errors: list[tuple[Operation, str]] = []
+    for op in module.walk(region_first=True):
+        try:
+            _verify_alone(op)
+        except DiagnosticException as error:
+            errors.append((op, f"{op.name}: {error}"))
+        except Exception as error:
+            if not errors:
+                raise VerifierCrash(op) from error
+    late_uses = dominance_errors(module)
+    return errors + [(op, f"{op.name}: {message}") for op, message in late_uses]
+
+
+def _verify_alone(op: Operation) -> None:
+    for index, operand in enumerate(op.operands):
+        if isinstance(operand, ErasedSSAValue):
+            raise DiagnosticException(f"operand #{index} has been erased")
+    op.verify(verify_nested_ops=False)
+    for region in op.regions:
+        for block in region.blocks:
+            if block.first_op is None:
+                block.verify()
+
+
+class Culprits:
+    """Which operation an exception was raised for, while `recording` is active."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Exception, Operation] | None = None
+
+    def of(self, error: BaseException) -> Operation | None:
+        """Return the operation that `error` was emitted on, if that is known."""
+        if self._last is None or self._last[0] is not error:
+            return None
+        return self._last[1]
+
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        """
+        Make `emit_error` record the operation instead of printing its whole module,
+        which costs seconds on large modules.
+        """
+
+        culprits = self
+
+        def raise_plainly(
+            self: Diagnostic, ir: IRNode, underlying_error: Exception
+        ) -> NoReturn:
+            if culprits.of(underlying_error) is None and isinstance(ir, Operation):
+                culprits._last = (underlying_error, ir)
+            raise underlying_error
+
+        original = Diagnostic.raise_exception
+        Diagnostic.raise_exception = raise_plainly
+        try:
+            yield
+        finally:
+            Diagnostic.raise_exception = original
