@@ -1,0 +1,234 @@
+"""
+What an op must say of itself so that every pass and tool can handle it.
+
+An op is defined in one place. A class that derives from `TensorOp` gives its result
+types, cost, in-place pairs, NumPy meaning and kernel body, whichever package it comes
+from; a class that derives from `ElementwiseOp` gives its scalar meaning instead of a
+kernel body, and may then be fused.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FixedBitwidthType,
+    MemRefType,
+    TensorType,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from penstock.dialects.kernel import KernelBuilder
+
+    Array: TypeAlias = NDArray[np.generic]
+
+
+class Cost(NamedTuple):
+    """What one execution of an op takes."""
+
+    flops: int
+    """Scalar operations; a multiply-add is two."""
+    bytes: int
+    """Bytes of all operands and results, each counted once."""
+
+
+class InPlacePair(NamedTuple):
+    """A result that may be written over an operand of the same size."""
+
+    operand: int
+    result: int
+
+
+class TensorOp(IRDLOperation, ABC):
+    """
+    An op on tensors without side effects: the same operands give the same results.
+    """
+
+    @abstractmethod
+    def infer_types(self) -> Sequence[TensorType]:
+        """
+        The types of the results, from the operands' types and the properties.
+
+        Unknown extents are `DYNAMIC_INDEX`. Raises `VerifyException` when the operands
+        do not fit together.
+        """
+
+    @abstractmethod
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        """
+        The results in terms of NumPy: the meaning every kernel is tested against.
+
+        The operands have the shapes and dtypes of the op's operand types.
+        """
+
+    @abstractmethod
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        """
+        Build the body of a kernel that reads the memrefs `ins`, one an operand, and
+        writes the memrefs `outs`, one a result. All shapes are static; no two of the
+        memrefs overlap.
+        """
+
+    def flops(self) -> int:
+        """Scalar operations of one execution; a multiply-add is two."""
+        return sum(element_count(value.type) for value in self.results)
+
+    def cost(self) -> Cost:
+        """What one execution takes. All shapes must be static."""
+        values = dict.fromkeys((*self.operands, *self.results))
+        return Cost(self.flops(), sum(byte_count(value.type) for value in values))
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        """The pairs of an operand and a result that may share their bytes."""
+        return ()
+
+    def verify_(self) -> None:
+        inferred = self.infer_types()
+        if len(inferred) != len(self.results):
+            raise VerifyException(
+                f"expected {len(inferred)} results, got {len(self.results)}"
+            )
+        for result, type in zip(self.results, inferred, strict=True):
+            if not are_compatible(result.type, type):
+                raise VerifyException(
+                    f"the result's type should be {type}, got {result.type}"
+                )
+
+    @classmethod
+    def inferred(
+        cls,
+        operands: Sequence[SSAValue | Operation],
+        properties: Mapping[str, Attribute | None] | None = None,
+        result_count: int = 1,
+    ) -> Self:
+        """
+        Build the op with the result types that follow from its operands.
+
+        Raises `VerifyException` when the operands do not fit together.
+        """
+        given = {key: attr for key, attr in (properties or {}).items() if attr}
+        op = cls.create(
+            operands=[SSAValue.get(operand) for operand in operands],
+            result_types=[TensorType(i1, [])] * result_count,
+            properties=given,
+        )
+        try:
+            types = op.infer_types()
+        except VerifyException:
+            op.drop_all_references()
+            raise
+        for result, type in zip(tuple(op.results), types, strict=True):
+            Rewriter.replace_value_with_new_type(result, type)
+        return op
+
+
+class ElementwiseOp(TensorOp, ABC):
+    """
+    An op with one result whose every element depends on one element of each operand,
+    where operands are broadcast as NumPy does.
+    """
+
+    @abstractmethod
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        """
+        Build the scalar ops that compute one element of the result.
+
+        `operands` are scalars of the operands' element types; the value returned is
+        one of the result's element type.
+        """
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.elementwise(ins, outs[0], lambda k, scalars: self.scalar(k, scalars))
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        result = tensor_type(self.results[0])
+        return tuple(
+            InPlacePair(index, 0)
+            for index, operand in enumerate(self.operands)
+            if same_layout(tensor_type(operand), result)
+        )
+
+
+def tensor_type(value: SSAValue) -> TensorType:
+    """The type of a value that is a tensor. Raises `VerifyException` if it is none."""
+    if not isa(type := value.type, TensorType):
+        raise VerifyException(f"expected a tensor, got {type}")
+    return type
+
+
+def same_layout(a: TensorType, b: TensorType) -> bool:
+    """Whether two tensors have the same shape and elements of the same size."""
+    return a.get_shape() == b.get_shape() and element_bytes(a) == element_bytes(b)
+
+
+def are_compatible(declared: Attribute, inferred: TensorType) -> bool:
+    """Whether two types differ at most in extents that one of them leaves open."""
+    if not isa(declared, TensorType):
+        return False
+    if declared.element_type != inferred.element_type:
+        return False
+    shapes = declared.get_shape(), inferred.get_shape()
+    return len(shapes[0]) == len(shapes[1]) and all(
+        a == b or DYNAMIC_INDEX in (a, b) for a, b in zip(*shapes, strict=True)
+    )
+
+
+def element_bytes(type: TensorType | MemRefType) -> int:
+    """The bytes of one element. An `i1` takes a byte."""
+    if not isinstance(element := type.element_type, FixedBitwidthType):
+        raise VerifyException(f"expected elements of a fixed size, got {element}")
+    return element.size
+
+
+def element_count(type: Attribute) -> int:
+    """The elements of a tensor of static shape."""
+    assert isa(type, TensorType), "ops on tensors have tensors only"
+    assert type.has_static_shape(), "costs are asked for once all shapes are known"
+    return type.element_count()
+
+
+def byte_count(type: Attribute) -> int:
+    """The bytes of a tensor of static shape."""
+    assert isa(type, TensorType), "ops on tensors have tensors only"
+    return element_count(type) * element_bytes(type)
+
+
+def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> list[int]:
+    """
+    The shape that NumPy broadcasts the shapes to, where `DYNAMIC_INDEX` meets 1 or
+    itself as unknown and takes the other extent otherwise.
+
+    Raises `VerifyException` when two extents do not fit.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result: list[int] = []
+    for axis in range(-rank, 0):
+        extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        known = extents - {DYNAMIC_INDEX}
+        if len(known) > 1:
+            texts = ", ".join(shape_text(shape) for shape in shapes)
+            raise VerifyException(f"shapes {texts} do not broadcast")
+        result.append(next(iter(known or extents or {1})))
+    return result
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as the user writes it, such as `2x?x4`; a scalar is `scalar`."""
+    extents = ("?" if extent == DYNAMIC_INDEX else str(extent) for extent in shape)
+    return "x".join(extents) or "scalar"

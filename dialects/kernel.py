@@ -1,0 +1,264 @@
+"""
+Building kernel bodies: upstream ops on memrefs, from the linalg, scf, memref, arith
+and math dialects.
+
+The body of a kernel is a list of *phases*, run one after the other: `linalg.fill`,
+`linalg.generic`, `memref.copy`, or `scf.parallel` around scalar loops. Within a phase
+the elements (the iterations of parallel loops) are independent, so a device may run
+them at once. A kernel has no memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, cf, linalg, math, memref, scf
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.hints import isa
+
+PARALLEL = "parallel"
+REDUCTION = "reduction"
+
+ScalarBody: TypeAlias = "Callable[[KernelBuilder, Sequence[SSAValue]], SSAValue]"
+"""Builds scalar ops from scalars; the value returned is the element written."""
+
+
+class KernelBuilder:
+    """
+    Builds ops at one place of a kernel's body.
+
+    Loops and phases take a function that is given a builder for their inside.
+    """
+
+    def __init__(self, insertion_point: InsertPoint):
+        self._builder = Builder(insertion_point)
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Insert an op with one result and return that result."""
+        self._builder.insert(op)
+        return op.results[0]
+
+    def effect(self, op: Operation) -> None:
+        """Insert an op that has no result."""
+        self._builder.insert(op)
+
+    # Scalars
+
+    def constant(self, value: float, type: Attribute) -> SSAValue:
+        """A number of a float, integer, boolean or index type."""
+        if isinstance(type, AnyFloat):
+            return self.insert(arith.ConstantOp(FloatAttr(float(value), type)))
+        if isinstance(type, IndexType):
+            return self.insert(arith.ConstantOp(IntegerAttr(int(value), type)))
+        assert isa(type, IntegerType), f"there are no constants of type {type}"
+        return self.insert(arith.ConstantOp(IntegerAttr(int(value), type)))
+
+    def index(self, value: int) -> SSAValue:
+        """An index constant."""
+        return self.constant(value, IndexType())
+
+    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """
+        Whether `a` and `b` stand in the relation `eq`, `ne`, `lt`, `le`, `gt` or `ge`.
+
+        Integers are signed but for booleans; with a NaN only `ne` holds.
+        """
+        if isinstance(a.type, AnyFloat):
+            prefix = "u" if predicate == "ne" else "o"
+            return self.insert(arith.CmpfOp(a, b, prefix + predicate))
+        if predicate in ("eq", "ne"):
+            return self.insert(arith.CmpiOp(a, b, predicate))
+        prefix = "u" if a.type == i1 else "s"
+        return self.insert(arith.CmpiOp(a, b, prefix + predicate))
+
+    def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`a` where the condition holds, else `b`."""
+        return self.insert(arith.SelectOp(condition, a, b))
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The sum of two numbers of one type."""
+        if isinstance(a.type, AnyFloat):
+            return self.insert(arith.AddfOp(a, b))
+        return self.insert(arith.AddiOp(a, b))
+
+    def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The difference of two numbers of one type."""
+        if isinstance(a.type, AnyFloat):
+            return self.insert(arith.SubfOp(a, b))
+        return self.insert(arith.SubiOp(a, b))
+
+    def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The product of two numbers of one type."""
+        if isinstance(a.type, AnyFloat):
+            return self.insert(arith.MulfOp(a, b))
+        return self.insert(arith.MuliOp(a, b))
+
+    def div(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The quotient of two floats, or of two integers rounded toward zero."""
+        if isinstance(a.type, AnyFloat):
+            return self.insert(arith.DivfOp(a, b))
+        return self.insert(arith.DivSIOp(a, b))
+
+    def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The larger of two numbers; a NaN if either is one."""
+        if isinstance(a.type, AnyFloat):
+            return self.insert(arith.MaximumfOp(a, b))
+        return self.insert(arith.MaxSIOp(a, b))
+
+    def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The smaller of two numbers; a NaN if either is one."""
+        if isinstance(a.type, AnyFloat):
+            return self.insert(arith.MinimumfOp(a, b))
+        return self.insert(arith.MinSIOp(a, b))
+
+    def exp(self, value: SSAValue) -> SSAValue:
+        """e to the power of a float."""
+        return self.insert(math.ExpOp(value))
+
+    def check(self, condition: SSAValue, message: str) -> None:
+        """Stop the kernel with an error of this text unless the condition holds."""
+        self.effect(cf.AssertOp(condition, message))
+
+    # Memory
+
+    def load(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        """One element of a memref."""
+        return self.insert(memref.LoadOp.get(source, indices))
+
+    def store(
+        self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue]
+    ) -> None:
+        """Write one element of a memref."""
+        self.effect(memref.StoreOp.get(value, target, indices))
+
+    # Phases and loops
+
+    def fill(self, target: SSAValue, value: float) -> None:
+        """A phase that writes one number to every element."""
+        scalar = self.constant(value, memref_type(target).element_type)
+        self.effect(linalg.FillOp([scalar], [target]))
+
+    def copy(self, source: SSAValue, target: SSAValue) -> None:
+        """A phase that copies a memref to another one of the same type."""
+        self.effect(memref.CopyOp(source, target))
+
+    def generic(
+        self,
+        ins: Sequence[SSAValue],
+        out: SSAValue,
+        maps: Sequence[AffineMap],
+        iterators: Sequence[str],
+        body: ScalarBody,
+    ) -> None:
+        """
+        A phase that computes each element of `out` from elements of `ins`.
+
+        `maps` give the index of each of `ins`, then of `out`, as a function of the
+        loops; `body` is given one scalar for each of them (that of `out` is its value
+        so far, for reductions) and returns the element to write.
+        """
+        types = [memref_type(value).element_type for value in (*ins, out)]
+        block = Block(arg_types=types)
+        inside = KernelBuilder(InsertPoint.at_end(block))
+        inside.effect(linalg.YieldOp(body(inside, block.args)))
+        self.effect(
+            linalg.GenericOp(
+                ins,
+                [out],
+                Region(block),
+                [AffineMapAttr(map) for map in maps],
+                [
+                    linalg.IteratorTypeAttr(linalg.IteratorType(iterator))
+                    for iterator in iterators
+                ],
+            )
+        )
+
+    def elementwise(
+        self, ins: Sequence[SSAValue], out: SSAValue, body: ScalarBody
+    ) -> None:
+        """
+        A phase that computes each element of `out` from those of `ins` at the same
+        place, where `ins` are broadcast as NumPy does.
+        """
+        rank = memref_type(out).get_num_dims()
+        maps = [broadcast_map(memref_type(value).get_shape(), rank) for value in ins]
+        self.generic(
+            ins,
+            out,
+            [*maps, AffineMap.identity(rank)],
+            [PARALLEL] * rank,
+            lambda k, scalars: body(k, scalars[:-1]),
+        )
+
+    def parallel(
+        self,
+        extents: Sequence[int],
+        body: Callable[[KernelBuilder, Sequence[SSAValue]], None],
+    ) -> None:
+        """A phase of independent iterations; `body` is given one index an extent."""
+        zero, one = self.index(0), self.index(1)
+        bounds = [self.index(extent) for extent in extents]
+        block = Block(arg_types=[IndexType()] * len(extents))
+        inside = KernelBuilder(InsertPoint.at_end(block))
+        body(inside, block.args)
+        inside.effect(scf.ReduceOp())
+        rank = len(extents)
+        self.effect(scf.ParallelOp([zero] * rank, bounds, [one] * rank, Region(block)))
+
+    def loop(
+        self,
+        lower: SSAValue,
+        upper: SSAValue,
+        init: Sequence[SSAValue],
+        body: Callable[
+            [KernelBuilder, SSAValue, Sequence[SSAValue]], Sequence[SSAValue]
+        ],
+    ) -> Sequence[SSAValue]:
+        """
+        A sequential loop by ones from `lower` up to but without `upper`.
+
+        `body` is given the index and the carried values and returns the next carried
+        values; the last ones are returned.
+        """
+        block = Block(arg_types=[IndexType(), *(value.type for value in init)])
+        inside = KernelBuilder(InsertPoint.at_end(block))
+        carried = body(inside, block.args[0], block.args[1:])
+        inside.effect(scf.YieldOp(*carried))
+        loop = scf.ForOp(lower, upper, self.index(1), init, Region(block))
+        self.effect(loop)
+        return loop.results
+
+
+def memref_type(value: SSAValue) -> MemRefType:
+    """The type of a value that is a memref."""
+    type = value.type
+    assert isa(type, MemRefType), "kernels work on memrefs"
+    return type
+
+
+def broadcast_map(shape: Sequence[int], rank: int) -> AffineMap:
+    """
+    The index into a memref of this shape that NumPy broadcasting gives an element of
+    a result with `rank` dimensions.
+    """
+    first = rank - len(shape)
+    exprs = [
+        AffineExpr.constant(0) if extent == 1 else AffineExpr.dimension(first + axis)
+        for axis, extent in enumerate(shape)
+    ]
+    return AffineMap(rank, 0, tuple(exprs))

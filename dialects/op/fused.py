@@ -1,0 +1,158 @@
+"""The op of the op dialect that groups elementwise ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import ElementwiseOp, TensorOp, tensor_type
+from penstock.dialects.op.constant import ConstantOp
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """
+    What the ops inside an `op.fused` compute together.
+
+    ```mlir
+    op.yield %r : tensor<4xf32>
+    ```
+    """
+
+    name = "op.yield"
+
+    value = operand_def(TensorType)
+
+    traits = lazy_traits_def(lambda: (HasParent(FusedOp), IsTerminator(), Pure()))
+
+    assembly_format = "$value attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue | Operation):
+        super().__init__(operands=[value])
+
+
+@irdl_op_definition
+class FusedOp(ElementwiseOp):
+    """
+    Elementwise ops (and constants all of whose elements are the same) that are
+    computed element by element, without tensors between them.
+
+    ```mlir
+    %r = op.fused %x, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+    ^bb0(%p: tensor<4x8xf32>, %q: tensor<8xf32>):
+      %s = op.add %p, %q : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+      %t = op.relu %s : tensor<4x8xf32> -> tensor<4x8xf32>
+      op.yield %t : tensor<4x8xf32>
+    }
+    ```
+    """
+
+    name = "op.fused"
+
+    ins = var_operand_def(TensorType)
+    result = result_def(TensorType)
+    body = region_def("single_block")
+
+    traits = traits_def(IsolatedFromAbove(), Pure())
+
+    assembly_format = (
+        "($ins^ `:` type($ins))? `->` type($result) attr-dict-with-keyword $body"
+    )
+
+    def __init__(self, ins: Sequence[SSAValue | Operation], body: Region):
+        terminator = body.block.last_op
+        assert isinstance(terminator, YieldOp), "a fused body ends in op.yield"
+        super().__init__(
+            operands=[ins], result_types=[terminator.value.type], regions=[body]
+        )
+
+    @property
+    def yielded(self) -> SSAValue:
+        """The value inside the body that the result is."""
+        terminator = self.body.block.last_op
+        assert isinstance(terminator, YieldOp), "checked by the verifier"
+        return terminator.value
+
+    def members(self) -> Iterator[ElementwiseOp | ConstantOp]:
+        """The ops that are fused, in order."""
+        for op in self.body.block.ops:
+            if isinstance(op, ElementwiseOp | ConstantOp):
+                yield op
+
+    def infer_types(self) -> Sequence[TensorType]:
+        self._verify_body()
+        return (tensor_type(self.yielded),)
+
+    def _verify_body(self) -> None:
+        block = self.body.block
+        if [arg.type for arg in block.args] != [value.type for value in self.ins]:
+            raise VerifyException(
+                "the body's arguments should be those of the operands"
+            )
+        if not isinstance(block.last_op, YieldOp):
+            raise VerifyException("the body should end in op.yield")
+        for op in block.ops:
+            if isinstance(op, ElementwiseOp | YieldOp):
+                continue
+            if not isinstance(op, ConstantOp) or op.splat is None:
+                raise VerifyException(f"{op.name} cannot be fused element by element")
+
+    def flops(self) -> int:
+        return sum(op.flops() for op in self.members())
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        values: dict[SSAValue, SSAValue] = dict(
+            zip(self.body.block.args, operands, strict=True)
+        )
+        for op in self.members():
+            values[op.results[0]] = self._member_scalar(k, op, values)
+        return values[self.yielded]
+
+    def _member_scalar(
+        self,
+        k: KernelBuilder,
+        op: ElementwiseOp | ConstantOp,
+        values: dict[SSAValue, SSAValue],
+    ) -> SSAValue:
+        if isinstance(op, ConstantOp):
+            assert op.splat is not None, "checked by the verifier"
+            return k.constant(op.splat, op.value.get_element_type())
+        return op.scalar(k, [values[operand] for operand in op.operands])
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        values: dict[SSAValue, Array] = dict(
+            zip(self.body.block.args, operands, strict=True)
+        )
+        return (evaluate_block(self.body.block, values)[self.yielded],)
+
+
+def evaluate_block(
+    block: Block, values: dict[SSAValue, Array]
+) -> dict[SSAValue, Array]:
+    """
+    The values of a block of tensor ops in terms of NumPy, given those it starts from.
+    """
+    for op in block.ops:
+        if isinstance(op, TensorOp):
+            results = op.evaluate(*(values[operand] for operand in op.operands))
+            values.update(zip(op.results, results, strict=True))
+    return values

@@ -1,0 +1,350 @@
+"""
+The plan dialect: who computes which part where, and in what order.
+
+A *plan* is a symbol with one block of *tasks*. A task belongs to one device and one
+*stream* of it; the tasks of a stream run one after the other. Its body is the one op it
+executes. First tasks hand tensors on as SSA values; then each of these values becomes
+a register that the tasks read and write, and *control* registers order tasks that no
+data orders:
+
+    %h = plan.task  --plan-create-registers-->  regst.register + plan.task ... outs(%h)
+
+A task acts when each register it reads or waits for has a full slot and each register
+it writes or signals has a free one. So the plan is a marked graph: full and free slots
+are its tokens. `verify-plan` checks what must hold of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    IntAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+    i64,
+)
+from xdsl.ir import (
+    Attribute,
+    Dialect,
+    Operation,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+)
+from xdsl.irdl import (
+    AtLeast,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    base,
+    eq,
+    irdl_attr_definition,
+    irdl_op_definition,
+    lazy_traits_def,
+    opt_prop_def,
+    param_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    NoTerminator,
+    Pure,
+    SymbolOpInterface,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.regst import ControlType, DataType, RegisterOp
+
+################################################################################
+# Attributes                                                                   #
+################################################################################
+
+
+@irdl_attr_definition
+class StreamAttr(ParametrizedAttribute):
+    """
+    One queue of work of a device, such as `<compute, 0>` or `<copy_h2d, 0>`. The tasks
+    of a stream run one after the other.
+    """
+
+    name = "plan.stream"
+
+    kind: StringAttr = param_def(converter=StringAttr.get)
+    index: IntAttr = param_def(converter=IntAttr.get)
+
+    def verify(self) -> None:
+        if self.index.data < 0:
+            raise VerifyException(
+                f"stream index must not be negative, got {self.index.data}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            kind = parser.parse_identifier()
+            parser.parse_punctuation(",")
+            index = parser.parse_integer(allow_boolean=False)
+        return StringAttr(kind), IntAttr(index)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.kind.data}, {self.index.data}")
+
+
+################################################################################
+# Operations                                                                   #
+################################################################################
+
+
+@irdl_op_definition
+class PlanOp(IRDLOperation):
+    """
+    All tasks of a job, and the registers they hand data through.
+
+    ```mlir
+    plan.plan @double {
+      %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+        %v = job.input "x" : tensor<4xf32>
+        plan.yield %v : tensor<4xf32>
+      }
+      plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) {
+      ^bb0(%v: tensor<4xf32>):
+        job.output "y", %v : tensor<4xf32>
+        plan.yield
+      }
+    }
+    ```
+    """
+
+    name = "plan.plan"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    body = region_def("single_block")
+
+    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+
+    assembly_format = "$sym_name attr-dict-with-keyword $body"
+
+    def __init__(self, sym_name: str, body: Region):
+        super().__init__(properties={"sym_name": StringAttr(sym_name)}, regions=[body])
+
+    @property
+    def tasks(self) -> list[TaskOp]:
+        """The tasks, as they are listed."""
+        return [op for op in self.body.block.ops if isinstance(op, TaskOp)]
+
+    @property
+    def registers(self) -> list[RegisterOp]:
+        """The registers, as they are listed."""
+        return [op for op in self.body.block.ops if isinstance(op, RegisterOp)]
+
+    def verify_(self) -> None:
+        self._verify_names()
+        self._verify_producers()
+
+    def _verify_names(self) -> None:
+        seen: set[str] = set()
+        for task in self.tasks:
+            if task.task_name.data in seen:
+                raise VerifyException(f"two tasks are named '{task.task_name.data}'")
+            seen.add(task.task_name.data)
+        seen.clear()
+        for register in self.registers:
+            if (name := register.register_name.data) in seen:
+                raise VerifyException(f"two registers are named '{name}'")
+            seen.add(name)
+
+    def _verify_producers(self) -> None:
+        producers: dict[SSAValue, TaskOp] = {}
+        for task in self.tasks:
+            for register in (*task.outs, *task.signals):
+                if (other := producers.get(register)) is not None:
+                    raise VerifyException(
+                        f"register '{name_of(register)}' is written by both "
+                        f"'{other.task_name.data}' and '{task.task_name.data}'"
+                    )
+                producers[register] = task
+        for task in self.tasks:
+            for register in (*task.ins, *task.waits):
+                if isinstance(register.owner, RegisterOp) and register not in producers:
+                    raise VerifyException(
+                        f"task '{task.task_name.data}' reads register "
+                        f"'{name_of(register)}', which no task writes"
+                    )
+
+
+def name_of(register: SSAValue) -> str:
+    """The name of a register, for messages."""
+    if isinstance(owner := register.owner, RegisterOp):
+        return owner.register_name.data
+    return register.name_hint or "?"
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """
+    What a task hands on.
+
+    ```mlir
+    plan.yield %r : tensor<4xf32>
+    ```
+    """
+
+    name = "plan.yield"
+
+    values = var_operand_def(TensorType)
+
+    traits = lazy_traits_def(lambda: (HasParent(TaskOp), IsTerminator(), Pure()))
+
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+    def __init__(self, *values: SSAValue | Operation):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class TaskOp(IRDLOperation):
+    """
+    One op on one device. It either has results (before there are registers) or writes
+    the registers `outs`; the arguments of its body are the tensors it reads and those
+    that the body yields are what it writes. It acts after what it `waits` for and
+    before what it `signals`. `order` is its place among the tasks of its stream.
+
+    ```mlir
+    plan.task "r" on <0, cpu:0> stream <compute, 0> order 1
+        ins(%x : !regst.data<tensor<4xf32>>) outs(%h : !regst.data<tensor<4xf32>>)
+        waits(%k : !regst.control) {
+    ^bb0(%v: tensor<4xf32>):
+      %r = op.relu %v : tensor<4xf32> -> tensor<4xf32>
+      plan.yield %r : tensor<4xf32>
+    }
+    ```
+    """
+
+    name = "plan.task"
+
+    task_name = prop_def(StringAttr)
+    device = prop_def(DeviceAttr)
+    stream = prop_def(StreamAttr)
+    order = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
+    ins = var_operand_def(base(TensorType) | base(DataType))
+    outs = var_operand_def(DataType)
+    waits = var_operand_def(ControlType())
+    signals = var_operand_def(ControlType())
+    results_ = var_result_def(TensorType)
+    body = region_def("single_block")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(IsolatedFromAbove(), MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = (
+        "$task_name `on` $device `stream` $stream (`order` $order^)? "
+        "`ins` `(` ($ins^ `:` type($ins))? `)` "
+        "(`outs` `(` $outs^ `:` type($outs) `)`)? "
+        "(`waits` `(` $waits^ `:` type($waits) `)`)? "
+        "(`signals` `(` $signals^ `:` type($signals) `)`)? "
+        "(`->` type($results_)^)? attr-dict-with-keyword $body"
+    )
+
+    def __init__(
+        self,
+        task_name: str,
+        device: DeviceAttr,
+        stream: StreamAttr,
+        body: Region,
+        *,
+        order: int | None = None,
+        ins: Sequence[SSAValue] = (),
+        outs: Sequence[SSAValue] = (),
+        waits: Sequence[SSAValue] = (),
+        signals: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+    ):
+        super().__init__(
+            operands=[ins, outs, waits, signals],
+            properties={
+                "task_name": StringAttr(task_name),
+                "device": device,
+                "stream": stream,
+                "order": None if order is None else IntegerAttr(order, i64),
+            },
+            result_types=[result_types],
+            regions=[body],
+        )
+
+    @property
+    def op(self) -> Operation:
+        """The op that the task executes."""
+        op = self.body.block.first_op
+        assert op is not None, "checked by the verifier"
+        return op
+
+    @property
+    def kind(self) -> str:
+        """`input`, `output`, `variable`, `copy` or `compute`, by the op it executes."""
+        match self.op:
+            case InputOp():
+                return "input"
+            case OutputOp():
+                return "output"
+            case VariableOp():
+                return "variable"
+            case ConstantOp(splat=None):
+                return "variable"
+            case CopyOp():
+                return "copy"
+            case _:
+                return "compute"
+
+    def verify_(self) -> None:
+        if self.results_ and self.outs:
+            raise VerifyException("a task has either results or registers it writes")
+        block = self.body.block
+        if len(block.ops) != 2 or not isinstance(block.last_op, YieldOp):
+            raise VerifyException("the body of a task should be one op and plan.yield")
+        verify_payloads("reads", self.ins, [arg.type for arg in block.args])
+        written = self.outs or self.results_
+        yielded = [value.type for value in block.last_op.values]
+        verify_payloads("writes", written, yielded)
+
+
+def verify_payloads(
+    what: str, outside: Sequence[SSAValue], inside: Sequence[Attribute]
+) -> None:
+    """Raise `VerifyException` unless a task's body fits what it reads or writes."""
+    types = [
+        type.payload if isinstance(type := value.type, DataType) else type
+        for value in outside
+    ]
+    if types != list(inside):
+        got = ", ".join(map(str, inside))
+        expected = ", ".join(map(str, types))
+        raise VerifyException(f"the task {what} ({expected}), but its body has ({got})")
+
+
+Plan = Dialect(
+    "plan",
+    [
+        PlanOp,
+        TaskOp,
+        YieldOp,
+    ],
+    [
+        StreamAttr,
+    ],
+)

@@ -1,0 +1,462 @@
+"""
+The register dialect: the memory that tasks hand data through, and where it lies.
+
+A *register* is a queue of equally sized slots that one task fills and others read; its
+slots are the credits of the task that fills it. A *control* register holds no bytes
+and only orders tasks. Memory planning lays the registers out in *blocks*, and blocks
+in one *chunk* for each memory case, which is allocated once:
+
+    regst.register  --regst-plan-memory-->  regst.chunk + regst.block + regst.register
+
+A register that is an `alias` lies where another one lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    FixedBitwidthType,
+    IntAttr,
+    IntegerAttr,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import (
+    Attribute,
+    Dialect,
+    Operation,
+    ParametrizedAttribute,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    AtLeast,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    eq,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryAllocEffect
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.job import DeviceAttr, verify_device_kind
+
+Bytes = IntegerAttr.constr(eq(i64), value=AtLeast(0))
+Count = IntegerAttr.constr(eq(i64), value=AtLeast(1))
+
+HOST_ALIGNMENT = 64
+"""Bytes: a cache line, which is also the widest vector."""
+
+DEVICE_ALIGNMENT = 512
+"""Bytes: what CUDA's own allocator aligns to (OF-62)."""
+
+################################################################################
+# Attributes and types                                                         #
+################################################################################
+
+MEMORY_KINDS = ("device", "host", "network", "pinned")
+
+
+@irdl_attr_definition
+class MemoryCaseAttr(ParametrizedAttribute):
+    """
+    One kind of memory of one rank: `<0, host>`, `<0, network>` (host memory that is
+    registered for transfers), `<0, device cuda:1>`, or `<0, pinned cuda:1>` (host
+    memory that device may copy from and to while the host goes on).
+    """
+
+    name = "regst.memory_case"
+
+    rank: IntAttr = param_def(converter=IntAttr.get)
+    kind: StringAttr = param_def(converter=StringAttr.get)
+    device: DeviceAttr | NoneAttr
+
+    def __init__(self, rank: int, kind: str, device: DeviceAttr | None = None):
+        super().__init__(IntAttr(rank), StringAttr(kind), device or NoneAttr())
+
+    def verify(self) -> None:
+        if self.rank.data < 0:
+            raise VerifyException(f"rank must not be negative, got {self.rank.data}")
+        if self.kind.data not in MEMORY_KINDS:
+            raise VerifyException(
+                f"unknown memory kind '{self.kind.data}', "
+                f"expected one of {', '.join(MEMORY_KINDS)}"
+            )
+        needs_device = self.kind.data in ("device", "pinned")
+        if needs_device and isinstance(self.device, NoneAttr):
+            raise VerifyException(f"{self.kind.data} memory needs a device")
+        if not needs_device and not isinstance(self.device, NoneAttr):
+            raise VerifyException(f"{self.kind.data} memory takes no device")
+
+    @property
+    def alignment(self) -> int:
+        """Bytes: blocks and registers start at multiples of this."""
+        return DEVICE_ALIGNMENT if self.kind.data == "device" else HOST_ALIGNMENT
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the processor can address this memory."""
+        return self.kind.data != "device"
+
+    @classmethod
+    def of(cls, device: DeviceAttr) -> MemoryCaseAttr:
+        """The memory that kernels on a device work in."""
+        if device.kind.data == "cpu":
+            return cls(device.rank.data, "host")
+        return cls(device.rank.data, "device", device)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            rank = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(",")
+            kind = parser.parse_identifier()
+            device: DeviceAttr | NoneAttr = NoneAttr()
+            if (device_kind := parser.parse_optional_identifier()) is not None:
+                verify_device_kind(device_kind)
+                parser.parse_punctuation(":")
+                index = parser.parse_integer(allow_boolean=False)
+                device = DeviceAttr(rank, device_kind, index)
+        return IntAttr(rank), StringAttr(kind), device
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.rank.data}, {self.kind.data}")
+            if isinstance(self.device, DeviceAttr):
+                printer.print_string(
+                    f" {self.device.kind.data}:{self.device.index.data}"
+                )
+
+
+@irdl_attr_definition
+class DataType(ParametrizedAttribute, TypeAttribute):
+    """
+    A register whose slots hold one tensor each, such as
+    `!regst.data<tensor<64x784xf32>>`. The tensor's shape is static.
+    """
+
+    name = "regst.data"
+
+    payload: TensorType
+
+    def verify(self) -> None:
+        if not self.payload.has_static_shape():
+            raise VerifyException(
+                f"a register's payload must have a static shape, got {self.payload}"
+            )
+        if not isinstance(self.payload.element_type, FixedBitwidthType):
+            raise VerifyException(
+                "a register's payload must have elements of a fixed size, "
+                f"got {self.payload.element_type}"
+            )
+
+    @property
+    def size(self) -> int:
+        """The bytes of one slot. An `i1` takes a byte."""
+        return tensor_bytes(self.payload)
+
+
+def tensor_bytes(type: TensorType) -> int:
+    """The bytes of a tensor of static shape, dense and row by row."""
+    element = type.element_type
+    assert isinstance(element, FixedBitwidthType), "payloads have a fixed size"
+    return type.element_count() * element.size
+
+
+@irdl_attr_definition
+class ControlType(ParametrizedAttribute, TypeAttribute):
+    """
+    A register whose slots hold nothing: it only orders tasks.
+    """
+
+    name = "regst.control"
+
+
+@irdl_attr_definition
+class ChunkType(ParametrizedAttribute, TypeAttribute):
+    """
+    A run of bytes that is allocated once.
+    """
+
+    name = "regst.chunk"
+
+
+@irdl_attr_definition
+class BlockType(ParametrizedAttribute, TypeAttribute):
+    """
+    A part of a chunk.
+    """
+
+    name = "regst.block"
+
+
+################################################################################
+# Operations                                                                   #
+################################################################################
+
+
+@irdl_op_definition
+class ChunkOp(IRDLOperation):
+    """
+    Reserve `size` bytes of one memory case, once, before the job starts.
+
+    ```mlir
+    %c = regst.chunk on <0, host> size 983040
+    ```
+    """
+
+    name = "regst.chunk"
+
+    memory_case = prop_def(MemoryCaseAttr)
+    size = prop_def(Bytes)
+    chunk = result_def(ChunkType())
+
+    traits = traits_def(MemoryAllocEffect())
+
+    assembly_format = "`on` $memory_case `size` $size attr-dict"
+
+    def __init__(self, memory_case: MemoryCaseAttr, size: int):
+        super().__init__(
+            properties={"memory_case": memory_case, "size": IntegerAttr(size, i64)},
+            result_types=[ChunkType()],
+        )
+
+
+@irdl_op_definition
+class BlockOp(IRDLOperation):
+    """
+    The `size` bytes from offset `at` of a chunk on. The optional `bound` is the least
+    size that any layout of its registers can have: their live bytes at the fullest
+    moment; `sum` is what they would take side by side.
+
+    ```mlir
+    %b = regst.block in %c at 0 size 262144 sum 524288 bound 262144
+    ```
+    """
+
+    name = "regst.block"
+
+    chunk = operand_def(ChunkType())
+    offset = prop_def(Bytes)
+    size = prop_def(Bytes)
+    sum = opt_prop_def(Bytes)
+    bound = opt_prop_def(Bytes)
+    block = result_def(BlockType())
+
+    traits = traits_def(MemoryAllocEffect())
+
+    assembly_format = (
+        "`in` $chunk `at` $offset `size` $size (`sum` $sum^)? (`bound` $bound^)? "
+        "attr-dict"
+    )
+
+    def __init__(
+        self,
+        chunk: SSAValue | Operation,
+        offset: int,
+        size: int,
+        sum: int | None = None,
+        bound: int | None = None,
+    ):
+        super().__init__(
+            operands=[chunk],
+            properties={
+                "offset": IntegerAttr(offset, i64),
+                "size": IntegerAttr(size, i64),
+                "sum": None if sum is None else IntegerAttr(sum, i64),
+                "bound": None if bound is None else IntegerAttr(bound, i64),
+            },
+            result_types=[BlockType()],
+        )
+
+    def verify_(self) -> None:
+        if not isinstance(chunk := self.chunk.owner, ChunkOp):
+            return
+        offset, size = self.offset.value.data, self.size.value.data
+        if offset + size > chunk.size.value.data:
+            raise VerifyException(
+                f"the block ends at byte {offset + size}, "
+                f"past the chunk's {chunk.size.value.data}"
+            )
+        verify_alignment("block", offset, chunk.memory_case)
+
+
+def verify_alignment(what: str, offset: int, case: MemoryCaseAttr) -> None:
+    """Raise `VerifyException` unless `offset` is as aligned as the memory asks for."""
+    if offset % case.alignment:
+        raise VerifyException(
+            f"the {what} starts at byte {offset}, not at a multiple of {case.alignment}"
+        )
+
+
+@irdl_op_definition
+class RegisterOp(IRDLOperation):
+    """
+    A queue of slots that one task fills and others read. It lies at `at` bytes of a
+    block, or where the register it is an alias of lies, or nowhere yet. `initial`
+    slots of a control register are full when the job starts.
+
+    ```mlir
+    %x = regst.register "x" in %b at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
+    %y = regst.register "y/out" alias %x : !regst.data<tensor<4xf32>>
+      slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
+    %k = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+    ```
+    """
+
+    name = "regst.register"
+
+    register_name = prop_def(StringAttr)
+    block = opt_operand_def(BlockType())
+    offset = opt_prop_def(Bytes)
+    target = opt_operand_def(DataType)
+    slots = prop_def(Count)
+    initial = opt_prop_def(Bytes)
+    memory_case = prop_def(MemoryCaseAttr)
+    register = result_def(DataType | ControlType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(MemoryAllocEffect())
+
+    assembly_format = (
+        "$register_name (`in` $block^ `at` $offset)? "
+        "(`alias` $target^ `:` type($target))? "
+        "`slots` $slots (`initial` $initial^)? `on` $memory_case attr-dict "
+        "`:` type($register)"
+    )
+
+    def __init__(
+        self,
+        register_name: str,
+        memory_case: MemoryCaseAttr,
+        type: DataType | ControlType,
+        *,
+        block: SSAValue | Operation | None = None,
+        offset: int | None = None,
+        target: SSAValue | Operation | None = None,
+        slots: int = 1,
+        initial: int | None = None,
+    ):
+        super().__init__(
+            operands=[block, target],
+            properties={
+                "register_name": StringAttr(register_name),
+                "offset": None if offset is None else IntegerAttr(offset, i64),
+                "slots": IntegerAttr(slots, i64),
+                "initial": None if initial is None else IntegerAttr(initial, i64),
+                "memory_case": memory_case,
+            },
+            result_types=[type],
+        )
+
+    @property
+    def stride(self) -> int:
+        """The bytes from one slot to the next; 0 for a control register."""
+        if not isinstance(type := self.register.type, DataType):
+            return 0
+        alignment = self.memory_case.alignment
+        return -(-type.size // alignment) * alignment
+
+    @property
+    def size(self) -> int:
+        """The bytes that all slots take together."""
+        if not isinstance(type := self.register.type, DataType):
+            return 0
+        return self.stride * (self.slots.value.data - 1) + type.size
+
+    def verify_(self) -> None:
+        if (self.block is None) != (self.offset is None):
+            raise VerifyException("a register needs both a block and an offset in it")
+        if isinstance(self.register.type, ControlType):
+            self._verify_control()
+        elif self.initial is not None:
+            raise VerifyException("only a control register has initial slots")
+        if self.target is not None:
+            self._verify_alias(self.target)
+        if self.block is not None and isinstance(block := self.block.owner, BlockOp):
+            self._verify_place(block)
+
+    def _verify_control(self) -> None:
+        if self.block is not None or self.target is not None:
+            raise VerifyException("a control register lies nowhere")
+        slots = self.slots.value.data
+        if self.initial is not None and self.initial.value.data > slots:
+            raise VerifyException(
+                f"{self.initial.value.data} slots are full at the start, "
+                f"but there are only {slots}"
+            )
+
+    def _verify_alias(self, target: SSAValue) -> None:
+        if self.block is not None:
+            raise VerifyException("an alias lies where its target lies, in no block")
+        if not isinstance(owner := target.owner, RegisterOp):
+            return
+        if self.slots != owner.slots:
+            raise VerifyException(
+                f"an alias has as many slots as its target, got "
+                f"{self.slots.value.data} and {owner.slots.value.data}"
+            )
+        if self.memory_case != owner.memory_case:
+            raise VerifyException(
+                f"an alias is in its target's memory, got {self.memory_case} "
+                f"and {owner.memory_case}"
+            )
+        if self.size > owner.size:
+            raise VerifyException(
+                f"an alias of {self.size} bytes is larger than its target of "
+                f"{owner.size}"
+            )
+
+    def _verify_place(self, block: BlockOp) -> None:
+        assert self.offset is not None, "checked with the block"
+        end = self.offset.value.data + self.size
+        if end > block.size.value.data:
+            raise VerifyException(
+                f"the register ends at byte {end}, "
+                f"past the block's {block.size.value.data}"
+            )
+        verify_alignment("register", self.offset.value.data, self.memory_case)
+        chunk = block.chunk.owner
+        if isinstance(chunk, ChunkOp) and chunk.memory_case != self.memory_case:
+            raise VerifyException(
+                f"a register on {self.memory_case} lies in a chunk "
+                f"on {chunk.memory_case}"
+            )
+
+
+def alias_root(register: SSAValue) -> SSAValue:
+    """The register that a chain of aliases ends at."""
+    while isinstance(owner := register.owner, RegisterOp) and owner.target is not None:
+        register = owner.target
+    return register
+
+
+Regst = Dialect(
+    "regst",
+    [
+        BlockOp,
+        ChunkOp,
+        RegisterOp,
+    ],
+    [
+        BlockType,
+        ChunkType,
+        ControlType,
+        DataType,
+        MemoryCaseAttr,
+    ],
+)
