@@ -17,6 +17,8 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from penstock.tools.diagnostics import suggest
+
 
 class LocatingParser(Parser):
     """
@@ -34,6 +36,7 @@ class LocatingParser(Parser):
         self._file = StringAttr(name)
         self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
         self._line_offset = line_offset
+        self._start_of_op = 0
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         """Parse the whole text; one without any operation is an empty module."""
@@ -52,7 +55,7 @@ class LocatingParser(Parser):
 
     def parse_operation(self) -> Operation:
         """Parse one operation and stamp it with its place."""
-        start = self.pos
+        start = self._start_of_op = self.pos
         try:
             op = super().parse_operation()
         except (ParseError, RecursionError):
@@ -63,6 +66,17 @@ class LocatingParser(Parser):
             raise ParseError(span, _explain(error)) from error
         self._locate(op, start)
         return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
+        if op_type is None:
+            hint = suggest(name, (known.name for known in self.ctx.loaded_ops))
+            end = self._end_of_line(self._start_of_op)
+            self.raise_error(
+                f"Operation {name} is not registered{hint}", self._start_of_op, end
+            )
+        return op_type
 
     def _locate(self, op: Operation, position: int) -> None:
         if not isinstance(op.location, UnknownLoc):

@@ -4,6 +4,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -19,6 +20,7 @@ from penstock.tools.diagnostics import UsageError
 T = TypeVar("T")
 
 
+@cache
 def installed_universes() -> dict[str, Universe]:
     """Load every universe of the environment, by the name of its entry point."""
     found = sorted(entry_points(group="xdsl.universe"), key=lambda entry: entry.name)
@@ -62,7 +64,7 @@ def merge(
     pick: Callable[[Universe], dict[str, T]],
     kind: str,
 ) -> dict[str, T]:
-    """Join the tables that `pick` takes from each universe; a name may be there once."""
+    """Join the tables that `pick` takes from universes; a name may be there once."""
     merged: dict[str, T] = {}
     owner: dict[str, str] = {}
     for origin, universe in universes.items():

@@ -12,7 +12,7 @@ from penstock.lowering import get_all_passes
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """Map each output format's name to a function that imports and returns it."""
 
-    def get_numba():
+    def get_numba() -> type[Target]:
         from penstock.lowering.numba_target import NumbaTarget
 
         return NumbaTarget

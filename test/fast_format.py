@@ -1,0 +1,242 @@
+"""
+A lit format that forks instead of starting Python: the imports are paid for once.
+
+RUN lines that hold only `penstock-opt`, `filecheck`, `not`, pipes and redirections run
+in forked processes. A test with any other line runs as an ordinary `ShTest`.
+"""
+
+import gc
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO
+
+import lit.formats
+from lit.LitConfig import LitConfig
+from lit.ShCommands import Pipeline
+from lit.ShUtil import ShParser
+from lit.Test import FAIL, PASS, TIMEOUT, Result, Test
+from lit.TestRunner import (
+    applySubstitutions,
+    getDefaultSubstitutions,
+    getTempPaths,
+    parseIntegratedTestScript,
+)
+
+Tool = Callable[[list[str]], int]
+"""Runs on the arguments after the tool's name, returns the exit code."""
+
+_DEBUG_PREFIX = re.compile(r"%dbg\([^)'\"]*\)")
+_OPEN_FLAGS = {
+    ("<",): os.O_RDONLY,
+    (">",): os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+    (">", 2): os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+    (">>",): os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+}
+_STDERR_TO_STDOUT = ((">&", 2), "1")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a pipeline; `negated` means that it has to fail."""
+
+    arguments: list[str]
+    redirects: list[tuple[tuple[str | int, ...], str]]
+    negated: bool
+
+
+def preload_tools() -> dict[str, Tool]:
+    """Import the tools, our dialects and passes, and what most tests use of xDSL."""
+    from filecheck.main import main as filecheck
+
+    from penstock.tools.opt import run_tool
+    from penstock.tools.plugins import installed_universes
+    from penstock.tools.universe import PENSTOCK_UNIVERSE as ours
+
+    known = installed_universes().values()
+    common = ("arith", "builtin", "func", "linalg", "math", "memref", "scf", "test")
+    factories = [*ours.all_dialects.values(), *ours.all_passes.values()]
+    for universe in known:
+        factories += [f for n, f in universe.all_dialects.items() if n in common]
+        factories += [
+            f for n, f in universe.all_passes.items() if n in ("canonicalize", "cse")
+        ]
+    for factory in factories:
+        # A test that needs what cannot be imported will say so.
+        with suppress(Exception):
+            factory()
+    gc.freeze()
+
+    def run_filecheck(arguments: list[str]) -> int:
+        filecheck(["filecheck", *arguments])
+        return 0
+
+    return {"filecheck": run_filecheck, "penstock-opt": run_tool}
+
+
+class ForkingShTest(lit.formats.ShTest):
+    """Runs the tests of preloaded tools by forking, and all others as `ShTest` does."""
+
+    def __init__(self, tools: dict[str, Tool]) -> None:
+        super().__init__(execute_external=False)
+        global _tools
+        _tools = tools
+
+    def execute(self, test: Test, litConfig: LitConfig) -> Result:
+        """Run one test file."""
+        if test.config.unsupported or litConfig.noExecute:
+            return super().execute(test, litConfig)
+        script = parseIntegratedTestScript(test)
+        if isinstance(script, Result):
+            return script
+        lines = _substitute(test, script)
+        pipelines = [_read_pipeline(line) for line in lines]
+        known = [steps for steps in pipelines if steps is not None]
+        if len(known) < len(lines) or test.allowed_retries:
+            return super().execute(test, litConfig)
+        for line, steps in zip(lines, known, strict=True):
+            failure = _run_pipeline(steps, test)
+            if failure is not None:
+                code, text = failure
+                return Result(code, f"RUN: {line}\n{text}")
+        return Result(PASS)
+
+
+_tools: dict[str, Tool] = {}
+"""Kept out of the format, which lit pickles."""
+
+
+def _substitute(test: Test, script: Sequence[str]) -> list[str]:
+    directory, base = getTempPaths(test)
+    os.makedirs(directory, exist_ok=True)
+    lines = applySubstitutions(
+        list(script),
+        getDefaultSubstitutions(test, directory, base),
+        dict.fromkeys(test.config.available_features, True),
+        recursion_limit=test.config.recursiveExpansionLimit,
+    )
+    return [_DEBUG_PREFIX.sub("", line, count=1).strip() for line in lines]
+
+
+def _read_pipeline(line: str) -> list[Step] | None:
+    """Parse a line, or return None if it needs more of a shell than there is here."""
+    try:
+        pipeline = ShParser(line, False, True).parse()
+    except Exception:
+        return None
+    if not isinstance(pipeline, Pipeline) or pipeline.negate:
+        return None
+    steps: list[Step] = []
+    for command in pipeline.commands:
+        arguments = list(command.args)
+        negated = arguments[:1] == ["not"]
+        step = Step(arguments[negated:], list(command.redirects), negated)
+        if not _is_supported(step):
+            return None
+        steps.append(step)
+    return steps
+
+
+def _is_supported(step: Step) -> bool:
+    if not step.arguments or not all(isinstance(a, str) for a in step.arguments):
+        return False
+    return step.arguments[0] in _tools and all(
+        redirect == _STDERR_TO_STDOUT or redirect[0] in _OPEN_FLAGS
+        for redirect in step.redirects
+    )
+
+
+def _run_pipeline(steps: list[Step], test: Test):
+    """Return None if every step ends as it should, else a result code and a text."""
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        processes: list[int] = []
+        source = os.open(os.devnull, os.O_RDONLY)
+        for step in steps:
+            is_last = step is steps[-1]
+            reader, writer = (source, output.fileno()) if is_last else os.pipe()
+            to_close = () if is_last else (reader,)
+            streams = (source, writer, errors.fileno())
+            processes.append(_fork(step, streams, to_close, test))
+            os.close(source)
+            if not is_last:
+                os.close(writer)
+            source = reader
+        codes = [os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) for p in processes]
+        if -signal.SIGALRM in codes:
+            return TIMEOUT, f"no end after {test.config.maxIndividualTestTime} s"
+        if all(_is_good(s, c) for s, c in zip(steps, codes, strict=True)):
+            return None
+        text = f"exit codes: {codes}\n{_content(errors)}\n{_content(output)}"
+        return FAIL, text
+
+
+def _is_good(step: Step, code: int) -> bool:
+    return code > 0 if step.negated else code == 0
+
+
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
+
+
+def _fork(
+    step: Step, streams: tuple[int, int, int], to_close: tuple[int, ...], test: Test
+) -> int:
+    """Start a step on the given standard streams, and return its process id."""
+    if process := os.fork():
+        return process
+    code = 1
+    try:
+        # The default action of the signal ends the process.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(test.config.maxIndividualTestTime or 0)
+        for descriptor in to_close:
+            os.close(descriptor)
+        _enter(step, streams, test)
+        code = _run(step)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _enter(step: Step, streams: tuple[int, int, int], test: Test) -> None:
+    """Make this process look like a freshly started tool."""
+    os.environ.clear()
+    os.environ.update(test.config.environment)
+    os.chdir(os.path.dirname(test.getExecPath()))
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    for operator, name in step.redirects:
+        _redirect(operator, name)
+    sys.argv = step.arguments
+    sys.stdin = os.fdopen(0, encoding="utf-8")
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8")
+
+
+def _redirect(operator: tuple[str | int, ...], name: str) -> None:
+    if (operator, name) == _STDERR_TO_STDOUT:
+        os.dup2(1, 2)
+        return
+    descriptor = os.open(name, _OPEN_FLAGS[operator], 0o666)
+    target = 0 if operator == ("<",) else 2 if operator == (">", 2) else 1
+    os.dup2(descriptor, target)
+    os.close(descriptor)
+
+
+def _run(step: Step) -> int:
+    tool, *arguments = step.arguments
+    try:
+        return _tools[tool](arguments)
+    except SystemExit as ending:
+        return ending.code if isinstance(ending.code, int) else int(bool(ending.code))
