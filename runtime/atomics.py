@@ -1,0 +1,172 @@
+"""
+What compiled code needs and Python lacks: atomics, raw memory, calls by address.
+
+Numba's cache of a module that uses these sees only that module change.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from penstock.runtime.tables import Words
+
+Integer: TypeAlias = int | np.int64
+"""A word in compiled code."""
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+WORD = ir.IntType(64)
+words = types.Array(types.int64, 1, "C")
+"""The compiled type of `Words`."""
+
+
+def compiled(signature: object) -> Callable[[Function], Function]:
+    """
+    Compile a function for this signature, without the GIL, and cache it on disk.
+
+    It may not allocate. Arrays are not counted as used while it runs, as the counts of
+    arrays inside tuples take more time than the rest of the executor.
+    """
+    decorate = cast("Callable[..., Callable[[Function], Function]]", njit)
+    options = {"cache": True, "error_model": "numpy", "forceinline": True}
+    return decorate(signature, nogil=True, _nrt=False, **options)
+
+
+def _element(context, builder, signature, args):
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    return builder.gep(array.data, [args[1]])
+
+
+def _pointer(builder, address):
+    return builder.inttoptr(address, WORD.as_pointer())
+
+
+@intrinsic
+def _load_acquire(_typing, array, index):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _store_release(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        builder.store_atomic(args[2], pointer, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def _fetch_add(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        return builder.atomic_rmw("add", pointer, args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def _replace(_typing, array, index, old, new):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        result = builder.cmpxchg(pointer, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(result, 1)
+
+    return types.boolean(array, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _address_of(_typing, array, index):
+    def generate(context, builder, signature, args):
+        return builder.ptrtoint(_element(context, builder, signature, args), WORD)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _call_kernel(_typing, kernel, args, part, parts):
+    def generate(context, builder, signature, args):
+        function = ir.FunctionType(ir.IntType(32), [WORD, WORD, WORD])
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return types.int32(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _load_word(_typing, address):
+    def generate(context, builder, signature, args):
+        return builder.load(_pointer(builder, args[0]))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _store_word(_typing, address, value):
+    def generate(context, builder, signature, args):
+        builder.store(args[1], _pointer(builder, args[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def _copy_bytes(_typing, destination, source, size):
+    def generate(context, builder, signature, args):
+        byte = ir.IntType(8).as_pointer()
+        destination, source = (builder.inttoptr(arg, byte) for arg in args[:2])
+        cgutils.raw_memcpy(builder, destination, source, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+load_acquire = cast("Callable[[Words, Integer], int]", _load_acquire)
+"""`array[index]`, and all that its writer had written before it stored this value."""
+
+store_release = cast("Callable[[Words, Integer, Integer], None]", _store_release)
+"""`array[index] = value`, and with it all that this thread has written before."""
+
+fetch_add = cast("Callable[[Words, Integer, Integer], int]", _fetch_add)
+"""Add a value to `array[index]` at once; its value before."""
+
+replace = cast("Callable[[Words, Integer, Integer, Integer], bool]", _replace)
+"""Set `array[index]` from `old` to `new` at once; False if it was not `old`."""
+
+address_of = cast("Callable[[Words, Integer], int]", _address_of)
+"""The address of `array[index]`."""
+
+call_kernel = cast("Callable[[Integer, Integer, Integer, Integer], int]", _call_kernel)
+"""The code returned by the kernel at an address for a row, a part and all parts."""
+
+load_word = cast("Callable[[Integer], int]", _load_word)
+"""The word at an address."""
+
+store_word = cast("Callable[[Integer, Integer], None]", _store_word)
+"""Write a word at an address."""
+
+copy_bytes = cast("Callable[[Integer, Integer, Integer], None]", _copy_bytes)
+"""Copy to an address from an address a number of bytes; the two do not overlap."""
+
+sched_yield: Callable[[], int] = types.ExternalFunction("sched_yield", types.int32())
+"""Let another thread have this core."""
+
+usleep: Callable[[Integer], int] = types.ExternalFunction(
+    "usleep", types.int32(types.uint32)
+)
+"""Sleep for a number of microseconds."""

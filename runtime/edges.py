@@ -1,0 +1,105 @@
+"""
+The kernels where data enters and leaves a program: copies, and Python callbacks.
+
+`FEED`, `FETCH` and `COPY` are addresses of compiled kernels. Their first argument is
+the address of a table of words, which Python prepares before a run:
+
+    FEED   [cursor, size, pointer 0, pointer 1, ...], slot    pointer[cursor++] -> slot
+    FETCH  [cursor, size, pointer 0, pointer 1, ...], slot    slot -> pointer[cursor++]
+    COPY   [size], source, destination                        source -> destination
+
+Sizes are in bytes. A table needs a pointer for every act until its cursor is set back.
+Each copies everything, whatever its part.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import cast
+
+from numba import cfunc, types
+
+from penstock.runtime.atomics import (
+    Integer,
+    compiled,
+    copy_bytes,
+    load_word,
+    store_word,
+)
+
+CALLBACK_FAILED = 98
+"""The code of a callback that raised an exception."""
+
+KERNEL = types.int32(types.int64, types.int64, types.int64)
+"""The compiled type of a kernel."""
+
+KernelFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+"""The C type of a kernel."""
+
+
+class Callback:
+    """
+    A Python callable as a kernel at `address`, for as long as this object lives.
+
+    It is called as `function(args, part, parts)` on a worker's thread; what it returns
+    is the code, None counts as 0. Whatever it raises becomes the code CALLBACK_FAILED
+    and is kept for `take_error`.
+    """
+
+    def __init__(self, function: Callable[[int, int, int], int | None]):
+        self._function = function
+        self._error: BaseException | None = None
+        self._entry = KernelFunction(self._call)
+        self.address = cast(int, ctypes.cast(self._entry, ctypes.c_void_p).value)
+
+    def _call(self, args: int, part: int, parts: int) -> int:
+        # What leaves a ctypes callback is printed and lost.
+        try:
+            return ctypes.c_int32(self._function(args, part, parts) or 0).value
+        except BaseException as error:
+            self._error = error
+            return CALLBACK_FAILED
+
+    def take_error(self) -> BaseException | None:
+        """The last exception that was raised since the last call of this."""
+        error, self._error = self._error, None
+        return error
+
+
+@compiled(types.int64(types.int64))
+def _advance(table: int) -> int:
+    """The pointer at a table's cursor, which moves on."""
+    cursor = load_word(table)
+    store_word(table, cursor + 1)
+    return load_word(table + 16 + 8 * cursor)
+
+
+def _feed(args: int, part: int, parts: int) -> int:
+    table = load_word(args)
+    pointer = _advance(table)
+    copy_bytes(load_word(args + 8), pointer, load_word(table + 8))
+    return 0
+
+
+def _fetch(args: int, part: int, parts: int) -> int:
+    table = load_word(args)
+    pointer = _advance(table)
+    copy_bytes(pointer, load_word(args + 8), load_word(table + 8))
+    return 0
+
+
+def _copy(args: int, part: int, parts: int) -> int:
+    copy_bytes(load_word(args + 16), load_word(args + 8), load_word(load_word(args)))
+    return 0
+
+
+def _compile(kernel: Callable[[int, int, int], Integer]) -> int:
+    return cast(int, cfunc(KERNEL, cache=True)(kernel).address)
+
+
+FEED = _compile(_feed)
+FETCH = _compile(_fetch)
+COPY = _compile(_copy)

@@ -1,0 +1,350 @@
+"""
+A program as the executors see it: registers, actors, and flat tables made from them.
+
+An actor acts when every register it reads has a piece for it and every register it
+writes has a free slot. Both are one rule over counters, each with a single writer: the
+producer of a register counts what it `produced`, each reader what it `consumed`.
+
+    a reader may act:    produced - consumed > 0
+    a producer may act:  consumed + slots - produced > 0, for every reader
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.runtime.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.runtime.edges import Callback
+
+Words: TypeAlias = npt.NDArray[np.int64]
+"""A flat, contiguous array of 64-bit words."""
+
+CACHE_LINE = 8
+"""Words in a cache line."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """
+    What flows from one actor to its readers: `slots` buffers filled in turn.
+
+    Slot i is at byte `address + i * stride`. The first `initial` slots are full at the
+    start. A control register carries no bytes: its address and stride are 0.
+    """
+
+    name: str
+    producer: int
+    slots: int = 1
+    initial: int = 0
+    address: int = 0
+    stride: int = 0
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A kernel argument: the address of an actor's current slot of a register."""
+
+    register: int
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A kernel argument: the same address, or any other word, in every act."""
+
+    address: int
+
+
+Argument: TypeAlias = Slot | Fixed
+
+
+@dataclass(frozen=True)
+class Call:
+    """
+    A call of `int32 kernel(int64 args, int64 part, int64 parts)`.
+
+    `kernel` is its address; `args` becomes a row of words whose address it is given. It
+    does share `part` of `parts` and returns 0, or a code that ends the run.
+    """
+
+    kernel: int
+    args: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True)
+class Actor:
+    """
+    A task, and the worker that runs it: its calls are made in order in every act.
+
+    `reads` and `writes` are indices of registers, those for control and those that are
+    only held included.
+    """
+
+    name: str
+    worker: int = 0
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+
+class Layout(NamedTuple):
+    """
+    What workers only read. `x_start[i]` to `x_start[i + 1]` are the entries of i in x.
+
+    A condition of an actor holds if `counter[watched] + credits - counter[own] > 0`.
+    """
+
+    member_start: Words
+    members: Words
+    """Worker: its actors."""
+    boundary_start: Words
+    boundary: Words
+    """Worker: its actors that actors of other workers can make ready."""
+    condition_start: Words
+    watched: Words
+    own: Words
+    credits: Words
+    """Actor: its conditions."""
+    owned_start: Words
+    owned: Words
+    """Actor: the counters that an act of it moves on by one."""
+    neighbour_start: Words
+    neighbours: Words
+    """Actor: those of the same worker that an act of it can make ready."""
+    call_start: Words
+    kernel: Words
+    row: Words
+    """Actor: its calls, the kernel's address and the row's first word."""
+    rotation_start: Words
+    rotating: Words
+    stride: Words
+    first: Words
+    limit: Words
+    """Actor: words of its rows that step through slots, from `first` up to `limit`."""
+
+
+class Tables:
+    """
+    A checked program and the flat tables that the compiled executor runs.
+
+    `messages` says what an actor's error codes mean; `callbacks` are the Python kernels
+    that calls refer to by address. Raises PenstockError if the program is not sound.
+    """
+
+    def __init__(
+        self,
+        registers: Sequence[Register],
+        actors: Sequence[Actor],
+        messages: Mapping[int, Mapping[int, str]] | None = None,
+        callbacks: Iterable[Callback] = (),
+    ):
+        self.registers = tuple(registers)
+        self.actors = tuple(actors)
+        self.messages = messages or {}
+        self.callbacks = {callback.address: callback for callback in callbacks}
+        for register in self.registers:
+            self._check_register(register)
+        for index in range(len(self.actors)):
+            self._check_actor(index)
+        self._check_writers()
+
+        self.edges = [
+            (r, a) for a, actor in enumerate(self.actors) for r in actor.reads
+        ]
+        """Every (register, reader), in the order of the actors and of their reads."""
+        self.workers = 1 + max((actor.worker for actor in self.actors), default=0)
+        # Two workers never write to the same cache line of counters.
+        self._spacing = CACHE_LINE if self.workers > 1 else 1
+        self.rows = np.zeros(0, np.int64)
+        """The argument rows of all calls as they are before the first act."""
+        self.layout = self._lay_out()
+
+    # Counters ------------------------------------------------------------------------
+
+    def produced_at(self, register: int) -> int:
+        """Where the producer of a register counts."""
+        return register * self._spacing
+
+    def consumed_at(self, edge: int) -> int:
+        """Where a reader counts, given its place in `edges`."""
+        return (len(self.registers) + edge) * self._spacing
+
+    def counters(self) -> Words:
+        """All counters as they are before the first act."""
+        counters = np.zeros(self.consumed_at(len(self.edges)), np.int64)
+        for index, register in enumerate(self.registers):
+            counters[self.produced_at(index)] = register.initial
+        return counters
+
+    def stuck(self, counters: Words, done: Sequence[int], acts: int) -> list[str]:
+        """
+        A line for each actor that cannot act though it has `done` fewer than `acts`.
+        """
+        missing: dict[int, list[str]] = defaultdict(list)
+        for edge, (index, reader) in enumerate(self.edges):
+            register = self.registers[index]
+            full = counters[self.produced_at(index)] - counters[self.consumed_at(edge)]
+            if full <= 0:
+                missing[reader].append(
+                    f"no piece in register '{register.name}'"
+                    f" from '{self.actors[register.producer].name}'"
+                )
+            if full >= register.slots:
+                missing[register.producer].append(
+                    f"no free slot in register '{register.name}'"
+                    f", held by '{self.actors[reader].name}'"
+                )
+        return [
+            f"'{actor.name}' at act {done[index]}: " + "; ".join(missing[index])
+            for index, actor in enumerate(self.actors)
+            if missing[index] and done[index] < acts
+        ]
+
+    # Checks --------------------------------------------------------------------------
+
+    def _check_register(self, register: Register) -> None:
+        what = f"register '{register.name}'"
+        if not 0 <= register.producer < len(self.actors):
+            raise PenstockError(
+                f"{what} is produced by actor {register.producer}"
+                f", but there are {len(self.actors)}"
+            )
+        if register.slots < 1:
+            raise PenstockError(f"{what} needs a slot, got {register.slots}")
+        if not 0 <= register.initial <= register.slots:
+            raise PenstockError(
+                f"{what} starts with {register.initial} of {register.slots} slots full"
+            )
+
+    def _check_actor(self, index: int) -> None:
+        actor = self.actors[index]
+        if actor.worker < 0:
+            raise PenstockError(f"actor '{actor.name}' is on worker {actor.worker}")
+        for verb, indices in (("reads", actor.reads), ("writes", actor.writes)):
+            for register in indices:
+                if not 0 <= register < len(self.registers):
+                    raise PenstockError(
+                        f"actor '{actor.name}' {verb} register {register}"
+                        f", but there are {len(self.registers)}"
+                    )
+                if indices.count(register) > 1:
+                    name = self.registers[register].name
+                    raise PenstockError(
+                        f"actor '{actor.name}' {verb} register '{name}' twice"
+                    )
+        for call in actor.calls:
+            self._check_call(actor, call)
+
+    def _check_call(self, actor: Actor, call: Call) -> None:
+        if call.kernel == 0:
+            raise PenstockError(f"a call of actor '{actor.name}' has no kernel")
+        for arg in call.args:
+            if isinstance(arg, Fixed):
+                continue
+            uses = (actor.reads + actor.writes).count(arg.register)
+            if uses != 1:
+                how = "neither reads nor writes" if uses == 0 else "reads and writes"
+                raise PenstockError(
+                    f"a call of actor '{actor.name}' is given register"
+                    f" {arg.register}, which the actor {how}"
+                )
+            if self.registers[arg.register].address == 0:
+                raise PenstockError(
+                    f"a call of actor '{actor.name}' is given register"
+                    f" '{self.registers[arg.register].name}', which has no memory"
+                )
+
+    def _check_writers(self) -> None:
+        written = {(r, a) for a, actor in enumerate(self.actors) for r in actor.writes}
+        produced = {(r, x.producer) for r, x in enumerate(self.registers)}
+        for register, actor in sorted(written ^ produced):
+            verb = "does not write" if (register, actor) in produced else "writes"
+            producer = self.registers[register].producer
+            raise PenstockError(
+                f"actor '{self.actors[actor].name}' {verb} register"
+                f" '{self.registers[register].name}', which is produced by"
+                f" '{self.actors[producer].name}'"
+            )
+
+    # Flat tables ---------------------------------------------------------------------
+
+    def _lay_out(self) -> Layout:
+        count = len(self.actors)
+        conditions: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
+        owned = [[self.produced_at(r) for r in actor.writes] for actor in self.actors]
+        neighbours = [[actor] for actor in range(count)]
+        boundary: set[int] = set()
+
+        for edge, (index, reader) in enumerate(self.edges):
+            register = self.registers[index]
+            producer = register.producer
+            produced, consumed = self.produced_at(index), self.consumed_at(edge)
+            conditions[reader].append((produced, consumed, 0))
+            conditions[producer].append((consumed, produced, register.slots))
+            owned[reader].append(consumed)
+            if self.actors[producer].worker == self.actors[reader].worker:
+                neighbours[producer].append(reader)
+                neighbours[reader].append(producer)
+            else:
+                boundary |= {producer, reader}
+
+        return Layout(
+            *_columns(self._by_worker(range(count)), 1),
+            *_columns(self._by_worker(sorted(boundary)), 1),
+            *_columns(conditions, 3),
+            *_columns([[(x,) for x in counters] for counters in owned], 1),
+            *_columns([[(x,) for x in dict.fromkeys(xs)] for xs in neighbours], 1),
+            *self._lay_out_calls(),
+        )
+
+    def _by_worker(self, actors: Iterable[int]) -> list[list[tuple[int]]]:
+        groups: list[list[tuple[int]]] = [[] for _ in range(self.workers)]
+        for actor in actors:
+            groups[self.actors[actor].worker].append((actor,))
+        return groups
+
+    def _lay_out_calls(self) -> list[Words]:
+        rows: list[int] = []
+        calls: list[list[tuple[int, int]]] = []
+        rotations: list[list[tuple[int, int, int, int]]] = []
+        for actor in self.actors:
+            calls.append([])
+            rotations.append([])
+            for call in actor.calls:
+                calls[-1].append((call.kernel, len(rows)))
+                for arg in call.args:
+                    if isinstance(arg, Slot):
+                        rotations[-1].extend(self._rotation(arg.register, len(rows)))
+                    rows.append(self._first_address(actor, arg))
+        self.rows = np.array(rows, np.int64)
+        return [*_columns(calls, 2), *_columns(rotations, 4)]
+
+    def _first_address(self, actor: Actor, arg: Argument) -> int:
+        if isinstance(arg, Fixed):
+            return arg.address
+        register = self.registers[arg.register]
+        slot = register.initial % register.slots if arg.register in actor.writes else 0
+        return register.address + slot * register.stride
+
+    def _rotation(self, index: int, word: int) -> list[tuple[int, int, int, int]]:
+        register = self.registers[index]
+        if register.slots == 1 or register.stride == 0:
+            return []
+        limit = register.address + register.slots * register.stride
+        return [(word, register.stride, register.address, limit)]
+
+
+def _columns(rows: Sequence[Sequence[tuple[int, ...]]], width: int) -> list[Words]:
+    """Where each row's entries start, then the entries one column at a time."""
+    start = np.zeros(len(rows) + 1, np.int64)
+    start[1:] = np.cumsum([len(row) for row in rows])
+    entries = [entry for row in rows for entry in row]
+    table = np.array(entries, np.int64).reshape(len(entries), width)
+    return [start, *(np.ascontiguousarray(table[:, i]) for i in range(width))]
