@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
 from penstock.dialects.diagnostics import place_of
@@ -14,9 +14,9 @@ def dominance_errors(top: Operation) -> list[tuple[Operation, str]]:
     available with a message that says which one.
 
     A value is available after its definition in its block, in the regions of the
-    operations there, and in the blocks that its block dominates. Unreachable blocks
-    may use anything. A use that leaves an operation isolated from above is not
-    reported here: the verifier of that operation does so.
+    operations there unless they are isolated from above, and in the blocks that its
+    block dominates. Unreachable blocks may use anything. Erased values are not
+    reported: they are no matter of order.
     """
     checker = _Checker(top)
     for region in top.regions:
@@ -59,10 +59,10 @@ class _Checker:
 
     def _check_operands(self, op: Operation) -> None:
         for index, value in enumerate(op.operands):
-            if value in self._available or value in op.operands[:index]:
+            if value in self._available or isinstance(value, ErasedSSAValue):
                 continue
-            if not _crosses_isolation(op, value):
-                self.errors.append((op, self._message(index, value)))
+            if value not in op.operands[:index]:
+                self.errors.append((op, self._message(op, index, value)))
 
     def _check_regions(self, op: Operation) -> None:
         outer = self._available
@@ -72,15 +72,20 @@ class _Checker:
             self.check_region(region)
         self._available = outer
 
-    def _message(self, index: int, value: SSAValue) -> str:
+    def _message(self, op: Operation, index: int, value: SSAValue) -> str:
         name = f" (%{value.name_hint})" if value.name_hint else ""
+        operand = f"operand #{index}{name}"
         definition = _defining_op(value)
         if definition is None or not self._top.is_ancestor(definition):
-            return f"operand #{index}{name} is defined outside of the module"
-        message = f"operand #{index}{name} does not dominate this use"
-        if (place := place_of(definition)) is None:
-            return message
-        return f"{message}: it is defined at line {place.line}"
+            return f"{operand} is defined outside of the module"
+        if (isolating := _isolating_op(op, definition, value)) is not None:
+            return (
+                f"{operand} is defined outside of {isolating.name}, which is isolated "
+                "from above"
+            )
+        place = place_of(definition)
+        where = "" if place is None else f": it is defined at line {place.line}"
+        return f"{operand} does not dominate this use{where}"
 
 
 def _defining_op(value: SSAValue) -> Operation | None:
@@ -88,19 +93,17 @@ def _defining_op(value: SSAValue) -> Operation | None:
     return owner.parent_op() if isinstance(owner, Block) else owner
 
 
-def _crosses_isolation(op: Operation, value: SSAValue) -> bool:
+def _isolating_op(
+    op: Operation, definition: Operation, value: SSAValue
+) -> Operation | None:
+    """Return the operation around `op` that `value` may not enter, if there is one."""
     ancestor = op.parent_op()
     while ancestor is not None and not ancestor.has_trait(IsolatedFromAbove):
         ancestor = ancestor.parent_op()
-    definition = _defining_op(value)
-    if ancestor is None or definition is None:
-        return False
-    is_argument = isinstance(value.owner, Block)
-    if definition is ancestor:
-        return not is_argument
-    return definition.get_toplevel_object() is ancestor.get_toplevel_object() and (
-        not ancestor.is_ancestor(definition)
-    )
+    if ancestor is None or not ancestor.is_ancestor(definition):
+        return ancestor
+    is_own_result = definition is ancestor and not isinstance(value.owner, Block)
+    return ancestor if is_own_result else None
 
 
 def _dominator_tree(region: Region) -> dict[Block, list[Block]]:

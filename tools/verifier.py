@@ -10,6 +10,9 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from penstock.tools.dominance import dominance_errors
 
+_ISOLATION = "Operation using value defined out of its IsolatedFromAbove parent"
+"""xDSL says so of the isolated operation, the dominance check of the one inside."""
+
 
 class VerifierCrash(Exception):
     """The verifier of `op` itself failed, with the exception that caused this one."""
@@ -35,8 +38,10 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
         except Exception as error:
             if not errors:
                 raise VerifierCrash(op) from error
-    late_uses = dominance_errors(module)
-    return errors + [(op, f"{op.name}: {message}") for op, message in late_uses]
+    unavailable = dominance_errors(module)
+    if unavailable:
+        errors = [(op, text) for op, text in errors if _ISOLATION not in text]
+    return errors + [(op, f"{op.name}: {message}") for op, message in unavailable]
 
 
 def _verify_alone(op: Operation) -> None:

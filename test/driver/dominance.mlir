@@ -85,10 +85,10 @@ func.func @unnamed_value() {
 
 // -----
 
-// What an isolated operation takes from outside is reported once, by its verifier.
+// What an isolated operation takes from outside is reported once, where it is used.
 %x = "test.op"() : () -> i32
-// expected-error@+1 {{func.func: Operation using value defined out of its IsolatedFromAbove parent}}
 func.func @isolated() {
+  // expected-error@+1 {{test.op: operand #0 (%x) is defined outside of func.func, which is isolated from above}}
   "test.op"(%x) : (i32) -> ()
   func.return
 }

@@ -1,0 +1,650 @@
+"""`penstock-opt` run in this process: its messages, exit codes and files."""
+
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from xdsl.transforms.canonicalize import CanonicalizePass
+
+from penstock.lowering import pipelines
+from penstock.tools import plugins
+from penstock.tools.opt import run_tool
+
+GOOD = "func.func @f() {\n  func.return\n}\n"
+BAD = 'func.func @f() {\n  "arith.addi"() : () -> ()\n  func.return\n}\n'
+PRINTED = "builtin.module {\n  func.func @f() {\n    func.return\n  }\n}\n\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of the driver gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+def _exit_code_of(arguments: Sequence[str]) -> int:
+    try:
+        return run_tool(arguments)
+    except SystemExit as ending:
+        return ending.code if isinstance(ending.code, int) else 1
+
+
+class Driver:
+    """Runs `penstock-opt` in a temporary folder."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capture = capture
+
+    def file(self, name: str, text: str | bytes) -> str:
+        """Write a file of the folder and return its path."""
+        path = self.folder / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return str(path)
+
+    def __call__(self, *arguments: str) -> Outcome:
+        self._capture.readouterr()
+        code = _exit_code_of(arguments)
+        out, err = self._capture.readouterr()
+        return Outcome(code, out, err)
+
+    def refuses(self, message: str, code: int, *arguments: str) -> None:
+        """Check that the driver prints exactly `message` and nothing to stdout."""
+        assert self(*arguments) == Outcome(code, "", message + "\n")
+
+
+@pytest.fixture
+def driver(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Driver:
+    """Give the driver, in an empty folder."""
+    return Driver(tmp_path, capsys)
+
+
+def test_prints_the_module(driver: Driver):
+    assert driver(driver.file("a.mlir", GOOD)) == Outcome(0, PRINTED, "")
+
+
+def test_a_text_without_operations_is_an_empty_module(driver: Driver):
+    assert (
+        driver(driver.file("a.mlir", "// nothing\n")).out == "builtin.module {\n}\n\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("-",)])
+def test_reads_the_standard_input(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+):
+    stdin = io.TextIOWrapper(io.BytesIO(BAD.encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    message = "<stdin>:2:3: error: arith.addi: Expected 2 operands, but got 0"
+    driver.refuses(message, 1, *arguments)
+
+
+def test_input_file_is_missing(driver: Driver):
+    path = str(driver.folder / "none.mlir")
+    driver.refuses(f"{path}: error: no such file or directory", 1, path)
+
+
+def test_input_file_is_a_directory(driver: Driver):
+    path = str(driver.folder)
+    driver.refuses(f"{path}: error: is a directory", 1, path)
+
+
+def test_file_extension_is_unknown(driver: Driver):
+    path = driver.file("a.txt", GOOD)
+    driver.refuses(
+        f"{path}: error: unknown file extension 'txt', known are: mlir; "
+        "-f names the format",
+        1,
+        path,
+    )
+    assert driver(path, "-f", "mlir").out == PRINTED
+
+
+def test_input_is_not_text(driver: Driver):
+    path = driver.file("a.mlir", b"func.func\n\n  \xff\x00")
+    driver.refuses(f"{path}:3:1: error: not UTF-8 text: byte 0xff", 1, path)
+
+
+def test_control_characters_are_escaped(driver: Driver):
+    path = driver.file("a.mlir", "\x00\x1b[31m")
+    outcome = driver(path)
+    assert outcome.err.startswith(f"{path}:1:1: error: Unexpected character: \\x00\n")
+    assert "\x1b" not in outcome.err
+
+
+def test_endless_lines_are_not_quoted(driver: Driver):
+    path = driver.file("a.mlir", "?" * 100_000)
+    driver.refuses(f"{path}:1:1: error: Could not parse entire input!", 1, path)
+
+
+def test_parse_error_quotes_its_line(driver: Driver):
+    path = driver.file("a.mlir", "func.func @f() {\n\tfunc.return %x\n}\n")
+    driver.refuses(f"{path}:3:1: error: Expected ':'\n}}\n^", 1, path)
+
+
+def test_parse_error_shows_related_places(driver: Driver):
+    path = driver.file(
+        "a.mlir", "func.func @f() {\n  cf.br ^a\n^b:\n  func.return\n}\n"
+    )
+    driver.refuses(
+        f"{path}:6:1: error: region ends with missing block declarations for "
+        f'block(s) a\n{path}:2:9: note: reference to block "^a" without '
+        "implementation",
+        1,
+        path,
+    )
+
+
+def test_constraint_that_fails_in_a_custom_format_has_a_place(driver: Driver):
+    path = driver.file(
+        "a.mlir", "func.func @f(%a: f32) {\n  %b = arith.addi %a, %a : f32\n}\n"
+    )
+    outcome = driver(path)
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"{path}:2:3: error: ")
+    assert "Traceback" not in outcome.err
+
+
+def test_exception_of_an_operations_parser_has_a_place(driver: Driver):
+    plugin = driver.file("plugin.py", CRASHING_DIALECT)
+    path = driver.file("a.mlir", '"test.op"() : () -> ()\n  crash.parse\n')
+    driver.refuses(
+        f"{path}:2:3: error: cannot parse this operation: KeyError: 'lost'\n"
+        "  crash.parse\n  ^^^^^^^^^^^",
+        1,
+        "--load",
+        plugin,
+        path,
+    )
+    assert "Traceback" in driver("--load", plugin, path, "--debug").err
+
+
+def test_bad_alias_has_a_place(driver: Driver):
+    path = driver.file("a.mlir", "!t = vector<-1xf32>\n")
+    outcome = driver(path)
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"{path}:1:")
+
+
+def test_too_deep_nesting(driver: Driver):
+    depth = 2000
+    path = driver.file("a.mlir", '"test.op"() ({\n' * depth + "}) : () -> ()\n" * depth)
+    message = f"{path}:1:1: error: regions nest too deeply to be parsed"
+    driver.refuses(message, 1, path)
+
+
+def test_lines_of_a_split_file_are_those_of_the_file(driver: Driver):
+    path = driver.file("a.mlir", f"{GOOD}// -----\n{BAD}// -----  \n\n  nothing\n")
+    outcome = driver(path, "--split-input-file")
+    first, second, *_ = outcome.err.splitlines()
+    assert first.startswith(f"{path}:6:3: error: arith.addi: ")
+    assert second.startswith(f"{path}:11:3: error: ")
+    assert (outcome.code, outcome.out) == (1, "")
+
+
+def test_ruler_comments_do_not_split(driver: Driver):
+    path = driver.file("a.mlir", f"// --------\n{GOOD}// -----\n{GOOD}")
+    outcome = driver(path, "--split-input-file")
+    assert outcome.out == f"{PRINTED}// -----\n{PRINTED}"
+
+
+def test_disable_verify_accepts_bad_operations(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+):
+    from xdsl.ir import Attribute
+
+    monkeypatch.setattr(Attribute, "__post_init__", Attribute.__post_init__)
+    path = driver.file("a.mlir", BAD)
+    assert driver(path, "--disable-verify", "--print-op-generic").code == 0
+
+
+def test_output_file_is_written_whole_or_not_at_all(driver: Driver):
+    output = driver.folder / "out.mlir"
+    good, bad = driver.file("a.mlir", GOOD), driver.file("b.mlir", BAD)
+    assert driver(bad, "-o", str(output)).code == 1
+    assert not output.exists()
+    assert driver(good, "-o", str(output)) == Outcome(0, "", "")
+    assert output.read_text() == PRINTED
+    assert driver(bad, "-o", str(output)).code == 1
+    assert output.read_text() == PRINTED
+    assert {path.name for path in driver.folder.iterdir()} == {
+        "a.mlir",
+        "b.mlir",
+        "out.mlir",
+    }
+
+
+def test_output_may_be_the_input_a_link_or_a_device(driver: Driver):
+    path = driver.file("a.mlir", GOOD)
+    link = driver.folder / "link.mlir"
+    link.symlink_to(path)
+    assert driver(path, "-o", str(link)).code == 0
+    assert link.is_symlink()
+    assert Path(path).read_text() == PRINTED
+    assert driver(path, "-o", "/dev/null") == Outcome(0, "", "")
+    assert driver(path, "-o", "-").out == PRINTED
+
+
+def test_output_cannot_be_written(driver: Driver):
+    path, output = driver.file("a.mlir", GOOD), str(driver.folder / "no/out.mlir")
+    message = f"penstock-opt: error: cannot write {output}: no such file or directory"
+    driver.refuses(message, 2, path, "-o", output)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        ("canonicalise", "unknown pass 'canonicalise', did you mean 'canonicalize'?"),
+        ("zzz", "unknown pass 'zzz'"),
+        (
+            "lift-arith-to-linalg{depth=1}",
+            "pass 'lift-arith-to-linalg' has no option 'depth' (it has no options)",
+        ),
+        (
+            "convert-linalg-to-loops{x}",
+            "pass 'convert-linalg-to-loops' has no option 'x' (it has no options)",
+        ),
+        (
+            "apply-pdl{pdl-fil=x}",
+            "pass 'apply-pdl' has no option 'pdl-fil', did you mean 'pdl-file'? "
+            "(its options: pdl-file)",
+        ),
+        (
+            "apply-pdl{pdl-file=1}",
+            "pass 'apply-pdl': incompatible types: given (1,), expected "
+            "str | None (its options: pdl-file)",
+        ),
+        (
+            "distribute-stencil",
+            "pass 'distribute-stencil': distribute-stencil requires argument \"slices\""
+            " (its options: slices, strategy, restrict-domain)",
+        ),
+        (
+            "canonicalize{a=",
+            "malformed pass pipeline 'canonicalize{a='\ncanonicalize{a=\n"
+            "               ^\n               Unknown argument value, wrap argument "
+            "in quotes to pass arbitrary string values",
+        ),
+        (
+            "canonicalize;cse",
+            "malformed pass pipeline 'canonicalize;cse'\ncanonicalize;cse\n"
+            "            ^\n            Unknown token",
+        ),
+    ],
+)
+def test_bad_pipeline(driver: Driver, pipeline: str, message: str):
+    path = driver.file("a.mlir", GOOD)
+    driver.refuses(f"penstock-opt: error: {message}", 2, path, "-p", pipeline)
+
+
+@pytest.mark.parametrize("text", ["a{", "a{b", "a{b=1", "{", "a b", "=", "a{1}", ",,"])
+def test_malformed_pipelines_never_show_a_traceback(driver: Driver, text: str):
+    outcome = driver(driver.file("a.mlir", GOOD), "-p", text)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("penstock-opt: error: malformed pass pipeline")
+
+
+def test_standard_pipeline_runs_before_the_passes(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(pipelines.PIPELINES, "test", "cse,dce")
+    path = driver.file("a.mlir", GOOD)
+    outcome = driver(
+        path, "--pipeline", "test", "-p", "mem2reg", "--print-ir-after-all"
+    )
+    assert outcome.code == 2  # there is no such pass
+    arguments = (path, "--pipeline", "test", "-p", "canonicalize")
+    outcome = driver(*arguments, "--print-ir-after-all")
+    headers = [line for line in outcome.err.splitlines() if line.startswith("// -----")]
+    assert headers == [
+        f"// -----// IR Dump After {name} //----- //"
+        for name in ("cse", "dce", "canonicalize")
+    ]
+
+
+def test_unknown_standard_pipeline(driver: Driver, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pipelines, "PIPELINES", {"cpu": "cse", "cuda": "cse"})
+    message = (
+        "penstock-opt: error: unknown pipeline 'cudda', did you mean 'cuda'? "
+        "(known: cpu, cuda)"
+    )
+    driver.refuses(message, 2, "--pipeline", "cudda")
+    monkeypatch.setattr(pipelines, "PIPELINES", {})
+    message = "penstock-opt: error: unknown pipeline 'cpu' (known: none)"
+    driver.refuses(message, 2, "--pipeline", "cpu")
+
+
+def test_bad_target(driver: Driver):
+    path = driver.file("a.mlir", GOOD)
+    outcome = driver(path, "-t", "mlri")
+    assert outcome.code == 2
+    assert "argument -t/--target: invalid choice: 'mlri'" in outcome.err
+    driver.refuses(
+        "penstock-opt: error: target 'mlir' has no option 'width' (its options: "
+        "print-generic-format, print-properties-as-attributes, print-debuginfo, "
+        "syntax-highlight)",
+        2,
+        path,
+        "-t",
+        "mlir{width=1}",
+    )
+    outcome = driver(path, "-t", "mlir{")
+    assert outcome.code == 2
+    assert outcome.err.startswith("penstock-opt: error: malformed target 'mlir{'\n")
+
+
+def test_bad_boolean(driver: Driver):
+    outcome = driver("--verify-each=maybe")
+    assert outcome.code == 2
+    assert "expected true or false, got 'maybe'" in outcome.err
+
+
+PASSES = """
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.test import TestOp
+from xdsl.dialects import arith
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException, ShrinkException
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+class Broken(ModulePass):
+    name = "break"
+    def apply(self, ctx, op):
+        for child in op.walk():
+            if isinstance(child, TestOp):
+                child.parent.add_op(arith.AddiOp.create())
+
+class Repair(ModulePass):
+    name = "repair"
+    def apply(self, ctx, op):
+        for child in list(op.walk()):
+            if isinstance(child, arith.AddiOp):
+                child.detach()
+
+class Erase(ModulePass):
+    name = "erase-definition"
+    def apply(self, ctx, op):
+        next(iter(op.body.block.ops)).detach()
+
+class EraseUnsafely(ModulePass):
+    name = "erase-unsafely"
+    def apply(self, ctx, op):
+        next(iter(op.body.block.ops)).detach().erase(safe_erase=False)
+
+class Fail(ModulePass):
+    name = "fail"
+    def apply(self, ctx, op):
+        raise PassFailedException("no luck today")
+
+class FailAt(ModulePass):
+    name = "fail-at"
+    def apply(self, ctx, op):
+        op.body.block.last_op.emit_error("pointed at", PassFailedException("no luck"))
+
+class Crash(ModulePass):
+    name = "crash"
+    def apply(self, ctx, op):
+        {}["missing"]
+
+class Read(ModulePass):
+    name = "read"
+    def apply(self, ctx, op):
+        open("/nowhere/file")
+
+class Shrink(ModulePass):
+    name = "shrink"
+    def apply(self, ctx, op):
+        raise ShrinkException()
+"""
+
+CRASHING_DIALECT = """
+from xdsl.ir import Dialect
+from xdsl.irdl import IRDLOperation, irdl_op_definition
+
+@irdl_op_definition
+class ParseOp(IRDLOperation):
+    name = "crash.parse"
+    @classmethod
+    def parse(cls, parser):
+        return {}["lost"]
+
+@irdl_op_definition
+class VerifyOp(IRDLOperation):
+    name = "crash.verify"
+    assembly_format = "attr-dict"
+    def verify_(self):
+        {}["lost"]
+
+Crash = Dialect("crash", [ParseOp, VerifyOp])
+"""
+
+CHAIN = '%a = "test.op"() : () -> i32\n"test.op"(%a) : (i32) -> ()\n'
+
+
+class PassRunner(Protocol):
+    """Runs passes of `PASSES` over `CHAIN`, with further flags."""
+
+    def __call__(self, passes: str, *flags: str) -> Outcome: ...
+
+
+@pytest.fixture
+def run_pass(driver: Driver) -> PassRunner:
+    """Give a function that runs passes of `PASSES` over `CHAIN`."""
+    plugin, path = driver.file("passes.py", PASSES), driver.file("a.mlir", CHAIN)
+
+    def run(passes: str, *flags: str) -> Outcome:
+        outcome = driver(path, "--load", plugin, "-p", passes, *flags)
+        return Outcome(outcome.code, outcome.out, outcome.err.replace(path, "a.mlir"))
+
+    return run
+
+
+def test_failures_of_passes(run_pass: PassRunner):
+    for passes, code, message in (
+        ("cse,fail", 1, "a.mlir: error: fail: no luck today"),
+        ("fail-at", 1, "a.mlir:2:1: error: fail-at: no luck"),
+        ("read", 1, "a.mlir: error: read: no such file or directory (/nowhere/file)"),
+        (
+            "erase-definition",
+            1,
+            "a.mlir:2:1: error: erase-definition left bad IR: test.op: operand #0 (%a) "
+            "is defined outside of the module",
+        ),
+        (
+            "erase-unsafely",
+            1,
+            "a.mlir:2:1: error: erase-unsafely left bad IR: test.op: operand #0 has "
+            "been erased",
+        ),
+        (
+            "crash",
+            70,
+            "penstock-opt: error: internal error in pass crash: KeyError: 'missing'; "
+            "please report it (--debug shows the traceback)",
+        ),
+        (
+            "shrink",
+            70,
+            "penstock-opt: error: internal error in pass shrink: ShrinkException: ; "
+            "please report it (--debug shows the traceback)",
+        ),
+    ):
+        assert run_pass(passes) == Outcome(code, "", message + "\n")
+
+
+def test_debug_shows_the_traceback(run_pass: PassRunner):
+    outcome = run_pass("crash", "--debug")
+    assert outcome.code == 70
+    assert 'in apply\n    {}["missing"]' in outcome.err
+
+
+def test_shrink_tells_by_its_exit_code_whether_the_exception_came(run_pass: PassRunner):
+    assert run_pass("shrink", "--shrink") == Outcome(0, "Success, can shrink\n", "")
+    assert run_pass("cse", "--shrink") == Outcome(1, "Failure, can't shrink\n", "")
+
+
+def test_verify_each_names_the_pass_that_left_bad_ir(run_pass: PassRunner):
+    message = (
+        "a.mlir:1:1: error: break left bad IR: arith.addi: Expected 2 operands, but "
+        "got 0\n"
+    )
+    assert run_pass("break,repair").err.startswith(message)
+    assert run_pass("break,repair", "--verify-each=false").code == 0
+    assert run_pass("break", "--verify-each=false").code == 1
+
+
+def test_error_without_a_place_is_expected_at_unknown(driver: Driver):
+    plugin = driver.file("passes.py", PASSES)
+    path = driver.file("a.mlir", f"// expected-error@unknown {{{{no luck}}}}\n{GOOD}")
+    arguments = (path, "--load", plugin, "-p", "fail")
+    assert driver(*arguments, "--verify-diagnostics") == Outcome(0, "", "")
+
+
+def test_crash_of_a_verifier(driver: Driver):
+    plugin = driver.file("plugin.py", CRASHING_DIALECT)
+    path = driver.file("a.mlir", "crash.verify\n")
+    driver.refuses(
+        "penstock-opt: error: internal error in the verifier of crash.verify: "
+        "KeyError: 'lost'; please report it (--debug shows the traceback)",
+        70,
+        path,
+        "--load",
+        plugin,
+    )
+    path = driver.file("b.mlir", '"arith.addi"() : () -> ()\ncrash.verify\n')
+    message = f"{path}:1:1: error: arith.addi: Expected 2 operands, but got 0"
+    driver.refuses(message, 1, path, "--load", plugin)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = (\n", ":1: SyntaxError: '(' was never closed"),
+        ("\nx = y\n", ":2: NameError: name 'y' is not defined"),
+        ("import sys\nsys.exit(3)\n", ":2: SystemExit: 3"),
+        ("x = 1\n", ": it offers no pass, dialect or UNIVERSE"),
+        (
+            "UNIVERSE = {}\n",
+            ": UNIVERSE is no xdsl.universe.Universe but of type dict",
+        ),
+    ],
+)
+def test_bad_plugin_file(driver: Driver, text: str, message: str):
+    plugin = driver.file("plugin.py", text)
+    prefix = f"penstock-opt: error: cannot load {plugin}"
+    driver.refuses(prefix + message, 2, "--load", plugin)
+
+
+def test_plugin_file_is_missing_or_no_python(driver: Driver):
+    path = str(driver.folder / "none.py")
+    message = f"penstock-opt: error: cannot load {path}: no such file"
+    driver.refuses(message, 2, "--load", path)
+    path = driver.file("plugin.txt", "")
+    message = f"penstock-opt: error: cannot load {path}: its name must end in .py"
+    driver.refuses(message, 2, "--load", path)
+
+
+def test_plugin_names_must_be_new(driver: Driver):
+    text = PASSES.replace('"crash"', '"canonicalize"')
+    plugin = driver.file("plugin.py", text)
+    driver.refuses(
+        "penstock-opt: error: pass 'canonicalize' is defined by both xdsl and "
+        f"{plugin}",
+        2,
+        "--load",
+        plugin,
+    )
+    text = CRASHING_DIALECT.replace('Dialect("crash"', 'Dialect("arith"')
+    plugin = driver.file("plugin.py", text)
+    driver.refuses(
+        f"penstock-opt: error: dialect 'arith' is defined by both xdsl and {plugin}",
+        2,
+        "--load",
+        plugin,
+    )
+
+
+def test_plugin_file_with_a_universe(driver: Driver):
+    plugin = driver.file(
+        "plugin.py",
+        PASSES
+        + "from xdsl.universe import Universe\n"
+        + 'UNIVERSE = Universe(all_passes={"fail": lambda: Fail})\n',
+    )
+    path = driver.file("a.mlir", GOOD)
+    driver.refuses(
+        f"{path}: error: fail: no luck today", 1, path, "--load", plugin, "-p", "fail"
+    )
+    message = "penstock-opt: error: unknown pass 'crash'"
+    assert driver(path, "--load", plugin, "-p", "crash").err.startswith(message)
+
+
+def test_pass_that_cannot_be_imported(driver: Driver):
+    plugin = driver.file(
+        "plugin.py",
+        "from xdsl.universe import Universe\n"
+        "def load():\n    import no_such_module\n"
+        'UNIVERSE = Universe(all_passes={"far": load})\n',
+    )
+    driver.refuses(
+        "penstock-opt: error: pass 'far' cannot be loaded: No module named "
+        "'no_such_module'",
+        2,
+        "--load",
+        plugin,
+        "-p",
+        "far",
+    )
+    listing = driver("--load", plugin, "--list-passes").out
+    assert "  far: cannot be loaded: No module named 'no_such_module'" in listing
+
+
+@pytest.fixture
+def fresh_universes():
+    """Forget the broken plug-ins afterwards."""
+    yield
+    plugins.installed_universes.cache_clear()
+
+
+def _install(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    entry = EntryPoint("other", value, "xdsl.universe")
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        return [entry]
+
+    monkeypatch.setattr(plugins, "entry_points", entry_points)
+    plugins.installed_universes.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_universes")
+def test_installed_plugin_that_is_broken(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+):
+    _install(monkeypatch, "no_such_module:UNIVERSE")
+    driver.refuses(
+        "penstock-opt: error: the installed plug-in 'other' (no_such_module:UNIVERSE) "
+        "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'",
+        2,
+    )
+    _install(monkeypatch, "sys:argv")
+    driver.refuses(
+        "penstock-opt: error: the installed plug-in 'other' (sys:argv) is no "
+        "xdsl.universe.Universe but of type list",
+        2,
+    )
+
+
+def test_interrupt(driver: Driver, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CanonicalizePass, "apply", interrupt)
+    path = driver.file("a.mlir", GOOD)
+    assert driver(path, "-p", "canonicalize") == Outcome(130, "", "")
