@@ -15,8 +15,7 @@ def dominance_errors(top: Operation) -> list[tuple[Operation, str]]:
 
     A value is available after its definition in its block, in the regions of the
     operations there unless they are isolated from above, and in the blocks that its
-    block dominates. Unreachable blocks may use anything. Erased values are not
-    reported: they are no matter of order.
+    block dominates. Unreachable blocks may use anything.
     """
     checker = _Checker(top)
     for region in top.regions:
@@ -59,9 +58,7 @@ class _Checker:
 
     def _check_operands(self, op: Operation) -> None:
         for index, value in enumerate(op.operands):
-            if value in self._available or isinstance(value, ErasedSSAValue):
-                continue
-            if value not in op.operands[:index]:
+            if value not in self._available and value not in op.operands[:index]:
                 self.errors.append((op, self._message(op, index, value)))
 
     def _check_regions(self, op: Operation) -> None:
@@ -75,6 +72,8 @@ class _Checker:
     def _message(self, op: Operation, index: int, value: SSAValue) -> str:
         name = f" (%{value.name_hint})" if value.name_hint else ""
         operand = f"operand #{index}{name}"
+        if isinstance(value, ErasedSSAValue):
+            return f"{operand} has been erased"
         definition = _defining_op(value)
         if definition is None or not self._top.is_ancestor(definition):
             return f"{operand} is defined outside of the module"

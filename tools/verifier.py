@@ -29,6 +29,7 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
     Raises a `VerifierCrash` for an exception that is no diagnostic, unless an error
     found before may be its reason.
     """
+    unavailable = dominance_errors(module)
     errors: list[tuple[Operation, str]] = []
     for op in module.walk(region_first=True):
         try:
@@ -36,18 +37,16 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
         except DiagnosticException as error:
             errors.append((op, f"{op.name}: {error}"))
         except Exception as error:
-            if not errors:
+            if not errors and not unavailable:
                 raise VerifierCrash(op) from error
-    unavailable = dominance_errors(module)
     if unavailable:
         errors = [(op, text) for op, text in errors if _ISOLATION not in text]
     return errors + [(op, f"{op.name}: {message}") for op, message in unavailable]
 
 
 def _verify_alone(op: Operation) -> None:
-    for index, operand in enumerate(op.operands):
-        if isinstance(operand, ErasedSSAValue):
-            raise DiagnosticException(f"operand #{index} has been erased")
+    if any(isinstance(operand, ErasedSSAValue) for operand in op.operands):
+        return  # which the dominance check reports
     op.verify(verify_nested_ops=False)
     for region in op.regions:
         for block in region.blocks:

@@ -376,7 +376,7 @@ class Erase(ModulePass):
 class EraseUnsafely(ModulePass):
     name = "erase-unsafely"
     def apply(self, ctx, op):
-        next(iter(op.body.block.ops)).detach().erase(safe_erase=False)
+        op.body.block.erase_op(op.body.block.first_op, safe_erase=False)
 
 class Fail(ModulePass):
     name = "fail"
@@ -460,8 +460,8 @@ def test_failures_of_passes(run_pass: PassRunner):
         (
             "erase-unsafely",
             1,
-            "a.mlir:2:1: error: erase-unsafely left bad IR: test.op: operand #0 has "
-            "been erased",
+            "a.mlir:2:1: error: erase-unsafely left bad IR: test.op: operand #0 (%a) "
+            "has been erased",
         ),
         (
             "crash",
