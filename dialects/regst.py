@@ -111,6 +111,13 @@ class MemoryCaseAttr(ParametrizedAttribute):
         """Whether the processor can address this memory."""
         return self.kind.data != "device"
 
+    @property
+    def device_kind(self) -> str:
+        """The kind of the device that this memory belongs to; `cpu` if to none."""
+        if isinstance(self.device, NoneAttr):
+            return "cpu"
+        return self.device.kind.data
+
     @classmethod
     def of(cls, device: DeviceAttr) -> MemoryCaseAttr:
         """The memory that kernels on a device work in."""

@@ -1,3 +1,48 @@
-"""The standard pipelines: the passes that `penstock-opt --pipeline NAME` runs."""
+"""
+The standard pipelines: the passes that `penstock-opt --pipeline NAME` runs.
 
-PIPELINES: dict[str, str] = {}
+Every pass leaves alone what is already past its level, so that the output of any pass
+can be given to the whole pipeline again and ends as the same program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CLEAN = "canonicalize,cse"
+"""Constants that fold, common subexpressions and unused values go."""
+
+
+def pipeline(device: str, streams: int = 1) -> str:
+    """
+    The passes that take a job, or anything past it, to a launch program.
+
+    `device` is the kind of device that jobs are placed on, where an op says nothing
+    else; `streams` is the number of compute streams of each device.
+    """
+    return ",".join(
+        (
+            "op-infer-shapes",
+            # Folding sees through reshapes only once they are merged, and leaves
+            # constants that nobody uses.
+            CLEAN,
+            "op-fold-constants",
+            "op-split-pads",
+            CLEAN,
+            f'job-place{{device="{device}"}}',
+            "op-fuse-elementwise",
+            CLEAN,
+            "convert-job-to-plan",
+            f"plan-assign-streams{{streams={streams}}}",
+            "plan-create-registers",
+            "regst-plan-memory",
+            "verify-plan",
+            "convert-plan-to-launch",
+            # Kernels, which did not exist before.
+            CLEAN,
+        )
+    )
+
+
+PIPELINES: Mapping[str, str] = {kind: pipeline(kind) for kind in ("cpu", "cuda")}
+"""The text of each standard pipeline by its name."""

@@ -1,0 +1,77 @@
+"""What the executor asks of a kind of device, and the processor as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.dialects.launch import KernelOp
+from penstock.runtime.edges import COPY, Callback
+from penstock.runtime.jit import CompiledKernel, compile_cpu
+from penstock.runtime.memory import HostChunk
+from penstock.runtime.tables import Argument, Call, Fixed
+
+
+class Chunk(Protocol):
+    """Memory at a fixed address of some device."""
+
+    @property
+    def address(self) -> int:
+        """What kernels of the device are told; never 0."""
+        ...
+
+    def write(self, offset: int, array: npt.NDArray[np.generic]) -> None:
+        """Copy an array of the host to the bytes from `offset` on."""
+        ...
+
+    def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """A copy of `size` bytes in the memory of the host."""
+        ...
+
+
+class Device(Protocol):
+    """
+    A kind of device. It lives as long as the programs that use it.
+    """
+
+    callbacks: list[Callback]
+    """The functions that its calls run in Python."""
+
+    def allocate(self, size: int) -> Chunk:
+        """Memory for `size` bytes, all zero."""
+        ...
+
+    def call(self, kernel: KernelOp, source: str, args: Sequence[Argument]) -> Call:
+        """The call that runs a kernel, compiled from its source, on arguments."""
+        ...
+
+    def copy(self, size: int, source: Argument, target: Argument) -> Call:
+        """The call that copies bytes between the host and this device or within it."""
+        ...
+
+
+class Cpu:
+    """The processor: kernels are C functions on addresses of the host's memory."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callback] = []
+        self._kernels: list[CompiledKernel] = []
+        self._sizes: list[npt.NDArray[np.int64]] = []
+
+    def allocate(self, size: int) -> HostChunk:
+        """Memory for `size` bytes, all zero, from a page boundary on."""
+        return HostChunk(size)
+
+    def call(self, kernel: KernelOp, source: str, args: Sequence[Argument]) -> Call:
+        """The call of the compiled kernel."""
+        compiled = compile_cpu(source, kernel.sym_name.data)
+        self._kernels.append(compiled)
+        return Call(compiled.address, tuple(args))
+
+    def copy(self, size: int, source: Argument, target: Argument) -> Call:
+        """The call that copies bytes within the memory of the host."""
+        self._sizes.append(np.array([size], np.int64))
+        return Call(COPY, (Fixed(self._sizes[-1].ctypes.data), source, target))

@@ -1,0 +1,124 @@
+"""Running a loaded program: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from penstock.runtime.core import Core
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.initializers import Array
+from penstock.runtime.loader import BATCH, LoadedProgram, Port, check_array
+from penstock.runtime.reference import run_sequential
+
+ENGINES = ("actors", "sequential")
+
+
+class Executor:
+    """
+    Runs a program on the compiled core (`actors`) or on the reference executor in
+    plain Python (`sequential`), which has the same results. Close it after use.
+
+    Between loading and closing, nothing of a program is allocated anew: what a run
+    allocates is the arrays it returns.
+    """
+
+    def __init__(self, program: LoadedProgram, engine: str = "actors"):
+        if engine not in ENGINES:
+            raise PenstockError(
+                f"unknown engine '{engine}', expected one of {', '.join(ENGINES)}"
+            )
+        self._program = program
+        self._core = Core(program.tables) if engine == "actors" else None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def program(self) -> LoadedProgram:
+        """What is run."""
+        return self._program
+
+    def close(self) -> None:
+        """End the threads. What was returned stays valid."""
+        self._closed = True
+        if self._core is not None:
+            self._core.close()
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """
+        Compute the outputs for one array for each input, of its shape and dtype.
+
+        Raises PenstockError if the arrays do not fit, and what `Core.run` raises.
+        """
+        return self.run_many([inputs])[0]
+
+    def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
+        """
+        Compute the outputs for each piece, where the work on one piece overlaps with
+        that on the next as far as the slots of registers let it.
+        """
+        results: list[dict[str, Array]] = []
+        for start in range(0, len(pieces), BATCH):
+            results += self._run_batch(pieces[start : start + BATCH])
+        return results
+
+    def _run_batch(
+        self, pieces: Sequence[Mapping[str, Array]]
+    ) -> list[dict[str, Array]]:
+        if self._closed:
+            raise PenstockError("the executor is closed")
+        fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
+        results: list[dict[str, Array]] = [
+            {
+                port.name: np.empty(port.shape, port.dtype)
+                for port in self._program.outputs.values()
+            }
+            for _ in pieces
+        ]
+        point(self._program.inputs.values(), fed)
+        point(self._program.outputs.values(), results)
+        self._act(len(pieces))
+        return results
+
+    def _act(self, acts: int) -> None:
+        if self._core is not None:
+            self._core.run(acts)
+        else:
+            run_sequential(self._program.tables, acts)
+
+
+def point(ports: Iterable[Port], pieces: Sequence[Mapping[str, Array]]) -> None:
+    """Let each port of the next run read or write its array of each piece."""
+    for port in ports:
+        port.point_to([piece[port.name] for piece in pieces])
+
+
+def check_inputs(
+    ports: Mapping[str, Port], given: Mapping[str, Array]
+) -> dict[str, Array]:
+    """
+    The arrays of one piece, contiguous. Raises PenstockError unless there is one of
+    the right shape and dtype for each port, and no other.
+    """
+    if missing := sorted(set(ports) - set(given)):
+        raise PenstockError(f"no arrays are given for inputs {', '.join(missing)}")
+    if extra := sorted(set(given) - set(ports)):
+        raise PenstockError(
+            f"there are no inputs {', '.join(extra)}, only {', '.join(sorted(ports))}"
+        )
+    for name, port in ports.items():
+        check_array(f"input '{name}'", given[name], port.shape, port.dtype)
+    return {name: np.ascontiguousarray(array) for name, array in given.items()}
