@@ -18,12 +18,15 @@ from xdsl.dialects import arith, cf, linalg, math, memref, scf
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
     i1,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -114,20 +117,28 @@ class KernelBuilder:
         return self.insert(arith.DivSIOp(a, b))
 
     def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """The larger of two numbers; a NaN if either is one."""
+        """The larger of two numbers; a NaN if either is one; `or` of booleans."""
         if isinstance(a.type, AnyFloat):
             return self.insert(arith.MaximumfOp(a, b))
-        return self.insert(arith.MaxSIOp(a, b))
+        return self.insert((arith.OrIOp if a.type == i1 else arith.MaxSIOp)(a, b))
 
     def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """The smaller of two numbers; a NaN if either is one."""
+        """The smaller of two numbers; a NaN if either is one; `and` of booleans."""
         if isinstance(a.type, AnyFloat):
             return self.insert(arith.MinimumfOp(a, b))
-        return self.insert(arith.MinSIOp(a, b))
+        return self.insert((arith.AndIOp if a.type == i1 else arith.MinSIOp)(a, b))
 
     def exp(self, value: SSAValue) -> SSAValue:
         """e to the power of a float."""
         return self.insert(math.ExpOp(value))
+
+    def log(self, value: SSAValue) -> SSAValue:
+        """The natural logarithm of a float."""
+        return self.insert(math.LogOp(value))
+
+    def sqrt(self, value: SSAValue) -> SSAValue:
+        """The square root of a float."""
+        return self.insert(math.SqrtOp(value))
 
     def check(self, condition: SSAValue, message: str) -> None:
         """Stop the kernel with an error of this text unless the condition holds."""
@@ -144,6 +155,44 @@ class KernelBuilder:
     ) -> None:
         """Write one element of a memref."""
         self.effect(memref.StoreOp.get(value, target, indices))
+
+    def view(self, source: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """
+        The elements of a memref in the same order, under another shape that has as
+        many elements.
+        """
+        type = memref_type(source)
+        if type.get_shape() == tuple(shape):
+            return source
+        return self._regroup(self._regroup(source, [type.element_count()]), shape)
+
+    def _regroup(self, source: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A view from several dimensions, or none, to one, or the other way."""
+        type = memref_type(source)
+        ranks = type.get_num_dims(), len(shape)
+        if ranks[0] == ranks[1]:
+            return source
+        dims = ArrayAttr(IntegerAttr(dim, i64) for dim in range(max(ranks)))
+        groups = ArrayAttr([dims] if min(ranks) else [])
+        result = MemRefType(type.element_type, shape)
+        if ranks[0] > ranks[1]:
+            return self.insert(
+                memref.CollapseShapeOp.create(
+                    operands=[source],
+                    result_types=[result],
+                    properties={"reassociation": groups},
+                )
+            )
+        return self.insert(
+            memref.ExpandShapeOp.create(
+                operands=[source],
+                result_types=[result],
+                properties={
+                    "reassociation": groups,
+                    "static_output_shape": DenseArrayBase.from_list(i64, shape),
+                },
+            )
+        )
 
     # Phases and loops
 
