@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from typing import cast
 
 from numba import cfunc
 
@@ -27,6 +28,9 @@ def nothing(args: int, part: int, parts: int) -> int:
     return 0
 
 
+NOTHING = cast(int, nothing.address)
+
+
 def program(workers: Sequence[int], flows: Sequence[tuple[int, Sequence[int]]]):
     """Actors on these workers; flows are the producer and readers of two slots."""
     reads: list[list[int]] = [[] for _ in workers]
@@ -35,7 +39,7 @@ def program(workers: Sequence[int], flows: Sequence[tuple[int, Sequence[int]]]):
         writes[producer].append(register)
         for reader in readers:
             reads[reader].append(register)
-    call = Call(nothing.address)
+    call = Call(NOTHING)
     return Tables(
         [Register(f"r{i}", producer, 2) for i, (producer, _) in enumerate(flows)],
         [

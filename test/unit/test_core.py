@@ -420,17 +420,20 @@ def test_error_stops_all_workers():
         run_core(alone(endless, failing(act=5), endless), 1 << 40)
 
 
-def test_core_runs_again_from_the_first_slots_after_an_error():
-    job = Job([0, 1, 0], [Flow(0, [1], 3), Flow(1, [2], 2)])
+@pytest.mark.parametrize("workers", [[0, 0, 0], [0, 1, 0]])
+def test_core_is_as_new_after_an_error(workers: list[int]):
+    job = Job(workers, [Flow(0, [1], 3), Flow(1, [2], 2)])
     tables = job.tables()
-    fail = failing(act=4)
-    last = tables.actors[2]
-    actors = [*tables.actors[:2], Actor("last", 0, last.reads, (), last.calls)]
-    actors.append(Actor("fail", 1, calls=(Call(fail.address),)))
-    callbacks = [*tables.callbacks.values(), fail]
+    failures = [failing(act=act) for act in (20, 4, 1)]
+    actors = [
+        Actor(f"a{i}", x.worker, x.reads, x.writes, (Call(kernel.address), *x.calls))
+        for i, (x, kernel) in enumerate(zip(tables.actors, failures, strict=True))
+    ]
+    callbacks = [*tables.callbacks.values(), *failures]
     with Core(Tables(tables.registers, actors, None, callbacks)) as core:
-        with pytest.raises(TaskError):
-            core.run(50)
+        for name in ("a2", "a1", "a0"):
+            with pytest.raises(TaskError, match=f"task '{name}'"):
+                core.run(30)
         job.seen[:] = [[], [], []]
         core.run(6)
     assert job.seen == job.expected(6)
