@@ -292,6 +292,38 @@ class KernelBuilder:
         self.effect(loop)
         return loop.results
 
+    def accumulate(
+        self,
+        bounds: Sequence[tuple[SSAValue, SSAValue]],
+        init: SSAValue,
+        body: Callable[[KernelBuilder, Sequence[SSAValue], SSAValue], SSAValue],
+    ) -> SSAValue:
+        """
+        Nested sequential loops, the outermost first, that carry one value.
+
+        `body` is given the indices and the value so far and returns the next one; the
+        last one is returned.
+        """
+        return self._accumulate(bounds, [], init, body)
+
+    def _accumulate(
+        self,
+        bounds: Sequence[tuple[SSAValue, SSAValue]],
+        indices: Sequence[SSAValue],
+        value: SSAValue,
+        body: Callable[[KernelBuilder, Sequence[SSAValue], SSAValue], SSAValue],
+    ) -> SSAValue:
+        if not bounds:
+            return body(self, indices, value)
+        (value,) = self.loop(
+            *bounds[0],
+            [value],
+            lambda k, index, carried: [
+                k._accumulate(bounds[1:], [*indices, index], carried[0], body)
+            ],
+        )
+        return value
+
 
 def memref_type(value: SSAValue) -> MemRefType:
     """The type of a value that is a memref."""
