@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from math import prod
+from math import isfinite, prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -427,7 +427,7 @@ class InitAttr(ParametrizedAttribute):
                     case IntegerAttr():
                         printer.print_int(value.value.data)
                     case FloatAttr():
-                        printer.print_string(repr(value.value.data))
+                        printer.print_string(float_text(value.value.data))
                     case _:
                         printer.print_attribute(value)
 
@@ -452,6 +452,12 @@ def parse_init_parameter(parser: AttrParser) -> Attribute:
     return init_parameter(parser.parse_number(allow_boolean=False))
 
 
+def float_text(value: float) -> str:
+    """The shortest text that is read as just this finite number, and as a float."""
+    mantissa, e, exponent = repr(value).partition("e")
+    return (mantissa if "." in mantissa else f"{mantissa}.0") + e + exponent
+
+
 def verify_init_parameter(key: str, value: Attribute) -> None:
     """Raise `VerifyException` unless the value has the type that `key` asks for."""
     if key in ("file", "name"):
@@ -462,6 +468,8 @@ def verify_init_parameter(key: str, value: Attribute) -> None:
             raise VerifyException(f"'seed' must be an integer from 0 on, got {value}")
     elif not isinstance(value, IntegerAttr | FloatAttr):
         raise VerifyException(f"'{key}' must be a number, got {value}")
+    elif not isfinite(value.value.data):
+        raise VerifyException(f"'{key}' must be finite, got {value.value.data}")
 
 
 ################################################################################
@@ -500,14 +508,22 @@ class JobOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
+        if self.body.block.args:
+            raise VerifyException("the block of a job takes no arguments")
         seen: set[tuple[type[Operation], str]] = set()
         for op in self.body.block.ops:
+            placement = op.attributes.get("placement", self.placement)
+            if not isinstance(placement, PlacementAttr):
+                raise VerifyException(
+                    f"the placement of {op.name} should be a #job.placement, "
+                    f"got {placement}"
+                )
             if not isinstance(op, InputOp | OutputOp | VariableOp):
                 continue
             side = OutputOp if isinstance(op, OutputOp) else InputOp
             if (key := (side, op.port.data)) in seen:
-                what = "output" if side is OutputOp else "input or variable"
-                raise VerifyException(f"two {what}s are named '{op.port.data}'")
+                what = "outputs" if side is OutputOp else "inputs or variables"
+                raise VerifyException(f"two {what} are named '{op.port.data}'")
             seen.add(key)
 
 

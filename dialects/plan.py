@@ -153,6 +153,8 @@ class PlanOp(IRDLOperation):
         return [op for op in self.body.block.ops if isinstance(op, RegisterOp)]
 
     def verify_(self) -> None:
+        if self.body.block.args:
+            raise VerifyException("the block of a plan takes no arguments")
         self._verify_names()
         self._verify_producers()
 

@@ -1,0 +1,142 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{rank must not be negative, got -1}}
+"test.op"() {at = #job.device<-1, cpu:0>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{device index must not be negative, got -1}}
+"test.op"() {at = #job.device<0, cpu:-1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a device kind is a lower case word, got 'CUDA'}}
+"test.op"() {at = #job.device<0, CUDA:0>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a device kind is a lower case word, got 'GPU'}}
+"test.op"() {at = #job.placement<GPU, [0:0]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a placement needs at least one device}}
+"test.op"() {at = #job.placement<cpu, []>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{ranks and device indices must not be negative, got -1:2}}
+"test.op"() {at = #job.placement<cpu, [0:1, -1:2]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the device range 0:3-2 is empty}}
+"test.op"() {at = #job.placement<cpu, [0:3-2]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the hierarchy [2, 3] does not hold 4 devices}}
+"test.op"() {at = #job.placement<cpu, [0:0-3], hierarchy = [2, 3]>} : () -> ()
+
+// -----
+
+// Each extent is positive, not only their product.
+// expected-error@+1 {{the hierarchy [-2, -2] does not hold 4 devices}}
+"test.op"() {at = #job.placement<cpu, [0:0-3], hierarchy = [-2, -2]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a split axis must not be negative, got -1}}
+"test.op"() {sbp = #job.sbp<S(-1)>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{an SBP needs at least one entry}}
+"test.op"() {sbp = #job.sbp<>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{expected one of S(axis), B and P}}
+"test.op"() {sbp = #job.sbp<B, X>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{unknown initialiser 'glorot', expected one of constant, he_normal, he_uniform, normal, npz, ones, uniform, xavier_normal, xavier_uniform, zeros}}
+"test.op"() {init = #job.init<glorot, seed = 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{initialiser 'normal' needs seed}}
+"test.op"() {init = #job.init<normal, mean = 0.0>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{initialiser 'zeros' does not take file, seed}}
+"test.op"() {init = #job.init<zeros, seed = 1, file = "w.npz">} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'file' must be a string, got 1 : i64}}
+"test.op"() {init = #job.init<npz, file = 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'seed' must be an integer from 0 on, got -1 : i64}}
+"test.op"() {init = #job.init<he_normal, seed = -1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'seed' must be an integer from 0 on, got 1.500000e+00 : f64}}
+"test.op"() {init = #job.init<he_normal, seed = 1.5>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'low' must be a number, got "a"}}
+"test.op"() {init = #job.init<uniform, seed = 1, low = "a">} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'high' must be finite, got inf}}
+"test.op"() {init = #job.init<uniform, seed = 1, high = 1.0e999>} : () -> ()
+
+// -----
+
+// Inputs and variables share their names.
+// expected-error@+1 {{two inputs or variables are named 'x'}}
+job.job @inputs placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %w = job.variable "x" init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{two outputs are named 'y'}}
+job.job @outputs placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  job.output "y", %x : tensor<4xf32>
+  job.output "y", %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{the block of a job takes no arguments}}
+job.job @arguments placement <cpu, [0:0]> {
+^bb0(%x: tensor<4xf32>):
+  job.output "y", %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{the placement of job.input should be a #job.placement, got #job.device<0, cpu:0>}}
+job.job @placement placement <cpu, [0:0]> {
+  %x = job.input "x" {placement = #job.device<0, cpu:0>} : tensor<4xf32>
+}
+
+// -----
+
+// A copy keeps the type.
+job.job @copy placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{attribute tensor<4xf32> expected from variable 'T', but got tensor<4xf64>}}
+  %y = "job.copy"(%x) <{device = #job.device<0, cuda:0>}> : (tensor<4xf32>) -> tensor<4xf64>
+}

@@ -1,0 +1,165 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{stream index must not be negative, got -1}}
+"test.op"() {on = #plan.stream<compute, -1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the block of a plan takes no arguments}}
+plan.plan @arguments {
+^bb0(%x: tensor<4xf32>):
+}
+
+// -----
+
+// expected-error@+1 {{two tasks are named 'x'}}
+plan.plan @task_names {
+  %a = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "a" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %b = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "b" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{two registers are named 'x'}}
+plan.plan @register_names {
+  %a = regst.register "x" slots 1 on <0, host> : !regst.control
+  %b = regst.register "x" slots 1 on <0, host> : !regst.control
+}
+
+// -----
+
+// expected-error@+1 {{register 'r' is written by both 'a' and 'b'}}
+plan.plan @two_producers {
+  %r = regst.register "r" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<4xf32>>) {
+    %v = job.input "a" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<4xf32>>) {
+    %v = job.input "b" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A register that a task signals is written by it, too.
+// expected-error@+1 {{register 'k' is written by both 'a' and 'b'}}
+plan.plan @two_signals {
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() signals(%k : !regst.control) -> tensor<4xf32> {
+    %v = job.input "a" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins() signals(%k : !regst.control) -> tensor<4xf32> {
+    %v = job.input "b" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{task 'y' reads register 'r', which no task writes}}
+plan.plan @no_producer {
+  %r = regst.register "r" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%r : !regst.data<tensor<4xf32>>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "y", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// -----
+
+// expected-error@+1 {{task 'x' reads register 'k', which no task writes}}
+plan.plan @no_signal {
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() waits(%k : !regst.control) -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @results_and_registers {
+  %r = regst.register "r" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  // expected-error@+1 {{a task has either results or registers it writes}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<4xf32>>) -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @two_ops {
+  // expected-error@+1 {{the body of a task should be one op and plan.yield}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    %w = job.input "w" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @no_op {
+  // expected-error@+1 {{the body of a task should be one op and plan.yield}}
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() {
+    plan.yield
+  }
+}
+
+// -----
+
+plan.plan @no_yield {
+  // expected-error@+1 {{the body of a task should be one op and plan.yield}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "v" : tensor<4xf32>
+    "test.termop"() : () -> ()
+  }
+}
+
+// -----
+
+plan.plan @reads {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{the task reads (tensor<4xf32>), but its body has (tensor<4xf64>, tensor<4xf32>)}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf64>, %w: tensor<4xf32>):
+    job.output "y", %v : tensor<4xf64>
+    plan.yield
+  }
+}
+
+// -----
+
+// Of a register it is the payload that counts.
+plan.plan @writes {
+  %r = regst.register "r" slots 1 on <0, host> : !regst.data<tensor<8xf32>>
+  // expected-error@+1 {{the task writes (tensor<8xf32>), but its body has (tensor<4xf32>)}}
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<8xf32>>) {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @order {
+  // expected-error@+1 {{expected integer >= 0, got -1}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> order -1 ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
