@@ -421,11 +421,11 @@ class Core:
     def _error(self, acts: int) -> PenstockError:
         """What the first worker that stopped has noted."""
         control = self._state.control
-        start = int(control[TARGET]) - acts
         if control[STOP] == FAILED:
-            return self._task_error(start)
+            return self._task_error(int(control[TARGET]) - acts)
         if control[STOP] == DEADLOCKED:
-            done = [int(count) - start for count in self._state.acts]
+            # Cycles without a token never turn, so no run has ended well before.
+            done = [int(count) for count in self._state.acts]
             return DeadlockError(self.tables.stuck(self._state.counters, done, acts))
         for worker in self._workers:
             if worker.error:

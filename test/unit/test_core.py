@@ -2,7 +2,6 @@
 
 import ctypes
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -552,13 +551,8 @@ def test_callback_cannot_run_or_close_its_core(verb: str):
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": ""},
-    )
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 PROGRAM = """
@@ -601,6 +595,30 @@ print([thread.name for thread in threading.enumerate()])
     assert run.stderr == ""
     assert run.stdout == "interrupted\n" * 4 + "['MainThread']\n"
     assert run.returncode == 0
+
+
+def test_second_interrupt_does_not_wait_for_a_kernel_and_the_core_runs_again():
+    run = python(
+        PROGRAM
+        + """
+from penstock.runtime.edges import Callback
+lengths = iter([0.8])
+kernel = Callback(lambda args, part, parts: time.sleep(next(lengths, 0)))
+actor = Actor("sleep", calls=(Call(kernel.address),))
+with Core(Tables([], [actor], callbacks=[kernel])) as core:
+    start = time.perf_counter()
+    try:
+        interrupt(0.1)
+        interrupt(0.2)
+        core.run(1 << 60)
+    except KeyboardInterrupt:
+        assert time.perf_counter() - start < 0.7
+        print("interrupted")
+    core.run(3)
+    assert time.perf_counter() - start > 0.7
+"""
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "interrupted\n", "")
 
 
 def test_interrupt_that_nobody_catches_ends_the_process():
