@@ -40,16 +40,25 @@ DTYPE_NAMES: dict[AnyFloat | IntegerType, str] = {
 """The NumPy dtype of each element type that a tensor may have."""
 
 
+def dtype_name_of(element: Attribute) -> str:
+    """
+    The name of the dtype of an element type, found without NumPy.
+
+    Raises `VerifyException` if there is none.
+    """
+    for known, name in DTYPE_NAMES.items():
+        if known == element:
+            return name
+    raise VerifyException(f"there are no tensors of {element}")
+
+
 def dtype_of(element: Attribute) -> np.dtype[np.generic]:
     """
     The dtype of an element type. Raises `VerifyException` if there is none.
     """
     import numpy as np
 
-    for known, name in DTYPE_NAMES.items():
-        if known == element:
-            return np.dtype(name)
-    raise VerifyException(f"there are no tensors of {element}")
+    return np.dtype(dtype_name_of(element))
 
 
 def element_type_of(dtype: np.dtype[np.generic]) -> AnyFloat | IntegerType:
@@ -61,22 +70,30 @@ def element_type_of(dtype: np.dtype[np.generic]) -> AnyFloat | IntegerType:
 
 
 def array_of(value: DenseIntOrFPElementsAttr) -> Array:
-    """The elements of a dense attribute, as an array of its shape and dtype."""
+    """The elements of a dense attribute, as a new array of its shape and dtype."""
     import numpy as np
 
     dtype = dtype_of(value.get_element_type())
-    shape = value.get_shape()
-    if 0 not in shape and value.is_splat():
-        return np.full(shape, value.get_values()[0], dtype)
-    return np.array(value.get_values(), dtype).reshape(shape)
+    flat = np.frombuffer(value.data.data, packed_dtype(dtype))
+    return flat.astype(dtype).reshape(value.get_shape())
 
 
 def dense_of(array: Array) -> DenseIntOrFPElementsAttr:
-    """The dense attribute that holds an array; a splat if all elements are the same."""
+    """The dense attribute that holds an array, equal to the one that is parsed."""
+    import numpy as np
+
     type = TensorType(element_type_of(array.dtype), array.shape)
-    flat = array.ravel()
-    words = flat.view(f"u{array.itemsize}")
-    if array.size and (words == words[0]).all():
-        flat = flat[:1]
-    data = flat.astype("uint8") if array.dtype.name == "bool" else flat
+    data = array.astype(packed_dtype(array.dtype))
+    if array.dtype.name == "bool":
+        data = np.negative(data)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data.tobytes()))
+
+
+def packed_dtype(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
+    """
+    The dtype that dense attributes pack elements of `dtype` as: little-endian, with
+    a boolean as a byte that is 0 or -1.
+    """
+    import numpy as np
+
+    return np.dtype("int8" if dtype.name == "bool" else dtype.newbyteorder("<"))

@@ -9,18 +9,141 @@ computed together.
 
 from xdsl.ir import Dialect
 
+from penstock.dialects.op.activation import (
+    ClipOp,
+    GeluOp,
+    LeakyReluOp,
+    ReluOp,
+    SigmoidOp,
+    TanhOp,
+)
+from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.comparison import (
+    EqualOp,
+    GreaterEqualOp,
+    GreaterOp,
+    LessEqualOp,
+    LessOp,
+    LogicalAndOp,
+    LogicalNotOp,
+    LogicalOrOp,
+    LogicalXorOp,
+    NotEqualOp,
+    WhereOp,
+)
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.elementwise import AddOp, ReluOp
+from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.elementwise import (
+    AbsOp,
+    AddOp,
+    DivOp,
+    MaximumOp,
+    MinimumOp,
+    MulOp,
+    NegOp,
+    PowOp,
+    ReciprocalOp,
+    SubOp,
+)
+from penstock.dialects.op.functions import (
+    CeilOp,
+    ErfOp,
+    ExpOp,
+    FloorOp,
+    LogOp,
+    RsqrtOp,
+    SqrtOp,
+)
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.linear import GemmOp, MatmulOp
+from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
+from penstock.dialects.op.normalization import (
+    BatchNormOp,
+    LayerNormOp,
+    LogSoftmaxOp,
+    SoftmaxOp,
+)
+from penstock.dialects.op.padding import PadModeAttr, PadOp
+from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
+from penstock.dialects.op.pooling import (
+    AveragePool2dOp,
+    GlobalAveragePoolOp,
+    MaxPool2dOp,
+)
+from penstock.dialects.op.reduction import (
+    ReduceMaxOp,
+    ReduceMeanOp,
+    ReduceMinOp,
+    ReduceProdOp,
+    ReduceSumOp,
+)
 
 Op = Dialect(
     "op",
     [
+        AbsOp,
         AddOp,
+        AveragePool2dOp,
+        BatchNormOp,
+        CastOp,
+        CeilOp,
+        ClipOp,
+        ConcatOp,
         ConstantOp,
+        Conv2dOp,
+        DivOp,
+        EqualOp,
+        ErfOp,
+        ExpOp,
+        ExpandOp,
+        FloorOp,
         FusedOp,
+        GatherOp,
+        GeluOp,
+        GemmOp,
+        GlobalAveragePoolOp,
+        GreaterEqualOp,
+        GreaterOp,
+        LayerNormOp,
+        LeakyReluOp,
+        LessEqualOp,
+        LessOp,
+        LogOp,
+        LogSoftmaxOp,
+        LogicalAndOp,
+        LogicalNotOp,
+        LogicalOrOp,
+        LogicalXorOp,
+        MatmulOp,
+        MaxPool2dOp,
+        MaximumOp,
+        MinimumOp,
+        MulOp,
+        NegOp,
+        NotEqualOp,
+        PadOp,
+        PowOp,
+        ReciprocalOp,
+        ReduceMaxOp,
+        ReduceMeanOp,
+        ReduceMinOp,
+        ReduceProdOp,
+        ReduceSumOp,
         ReluOp,
+        ReshapeOp,
+        RsqrtOp,
+        SigmoidOp,
+        SliceOp,
+        SoftmaxOp,
+        SplitOp,
+        SqrtOp,
+        SubOp,
+        TanhOp,
+        TransposeOp,
+        WhereOp,
         YieldOp,
     ],
-    [],
+    [
+        PadModeAttr,
+    ],
 )

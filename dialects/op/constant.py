@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseIntOrFPElementsAttr,
     TensorType,
+    i1,
 )
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
@@ -18,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.numpy_types import array_of, dtype_name_of
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -46,11 +50,20 @@ class ConstantOp(TensorOp):
 
     @property
     def splat(self) -> float | None:
-        """The one number that all elements are, or None if they differ."""
-        if not self.value.is_splat():
+        """
+        The number (or boolean) that every element is, or None if they differ.
+
+        Elements are the same if their bits are: 0.0 and -0.0 differ, two NaNs with the
+        same payload do not. Where there are no elements, any number will do: it is 0.
+        """
+        element, data = self.value.get_element_type(), self.value.data.data
+        if not has_equal_elements(self.value):
             return None
-        value = self.value.get_values()[0]
-        return value if isinstance(value, int | float) else None
+        first = data[: element.compile_time_size]
+        number = element.unpack(first, 1)[0] if data else 0
+        if not isinstance(number, int | float):
+            return None
+        return bool(number) if element == i1 else number
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
@@ -65,20 +78,22 @@ class ConstantOp(TensorOp):
 
     def print(self, printer: Printer) -> None:
         printer.print_op_attributes(self.attributes)
-        printer.print_string(" ")
-        printer.print_attribute(self.value)
+        printer.print_string(f" {literal(self.value)}")
 
     def infer_types(self) -> Sequence[TensorType]:
         if not isa(type := self.value.type, TensorType):
             raise VerifyException(f"expected a tensor, got {type}")
+        dtype_name_of(type.element_type)
+        if (got := len(self.value)) != type.element_count():
+            raise VerifyException(
+                f"{type} has {type.element_count()} elements, got {got}"
+            )
         return (type,)
 
     def flops(self) -> int:
         return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
-        from penstock.dialects.numpy_types import array_of
-
         return (array_of(self.value),)
 
     def build_kernel(
@@ -89,3 +104,28 @@ class ConstantOp(TensorOp):
                 "a constant with different elements is data, not a kernel"
             )
         k.fill(outs[0], self.splat)
+
+
+def has_equal_elements(value: DenseIntOrFPElementsAttr) -> bool:
+    """Whether all elements of a dense attribute have the same bits."""
+    data, size = value.data.data, value.get_element_type().compile_time_size
+    return data == data[:size] * (len(data) // size)
+
+
+def literal(value: DenseIntOrFPElementsAttr) -> str:
+    """
+    The text of a dense attribute, from which xDSL's parser gets the same bits.
+
+    xDSL prints infinities, NaNs and some large floats as hexadecimal numbers, which it
+    reads as integers, and floats that are 0.0 and -0.0 as one of the two. Bytes in a
+    string are read as they are.
+    """
+    text, data = str(value), value.data.data
+    element = value.get_element_type()
+    if not isinstance(element, AnyFloat) or not data:
+        return text
+    same_bits = has_equal_elements(value)
+    if same_bits == value.is_splat() and not re.search(r"[<\[ ]0x", text):
+        return text
+    shown = data[: element.compile_time_size] if same_bits else data
+    return f'dense<"0x{shown.hex().upper()}"> : {value.type}'

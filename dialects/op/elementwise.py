@@ -1,35 +1,126 @@
-"""The ops of the op dialect that work element by element."""
+"""
+What elementwise ops of the op dialect have in common, and arithmetic.
+
+Operands are broadcast as NumPy does. `penstock.dialects.op.activation`, `cast`,
+`comparison` and `functions` hold the other elementwise ops.
+"""
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    TensorType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.interfaces import ConditionallySpeculatableInterface
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.traits import Commutative, Pure
+from xdsl.traits import Commutative, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import (
     ElementwiseOp,
     broadcast_shapes,
+    element_count,
     tensor_type,
 )
+from penstock.dialects.op.checks import same_element_type
+from penstock.dialects.op.constant import ConstantOp
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
     from penstock.dialects.kernel import KernelBuilder
 
+################################################################################
+# What elementwise ops have in common                                          #
+################################################################################
 
-class UnaryOp(ElementwiseOp, ABC):
+
+class Elements(NamedTuple):
+    """A class of element types, under the name that error messages call it by."""
+
+    name: str
+    types: tuple[Attribute, ...]
+
+    def verify(self, *tensors: TensorType) -> None:
+        """Raise `VerifyException` if a tensor has elements of another class."""
+        for tensor in tensors:
+            if tensor.element_type not in self.types:
+                raise VerifyException(
+                    f"expected {self.name}, got {tensor.element_type}"
+                )
+
+
+BOOLEANS = Elements("booleans", (i1,))
+FLOATS = Elements("floats", (f16, f32, f64))
+NUMBERS = Elements("numbers", (*FLOATS.types, i8, i16, i32, i64))
+ANY_ELEMENTS = Elements("numbers or booleans", (*NUMBERS.types, i1))
+
+
+def broadcast_type(element: Attribute, tensors: Sequence[TensorType]) -> TensorType:
+    """
+    The tensor of `element` that the shapes of the tensors are broadcast to.
+
+    Raises `VerifyException` when they do not fit.
+    """
+    shape = broadcast_shapes([tensor.get_shape() for tensor in tensors])
+    return TensorType(element, shape)
+
+
+class ArrayOp(ElementwiseOp, ABC):
+    """
+    An elementwise op whose meaning is one expression on arrays.
+    """
+
+    @abstractmethod
+    def compute(self, *operands: Array) -> Array:
+        """
+        The result in terms of NumPy, of the dtype of the result.
+
+        Overflow, NaN and division of floats by zero raise no warnings in here.
+        """
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return (np.asarray(self.compute(*operands)),)
+
+    def scalar_flops(self) -> int:
+        """
+        Scalar operations for one element of the result, where a call of a function
+        such as exp, a comparison, a selection and a conversion each count as one.
+        """
+        return 1
+
+    def flops(self) -> int:
+        return element_count(self.results[0].type) * self.scalar_flops()
+
+
+class UnaryOp(ArrayOp, ABC):
     """
     An elementwise op whose result has the type of its operand.
     """
 
+    ELEMENTS: ClassVar[Elements] = FLOATS
+    """The element types that the operand may have."""
+
     operand = operand_def(TensorType)
     result = result_def(TensorType)
+
+    traits = traits_def(Pure())
 
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
@@ -38,13 +129,19 @@ class UnaryOp(ElementwiseOp, ABC):
         super().__init__(operands=[operand], result_types=[operand.type])
 
     def infer_types(self) -> Sequence[TensorType]:
-        return (tensor_type(self.operand),)
+        type = tensor_type(self.operand)
+        self.ELEMENTS.verify(type)
+        return (type,)
 
 
-class BinaryOp(ElementwiseOp, ABC):
+class BinaryOp(ArrayOp, ABC):
     """
-    An elementwise op on two tensors of one element type, which are broadcast.
+    An elementwise op on two tensors of one element type, which is also that of the
+    result.
     """
+
+    ELEMENTS: ClassVar[Elements] = NUMBERS
+    """The element types that the operands may have."""
 
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
@@ -55,14 +152,14 @@ class BinaryOp(ElementwiseOp, ABC):
     )
 
     def infer_types(self) -> Sequence[TensorType]:
-        lhs, rhs = tensor_type(self.lhs), tensor_type(self.rhs)
-        if lhs.element_type != rhs.element_type:
-            raise VerifyException(
-                f"operands have different element types {lhs.element_type} "
-                f"and {rhs.element_type}"
-            )
-        shape = broadcast_shapes([lhs.get_shape(), rhs.get_shape()])
-        return (TensorType(lhs.element_type, shape),)
+        types = tensor_type(self.lhs), tensor_type(self.rhs)
+        self.ELEMENTS.verify(*types)
+        return (broadcast_type(same_element_type(self.operands), types),)
+
+
+################################################################################
+# Two numbers                                                                  #
+################################################################################
 
 
 @irdl_op_definition
@@ -82,30 +179,248 @@ class AddOp(BinaryOp):
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.add(*operands)
 
-    def evaluate(self, *operands: Array) -> Sequence[Array]:
+    def compute(self, *operands: Array) -> Array:
         import numpy as np
 
-        return (np.add(*operands),)
+        return np.add(*operands)
 
 
 @irdl_op_definition
-class ReluOp(UnaryOp):
+class SubOp(BinaryOp):
     """
-    Each element, or zero where it is negative.
+    The difference of two tensors.
 
     ```mlir
-    %r = op.relu %a : tensor<4xf32> -> tensor<4xf32>
+    %r = op.sub %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
     ```
     """
 
-    name = "op.relu"
+    name = "op.sub"
 
     traits = traits_def(Pure())
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.maximum(operands[0], k.constant(0, operands[0].type))
+        return k.sub(*operands)
 
-    def evaluate(self, *operands: Array) -> Sequence[Array]:
+    def compute(self, *operands: Array) -> Array:
         import numpy as np
 
-        return (np.maximum(operands[0], operands[0].dtype.type(0)),)
+        return np.subtract(*operands)
+
+
+@irdl_op_definition
+class MulOp(BinaryOp):
+    """
+    The product of two tensors, element by element.
+
+    ```mlir
+    %r = op.mul %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.mul"
+
+    traits = traits_def(Commutative(), Pure())
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.mul(*operands)
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.multiply(*operands)
+
+
+DIVISION_BY_ZERO = "integer division by zero"
+
+
+@irdl_op_definition
+class DivOp(BinaryOp, ConditionallySpeculatableInterface):
+    """
+    The quotient of two tensors; that of integers is rounded toward zero.
+
+    An integer divided by zero stops the kernel (`ZeroDivisionError` in NumPy); the
+    least integer divided by -1 is itself.
+
+    ```mlir
+    %r = op.div %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.div"
+
+    traits = traits_def(NoMemoryEffect())
+
+    def is_speculatable(self) -> bool:
+        if isinstance(tensor_type(self.rhs).element_type, AnyFloat):
+            return True
+        divisor = self.rhs.owner
+        return isinstance(divisor, ConstantOp) and 0 not in divisor.value.get_values()
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a, b = operands
+        if isinstance(a.type, AnyFloat):
+            return k.div(a, b)
+        zero, one = k.constant(0, a.type), k.constant(1, a.type)
+        k.check(k.compare("ne", b, zero), DIVISION_BY_ZERO)
+        # The machine's division traps where the quotient by -1 overflows.
+        negated = k.compare("eq", b, k.constant(-1, b.type))
+        quotient = k.div(a, k.select(negated, one, b))
+        return k.select(negated, k.sub(zero, a), quotient)
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        if operands[0].dtype.kind == "f":
+            return np.divide(*operands)
+        a, b = np.broadcast_arrays(*operands)
+        if not np.all(b):
+            raise ZeroDivisionError(DIVISION_BY_ZERO)
+        return np.floor_divide(np.subtract(a, np.fmod(a, b)), b)
+
+
+@irdl_op_definition
+class PowOp(BinaryOp):
+    """
+    The first tensor to the power of the second, element by element, of floats.
+
+    ```mlir
+    %r = op.pow %a, %b : tensor<4x8xf32>, tensor<f32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.pow"
+    ELEMENTS: ClassVar[Elements] = FLOATS
+
+    traits = traits_def(Pure())
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a, b = operands
+        return k.insert(math.PowFOp(a, b))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.power(*operands)
+
+
+@irdl_op_definition
+class MaximumOp(BinaryOp):
+    """
+    The larger of two elements, or a NaN if either is one.
+
+    ```mlir
+    %r = op.maximum %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.maximum"
+
+    traits = traits_def(Commutative(), Pure())
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.maximum(*operands)
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.maximum(*operands)
+
+
+@irdl_op_definition
+class MinimumOp(BinaryOp):
+    """
+    The smaller of two elements, or a NaN if either is one.
+
+    ```mlir
+    %r = op.minimum %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.minimum"
+
+    traits = traits_def(Commutative(), Pure())
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.minimum(*operands)
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.minimum(*operands)
+
+
+################################################################################
+# One number                                                                   #
+################################################################################
+
+
+@irdl_op_definition
+class NegOp(UnaryOp):
+    """
+    Each element with the opposite sign; the least integer stays itself.
+
+    ```mlir
+    %r = op.neg %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.neg"
+    ELEMENTS: ClassVar[Elements] = NUMBERS
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a = operands[0]
+        if isinstance(a.type, AnyFloat):
+            return k.insert(arith.NegfOp(a))
+        return k.sub(k.constant(0, a.type), a)
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.negative(operands[0])
+
+
+@irdl_op_definition
+class AbsOp(UnaryOp):
+    """
+    Each element without its sign; the least integer stays itself.
+
+    ```mlir
+    %r = op.abs %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.abs"
+    ELEMENTS: ClassVar[Elements] = NUMBERS
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a = operands[0]
+        if isinstance(a.type, AnyFloat):
+            return k.insert(math.AbsFOp(a))
+        return k.insert(math.AbsIOp(a))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.absolute(operands[0])
+
+
+@irdl_op_definition
+class ReciprocalOp(UnaryOp):
+    """
+    One divided by each element, of floats.
+
+    ```mlir
+    %r = op.reciprocal %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.reciprocal"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.div(k.constant(1, operands[0].type), operands[0])
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.reciprocal(operands[0])

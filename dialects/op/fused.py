@@ -17,10 +17,25 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    NoMemoryEffect,
+    Pure,
+    RecursivelySpeculatable,
+)
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import ElementwiseOp, TensorOp, tensor_type
+from penstock.dialects.interfaces import (
+    ElementwiseOp,
+    TensorOp,
+    are_compatible,
+    broadcast_shapes,
+    element_count,
+    shape_text,
+    tensor_type,
+)
 from penstock.dialects.op.constant import ConstantOp
 
 if TYPE_CHECKING:
@@ -72,7 +87,9 @@ class FusedOp(ElementwiseOp):
     result = result_def(TensorType)
     body = region_def("single_block")
 
-    traits = traits_def(IsolatedFromAbove(), Pure())
+    traits = traits_def(
+        IsolatedFromAbove(), NoMemoryEffect(), RecursivelySpeculatable()
+    )
 
     assembly_format = (
         "($ins^ `:` type($ins))? `->` type($result) attr-dict-with-keyword $body"
@@ -100,7 +117,10 @@ class FusedOp(ElementwiseOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         self._verify_body()
-        return (tensor_type(self.yielded),)
+        result = tensor_type(self.yielded)
+        for operand in map(tensor_type, self.ins):
+            verify_broadcast(operand, result)
+        return (result,)
 
     def _verify_body(self) -> None:
         block = self.body.block
@@ -117,7 +137,15 @@ class FusedOp(ElementwiseOp):
                 raise VerifyException(f"{op.name} cannot be fused element by element")
 
     def flops(self) -> int:
-        return sum(op.flops() for op in self.members())
+        """
+        Scalar operations of one execution, which computes every member once for each
+        element of the result, also those that alone would have fewer elements.
+        """
+        count = element_count(self.result.type)
+        return sum(
+            op.flops() * count // max(1, element_count(op.results[0].type))
+            for op in self.members()
+        )
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         values: dict[SSAValue, SSAValue] = dict(
@@ -143,6 +171,17 @@ class FusedOp(ElementwiseOp):
             zip(self.body.block.args, operands, strict=True)
         )
         return (evaluate_block(self.body.block, values)[self.yielded],)
+
+
+def verify_broadcast(operand: TensorType, result: TensorType) -> None:
+    """Raise `VerifyException` unless NumPy broadcasts the operand to the result."""
+    shapes = operand.get_shape(), result.get_shape()
+    shape = broadcast_shapes(shapes)
+    if not are_compatible(result, TensorType(result.element_type, shape)):
+        raise VerifyException(
+            f"an operand of shape {shape_text(shapes[0])} does not broadcast to the "
+            f"result's {shape_text(shapes[1])}"
+        )
 
 
 def evaluate_block(

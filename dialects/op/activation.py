@@ -1,0 +1,257 @@
+"""The ops of the op dialect that layers of neural networks end in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan, pi, sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, StringAttr, TensorType, f64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import eq, irdl_op_definition, opt_prop_def, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.op.elementwise import NUMBERS, Elements, UnaryOp
+from penstock.dialects.op.functions import erf
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+F64Attr = FloatAttr.constr(eq(f64))
+
+
+@irdl_op_definition
+class ReluOp(UnaryOp):
+    """
+    Each element, or zero where it is negative.
+
+    ```mlir
+    %r = op.relu %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.relu"
+    ELEMENTS: ClassVar[Elements] = NUMBERS
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.maximum(operands[0], k.constant(0, operands[0].type))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.maximum(operands[0], operands[0].dtype.type(0))
+
+
+@irdl_op_definition
+class LeakyReluOp(UnaryOp):
+    """
+    Each element, or `alpha` times it where it is negative.
+
+    ```mlir
+    %r = op.leaky_relu %a alpha 0.01 : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.leaky_relu"
+
+    alpha = prop_def(F64Attr)
+
+    assembly_format = (
+        "$operand `alpha` $alpha attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    def __init__(self, operand: SSAValue | Operation, alpha: float = 0.01):
+        super().__init__(operand)
+        self.alpha = FloatAttr(alpha, f64)
+
+    def scalar_flops(self) -> int:
+        return 3
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a = operands[0]
+        scaled = k.mul(a, k.constant(self.alpha.value.data, a.type))
+        return k.select(k.compare("gt", a, k.constant(0, a.type)), a, scaled)
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        a = operands[0]
+        scaled = np.multiply(a, a.dtype.type(self.alpha.value.data))
+        return np.where(np.greater(a, 0), a, scaled)
+
+
+@irdl_op_definition
+class ClipOp(UnaryOp):
+    """
+    Each element, or the nearer bound where it is outside the bounds; each bound may
+    be left out, and `max` wins where it is below `min`.
+
+    ```mlir
+    %r = op.clip %a min 0.0 max 6.0 : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.clip"
+
+    min = opt_prop_def(F64Attr)
+    max = opt_prop_def(F64Attr)
+
+    assembly_format = (
+        "$operand (`min` $min^)? (`max` $max^)? "
+        "attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        operand: SSAValue | Operation,
+        min: float | None = None,
+        max: float | None = None,
+    ):
+        super().__init__(operand)
+        self.min = None if min is None else FloatAttr(min, f64)
+        self.max = None if max is None else FloatAttr(max, f64)
+
+    def infer_types(self) -> Sequence[TensorType]:
+        for bound in (self.min, self.max):
+            if bound is not None and isnan(bound.value.data):
+                raise VerifyException("a bound must be a number, got nan")
+        return super().infer_types()
+
+    def scalar_flops(self) -> int:
+        return (self.min is not None) + (self.max is not None)
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        value = operands[0]
+        if self.min is not None:
+            value = k.maximum(value, k.constant(self.min.value.data, value.type))
+        if self.max is not None:
+            value = k.minimum(value, k.constant(self.max.value.data, value.type))
+        return value
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        value = operands[0]
+        if self.min is not None:
+            value = np.maximum(value, value.dtype.type(self.min.value.data))
+        if self.max is not None:
+            value = np.minimum(value, value.dtype.type(self.max.value.data))
+        return value
+
+
+@irdl_op_definition
+class SigmoidOp(UnaryOp):
+    """
+    The logistic function of each element: 1 / (1 + exp(-x)).
+
+    ```mlir
+    %r = op.sigmoid %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.sigmoid"
+
+    def scalar_flops(self) -> int:
+        return 4
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a = operands[0]
+        one = k.constant(1, a.type)
+        return k.div(one, k.add(one, k.exp(k.insert(arith.NegfOp(a)))))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.reciprocal(np.add(np.exp(np.negative(operands[0])), 1))
+
+
+@irdl_op_definition
+class TanhOp(UnaryOp):
+    """
+    The hyperbolic tangent of each element.
+
+    ```mlir
+    %r = op.tanh %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.tanh"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.insert(math.TanhOp(operands[0]))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.tanh(operands[0])
+
+
+GELU_SCALE = sqrt(2 / pi)
+GELU_CUBIC = GELU_SCALE * 0.044715
+
+
+@irdl_op_definition
+class GeluOp(UnaryOp):
+    """
+    Each element times the chance that a standard normal variable is below it:
+    0.5 * x * (1 + erf(x / sqrt(2))), or by the approximation
+    0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x))).
+
+    ```mlir
+    %r = op.gelu %a approximate "tanh" : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.gelu"
+
+    approximate = prop_def(StringAttr, default_value=StringAttr("none"))
+    """`none` for the first formula, or `tanh`."""
+
+    assembly_format = (
+        "$operand (`approximate` $approximate^)? "
+        "attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    def __init__(self, operand: SSAValue | Operation, approximate: str = "none"):
+        super().__init__(operand)
+        self.approximate = StringAttr(approximate)
+
+    @property
+    def by_tanh(self) -> bool:
+        """Whether the approximation by tanh is meant."""
+        return self.approximate.data == "tanh"
+
+    def infer_types(self) -> Sequence[TensorType]:
+        if (kind := self.approximate.data) not in ("none", "tanh"):
+            raise VerifyException(f"approximate is 'none' or 'tanh', got '{kind}'")
+        return super().infer_types()
+
+    def scalar_flops(self) -> int:
+        return 8 if self.by_tanh else 5
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        a = operands[0]
+
+        def number(value: float) -> SSAValue:
+            return k.constant(value, a.type)
+
+        if self.by_tanh:
+            square = k.mul(a, a)
+            slope = k.add(number(GELU_SCALE), k.mul(number(GELU_CUBIC), square))
+            spread = k.insert(math.TanhOp(k.mul(a, slope)))
+        else:
+            spread = k.insert(math.ErfOp(k.mul(a, number(sqrt(0.5)))))
+        return k.mul(k.mul(a, number(0.5)), k.add(number(1), spread))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        a = operands[0]
+        if self.by_tanh:
+            slope = np.add(GELU_SCALE, np.multiply(GELU_CUBIC, np.square(a)))
+            spread = np.tanh(np.multiply(a, slope))
+        else:
+            spread = erf(np.multiply(a, sqrt(0.5)))
+        return np.multiply(np.multiply(a, 0.5), np.add(1, spread))

@@ -1,0 +1,116 @@
+"""The op of the op dialect that changes the element type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FixedBitwidthType,
+    IntegerType,
+    TensorType,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.hints import isa
+
+from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.op.elementwise import ANY_ELEMENTS, ArrayOp
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+@irdl_op_definition
+class CastOp(ArrayOp):
+    """
+    Each element as the nearest number of another type.
+
+    A float becomes an integer by dropping its fraction (what becomes of one that does
+    not fit is not specified), an integer becomes a narrower one by dropping its upper
+    bits, and a number becomes the boolean that says whether it is not zero. True is 1.
+
+    ```mlir
+    %r = op.cast %a to i32 : tensor<4xf32> -> tensor<4xi32>
+    ```
+    """
+
+    name = "op.cast"
+
+    operand = operand_def(TensorType)
+    to = prop_def(Attribute)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$operand `to` $to attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    def __init__(self, operand: SSAValue | Operation, to: AnyFloat | IntegerType):
+        operand = SSAValue.get(operand)
+        result = TensorType(to, tensor_type(operand).get_shape())
+        super().__init__(
+            operands=[operand], result_types=[result], properties={"to": to}
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        operand = tensor_type(self.operand)
+        result = TensorType(self.to, operand.get_shape())
+        ANY_ELEMENTS.verify(operand, result)
+        return (result,)
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        value = operands[0]
+        if value.type == self.to:
+            return value
+        if self.to == i1:
+            return k.compare("ne", value, k.constant(0, value.type))
+        if isinstance(self.to, AnyFloat):
+            return k.insert(to_float(value, self.to))
+        assert isa(self.to, IntegerType), "checked by the verifier"
+        return k.insert(to_integer(value, self.to))
+
+    def compute(self, *operands: Array) -> Array:
+        from penstock.dialects.numpy_types import dtype_of
+
+        return operands[0].astype(dtype_of(self.to))
+
+
+def to_float(value: SSAValue, target: AnyFloat) -> Operation:
+    """The scalar op that converts a number or boolean to another type of float."""
+    if value.type == i1:
+        return arith.UIToFPOp(value, target)
+    if isinstance(value.type, IntegerType):
+        return arith.SIToFPOp(value, target)
+    if bits(value.type) < bits(target):
+        return arith.ExtFOp(value, target)
+    return arith.TruncFOp(value, target)
+
+
+def to_integer(value: SSAValue, target: IntegerType) -> Operation:
+    """The scalar op that converts a number or boolean to another type of integer."""
+    if isinstance(value.type, AnyFloat):
+        return arith.FPToSIOp(value, target)
+    if value.type == i1:
+        return arith.ExtUIOp(value, target)
+    if bits(value.type) < bits(target):
+        return arith.ExtSIOp(value, target)
+    return arith.TruncIOp(value, target)
+
+
+def bits(type: Attribute) -> int:
+    """The width of a scalar type."""
+    assert isinstance(type, FixedBitwidthType), "numbers and booleans have a width"
+    return type.bitwidth
