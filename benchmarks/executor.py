@@ -31,7 +31,9 @@ def nothing(args: int, part: int, parts: int) -> int:
 NOTHING = cast(int, nothing.address)
 
 
-def program(workers: Sequence[int], flows: Sequence[tuple[int, Sequence[int]]]):
+def program(
+    workers: Sequence[int], flows: Sequence[tuple[int, Sequence[int]]]
+) -> Tables:
     """Actors on these workers; flows are the producer and readers of two slots."""
     reads: list[list[int]] = [[] for _ in workers]
     writes: list[list[int]] = [[] for _ in workers]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from penstock.runtime.edges import CALLBACK_FAILED, KernelFunction
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
-from penstock.runtime.tables import Argument, Call, Fixed, Tables
+from penstock.runtime.tables import Argument, Call, Fixed, Tables, Words
 
 Kernel = Callable[[int, int, int], int]
 
@@ -107,7 +107,7 @@ class _Run:
             error.__cause__ = self.tables.callbacks[call.kernel].take_error()
         raise error
 
-    def counters(self):
+    def counters(self) -> Words:
         counters = self.tables.counters()
         for index in range(len(self.tables.registers)):
             counters[self.tables.produced_at(index)] = self.produced(index)
