@@ -14,6 +14,10 @@ _LONGEST_QUOTED_LINE = 200
 """In characters; binary garbage has lines of megabytes."""
 
 
+NEEDS_ONNX = "ONNX models need the extra 'onnx': pip install 'penstock[onnx]' ({})"
+"""What to say, with the reason, when the package `onnx` cannot be imported."""
+
+
 class UsageError(Exception):
     """The command line asks for what cannot be done."""
 

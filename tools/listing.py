@@ -58,7 +58,7 @@ def _describe_all(passes: PassTable) -> Iterator[str]:
     for name, factory in sorted(passes.items()):
         try:
             pass_type = factory()
-        except ImportError as error:
+        except Exception as error:  # one broken plug-in must not hide the rest
             yield f"  {name}: cannot be loaded: {error}"
             continue
         yield f"  {name}: {_first_line(pass_type)}"

@@ -12,12 +12,23 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.parser import Parser, ParserState
 from xdsl.utils.exceptions import DiagnosticException, ParseError
-from xdsl.utils.lexer import Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from penstock.tools.diagnostics import suggest
+
+
+class _LinearLexer(MLIRLexer):
+    """
+    The xDSL lexer, but in linear time: its own pattern for strings tries exponentially
+    many ways to match a string that is never closed.
+    """
+
+    _unescaped_characters_regex = re.compile(
+        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+    )
 
 
 class LocatingParser(Parser):
@@ -32,7 +43,8 @@ class LocatingParser(Parser):
     def __init__(
         self, ctx: Context, text: str, name: str, line_offset: int = 0
     ) -> None:
-        super().__init__(ctx, text, name)
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(_LinearLexer(Input(text, name)))
         self._file = StringAttr(name)
         self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
         self._line_offset = line_offset

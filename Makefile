@@ -1,0 +1,35 @@
+# make demo: compile and run the main models. make test: everything that CI checks.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench docs clean
+
+# Everything is installed into a local environment, anew when its needs change.
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), sys.version"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/demo.py
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	PATH="$(BIN):$$PATH" $(BIN)/basedpyright
+
+test: lint
+	$(BIN)/lit -v --time-tests test
+	$(BIN)/pytest -q
+
+docs: $(VENV)/installed
+	$(BIN)/python -m penstock.tools.docs docs
+
+bench: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable ".[bench]"
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .src/*.egg-info test/.lit

@@ -1,0 +1,148 @@
+"""Parsing, verifying and transforming modules, as all tools do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
+
+from penstock.dialects.diagnostics import LocatedPassFailure, Place, place_of
+from penstock.tools import plugins
+from penstock.tools.diagnostics import (
+    Diagnosis,
+    InternalError,
+    Rejected,
+    diagnose_parse_error,
+    reject,
+    reject_if_any,
+)
+from penstock.tools.files import explain_os_error
+from penstock.tools.locating_parser import LocatingParser
+from penstock.tools.pass_pipeline import PassTable, parse_passes
+from penstock.tools.timing import PassTimes
+from penstock.tools.verifier import Culprits, VerifierCrash, module_errors
+
+
+@dataclass
+class Compiler:
+    """
+    Reads text into modules and runs passes over them.
+
+    What is wrong with the input is raised as `Rejected`, a defect of a pass or a
+    verifier as `InternalError`. `after_pass` is told the name of each pass that ran,
+    the module it left and whether it was the last one.
+    """
+
+    ctx: Context
+    times: PassTimes = field(default_factory=PassTimes)
+    culprits: Culprits = field(default_factory=Culprits)
+    verify_each: bool = True
+    disable_verify: bool = False
+    after_pass: Callable[[str, ModuleOp, bool], None] | None = None
+
+    def parse(
+        self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
+    ) -> ModuleOp:
+        """
+        Parse the bytes of a file, or of the part of it that is `line_offset` lines
+        down; unless `implicit`, the text holds the module op itself.
+        """
+        with self.diagnosing(data, name, line_offset):
+            parser = LocatingParser(self.ctx, data.decode(), name, line_offset)
+            return parser.parse_module(implicit)
+
+    @contextmanager
+    def diagnosing(self, data: bytes, name: str, line_offset: int) -> Generator[None]:
+        """Turn what reading `data` raises into `Rejected`."""
+        try:
+            yield
+            return
+        except ParseError as error:
+            diagnosis, cause = diagnose_parse_error(error, line_offset), error.__cause__
+        except UnicodeDecodeError as error:
+            line = line_offset + 1 + data.count(b"\n", 0, error.start)
+            byte = data[error.start]
+            text = f"not UTF-8 text: byte 0x{byte:02x}"
+            diagnosis, cause = Diagnosis(Place(name, line, 1), text), error
+        except RecursionError as error:
+            place = Place(name, line_offset + 1, 1)
+            text = "regions nest too deeply to be parsed"
+            diagnosis, cause = Diagnosis(place, text), error
+        raise Rejected([diagnosis], while_parsing=True) from cause
+
+    def verify(self, module: ModuleOp, prefix: str = "") -> None:
+        """Raise `Rejected` with every bad operation, its message behind `prefix`."""
+        if self.disable_verify:
+            return
+        try:
+            with self.times.measure("verify"), self.culprits.recording():
+                errors = module_errors(module)
+        except VerifierCrash as crash:
+            raise InternalError(str(crash)) from crash.__cause__
+        reject_if_any(errors, prefix)
+
+    def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+        """
+        Apply passes in order, verifying after each (or only after the last one).
+        """
+        for position, module_pass in enumerate(passes):
+            name, is_last = module_pass.name, position + 1 == len(passes)
+            with self.times.measure(name, position), self.blaming("pass", name):
+                module_pass.apply(self.ctx, module)
+            if self.after_pass is not None:
+                self.after_pass(name, module, is_last)
+            if self.verify_each or is_last:
+                self.verify(module, f"{name} left bad IR: ")
+
+    @contextmanager
+    def blaming(self, kind: str, name: str) -> Generator[None]:
+        """Turn what a pass or target raises into an error that names it."""
+        prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
+        try:
+            with self.culprits.recording():
+                yield
+        except LocatedPassFailure as error:
+            reject_if_any(error.complaints, prefix)
+        except DiagnosticException as error:
+            culprit = self.culprits.of(error)
+            place = None if culprit is None else place_of(culprit)
+            reject(f"{prefix}{error}", place)
+        except ParseError as error:
+            diagnosis = diagnose_parse_error(error, 0)
+            raise Rejected(
+                [replace(diagnosis, message=prefix + diagnosis.message)]
+            ) from error
+        except OSError as error:
+            file = f" ({error.filename})" if error.filename else ""
+            reject(f"{prefix}{explain_os_error(error)}{file}")
+        except ShrinkException:
+            raise
+        except Exception as error:
+            raise InternalError(f"{kind} {name}") from error
+
+
+def installed_compiler() -> tuple[Compiler, PassTable]:
+    """
+    A compiler that knows the dialects of every installed package, and their passes.
+
+    Raises `UsageError` if a plug-in cannot be loaded.
+    """
+    universes = plugins.installed_universes()
+    ctx = Context()
+    dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
+    for name, factory in dialects.items():
+        ctx.register_dialect(name, factory)
+    passes = plugins.merge(universes, lambda u: u.all_passes, "pass")
+    return Compiler(ctx), passes
+
+
+def run_pipeline(
+    compiler: Compiler, passes: PassTable, module: ModuleOp, text: str
+) -> None:
+    """Run the passes that a pipeline's text names over a module."""
+    compiler.apply(module, parse_passes(passes, text))

@@ -1,0 +1,76 @@
+"""The `penstock-import` command: an ONNX model as a job in IR, beside its weights."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.tools.arrays import write_arrays
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.diagnostics import NEEDS_ONNX, Rejected, UsageError, printable
+from penstock.tools.files import write_whole
+
+_PROGRAM = "penstock-import"
+
+
+def main() -> None:
+    """Run `penstock-import` on the arguments of this process."""
+    sys.exit(run_tool())
+
+
+def run_tool(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the tool on the given arguments (without the program's name) and return its
+    exit code: 0, 1 for a model that cannot be imported, 2 for a bad command line.
+    """
+    args = _arguments().parse_args(argv)
+    try:
+        _import(args)
+    except Rejected as rejected:
+        for diagnosis in rejected.diagnoses:
+            print(diagnosis.render(str(args.file)), file=sys.stderr)
+        return 1
+    except UsageError as error:
+        print(printable(f"{_PROGRAM}: error: {error}"), file=sys.stderr)
+        return 2
+    return 0
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        _PROGRAM, description="Turn an ONNX model into a job in IR and its weights."
+    )
+    parser.add_argument("file", type=Path, metavar="FILE.onnx")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE.mlir",
+        help="the job (default: beside the model); its weights go into FILE.npz",
+    )
+    parser.add_argument(
+        "--random-weights",
+        type=int,
+        metavar="SEED",
+        help="replace the weights by random ones (He scaling)",
+    )
+    return parser
+
+
+def _import(args: argparse.Namespace) -> None:
+    try:
+        from penstock.tools.onnx_import.model import import_file
+    except ImportError as error:
+        raise UsageError(NEEDS_ONNX.format(error)) from error
+    output: Path = args.output or args.file.with_suffix(".mlir")
+    weights = output.with_suffix(".npz")
+    imported = import_file(
+        args.file, random_weights=args.random_weights, weights_file=weights.name
+    )
+    installed_compiler()[0].verify(imported.module)
+    if imported.weights:
+        write_arrays(weights, imported.weights)
+    write_whole(str(output), f"{imported.module}\n")
+    print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))

@@ -1,0 +1,1 @@
+"""ONNX models as jobs. It needs the extra `onnx`."""

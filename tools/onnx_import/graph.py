@@ -1,0 +1,225 @@
+"""
+A job that is being made from an ONNX graph, value by value.
+
+A value is an array while it is known (an initializer, or what follows from known
+values alone) and becomes part of the job when an op needs it as a tensor: a short one
+as `op.constant`, any other as `job.variable`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import AttributeProto, NodeProto, numpy_helper
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
+from penstock.dialects.numpy_types import dense_of, element_type_of
+from penstock.dialects.op.constant import ConstantOp
+
+Array: TypeAlias = npt.NDArray[np.generic]
+Value: TypeAlias = SSAValue | Array
+
+LONGEST_CONSTANT = 8
+"""Elements; longer arrays are data beside the IR, not text in it."""
+
+
+class Unsupported(Exception):
+    """What a node asks for cannot be said in the op dialect."""
+
+
+class JobBuilder:
+    """
+    The block of a job, the ONNX values it has so far, and the weights it needs.
+
+    `weights_file` is where its variables are said to start from.
+    """
+
+    def __init__(self, weights_file: str):
+        self.block = Block()
+        self.weights: dict[str, Array] = {}
+        self.values: dict[str, Value] = {}
+        self._weights_file = weights_file
+        self._variables: dict[str, SSAValue] = {}
+
+    def add_input(self, name: str, type: TensorType) -> None:
+        """Add a tensor that the caller feeds."""
+        self.values[name] = self._insert(InputOp(name, type), [name])[0]
+
+    def add_output(self, name: str) -> None:
+        """Add a tensor that the caller fetches."""
+        self.block.add_op(OutputOp(name, self.tensor(name)))
+
+    def tensor(self, name: str) -> SSAValue:
+        """A value as a tensor of the job."""
+        value = self.values[name]
+        if isinstance(value, SSAValue):
+            return value
+        if name not in self._variables:
+            self._variables[name] = self._materialize(name, value)
+        return self._variables[name]
+
+    def _materialize(self, name: str, array: Array) -> SSAValue:
+        if array.size <= LONGEST_CONSTANT:
+            return self._insert(ConstantOp(dense_of(array)), [name])[0]
+        self.weights[name] = array
+        type = TensorType(element_type_of(array.dtype), array.shape)
+        init = InitAttr("npz", {"file": self._weights_file})
+        return self._insert(VariableOp(name, init, type), [name])[0]
+
+    def constant(self, array: Array) -> SSAValue:
+        """A new constant of the job."""
+        return self._insert(ConstantOp(dense_of(array)), [])[0]
+
+    def add(
+        self,
+        op: type[TensorOp],
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute | None] | None = None,
+        *,
+        names: Sequence[str] = (),
+    ) -> Sequence[SSAValue]:
+        """
+        Add an op, whose results follow from its operands; `names` are those of its
+        results. Raises `VerifyException` if the operands do not fit.
+        """
+        count = max(1, len(names))
+        return self._insert(op.inferred(operands, properties, count), names)
+
+    def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
+        self.block.add_op(op)
+        for result, name in zip(op.results, names, strict=False):
+            result.name_hint = hint(name)
+        return op.results
+
+
+def hint(name: str) -> str | None:
+    """The name of an ONNX value as that of an SSA value, or None if nothing is left."""
+    text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    return text if text and not text[0].isdigit() else f"v{text}" if text else None
+
+
+class Node:
+    """
+    One node of a graph, as its converter sees it.
+
+    Input and output names that are empty stand for operands that are left out.
+    """
+
+    def __init__(self, proto: NodeProto, builder: JobBuilder):
+        self.proto = proto
+        self.builder = builder
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs that are asked for."""
+        names = list(self.proto.output)
+        while names and not names[-1]:
+            names.pop()
+        return names
+
+    def has(self, index: int) -> bool:
+        """Whether an operand is given."""
+        return index < len(self.proto.input) and bool(self.proto.input[index])
+
+    @property
+    def operand_count(self) -> int:
+        """The operands that are given."""
+        return sum(bool(name) for name in self.proto.input)
+
+    def tensor(self, index: int) -> SSAValue:
+        """An operand as a tensor of the job."""
+        return self.builder.tensor(self.proto.input[index])
+
+    def tensors(self) -> list[SSAValue]:
+        """All operands that are given, as tensors of the job."""
+        return [
+            self.tensor(index)
+            for index in range(len(self.proto.input))
+            if self.has(index)
+        ]
+
+    def shape(self, index: int = 0) -> list[int]:
+        """The shape of an operand."""
+        value = self.builder.values[self.proto.input[index]]
+        if isinstance(value, SSAValue):
+            return list(tensor_type(value).get_shape())
+        return list(value.shape)
+
+    def known(self, index: int, what: str) -> Array:
+        """
+        The value of an operand. Raises `Unsupported` if it is only known at run time.
+        """
+        value = self.builder.values[self.proto.input[index]]
+        if isinstance(value, SSAValue):
+            raise Unsupported(f"{what} is only known at run time")
+        return value
+
+    def known_ints(self, index: int, what: str) -> list[int]:
+        """The integers of an operand that is known."""
+        return [int(value) for value in self.known(index, what).reshape(-1)]
+
+    def int(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return self._attributes[name].i if name in self._attributes else default
+
+    def float(self, name: str, default: float) -> float:
+        """A float attribute."""
+        return self._attributes[name].f if name in self._attributes else default
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute."""
+        if name not in self._attributes:
+            return default
+        return self._attributes[name].s.decode()
+
+    def ints(self, name: str) -> list[int] | None:
+        """A list of integers, or None where it is left out."""
+        return list(self._attributes[name].ints) if name in self._attributes else None
+
+    def array(self, name: str) -> Array | None:
+        """A tensor attribute, or None where it is left out."""
+        if name not in self._attributes:
+            return None
+        return numpy_helper.to_array(self._attributes[name].t)
+
+    def attribute(self, name: str) -> AttributeProto | None:
+        """An attribute as it is, or None where it is left out."""
+        return self._attributes.get(name)
+
+    def ints_or_operand(self, name: str, index: int) -> list[int] | None:
+        """Integers that newer versions give as an operand, older as an attribute."""
+        if self.has(index):
+            return self.known_ints(index, f"the operand '{name}'")
+        return self.ints(name)
+
+    def give(
+        self,
+        op: type[TensorOp],
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute | None] | None = None,
+    ) -> None:
+        """Let the results of a new op be the outputs of this node."""
+        results = self.builder.add(op, operands, properties, names=self.outputs)
+        for name, result in zip(self.outputs, results, strict=True):
+            self.builder.values[name] = result
+
+    def give_value(self, value: Value) -> None:
+        """Let a value be the output of this node."""
+        self.builder.values[self.outputs[0]] = value
+
+
+def element_type_of_onnx(element: int) -> Attribute:
+    """
+    The element type of a number of ONNX's enumeration. Raises `VerifyException` if the
+    op dialect has no tensors of it.
+    """
+    return element_type_of(onnx.helper.tensor_dtype_to_np_dtype(element))

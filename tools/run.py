@@ -1,0 +1,306 @@
+"""The `penstock-run` command: compile a model, run it, and check what comes out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NoReturn
+
+from penstock.tools.arrays import read_arrays, write_arrays
+from penstock.tools.compiler import Compiler, installed_compiler
+from penstock.tools.diagnostics import (
+    NEEDS_ONNX,
+    InternalError,
+    Rejected,
+    UsageError,
+    printable,
+)
+from penstock.tools.oracle import evaluate_model
+from penstock.tools.report import summary
+from penstock.tools.session import Model, Session, read_model
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from penstock.runtime.initializers import Array
+    from penstock.runtime.loader import Port
+
+_PROGRAM = "penstock-run"
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run `penstock-run` on the arguments of this process."""
+    sys.exit(run_tool())
+
+
+def run_tool(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the tool on the given arguments (without the program's name) and return its
+    exit code: 0, 1 for bad input, a failed run or a failed check, 2 for a bad command
+    line, 70 for a defect, 130 when interrupted.
+    """
+    args = _arguments().parse_args(argv)
+    try:
+        return _run(args)
+    except Rejected as rejected:
+        for diagnosis in rejected.diagnoses:
+            print(diagnosis.render(str(args.file)), file=sys.stderr)
+        return EXIT_FAILED
+    except UsageError as error:
+        return _fail(str(error), EXIT_USAGE)
+    except KeyboardInterrupt:
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    except InternalError as error:
+        cause = error.__cause__ or error
+        return _fail(f"internal error in {error.where}: {cause!r}", EXIT_INTERNAL)
+    except Exception as error:
+        return _fail_to_run(error, args.debug)
+
+
+def _fail(message: str, code: int) -> int:
+    print(printable(f"{_PROGRAM}: error: {message}"), file=sys.stderr)
+    return code
+
+
+def _fail_to_run(error: Exception, debug: bool) -> int:
+    from penstock.runtime.errors import PenstockError
+
+    if isinstance(error, PenstockError):
+        return _fail(str(error), EXIT_FAILED)
+    if debug:
+        raise error
+    return _fail(
+        f"internal error: {type(error).__name__}: {error}; please report it "
+        "(--debug shows the traceback)",
+        EXIT_INTERNAL,
+    )
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        _PROGRAM, description="Compile a model, run it, and check what comes out."
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a model: .onnx, or .mlir of any level"
+    )
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument(
+        "--inputs", type=Path, metavar="IN.npz", help="an array for each input by name"
+    )
+    inputs.add_argument(
+        "--random-inputs",
+        type=int,
+        metavar="SEED",
+        help="normal floats, integers from 0 to 9, and booleans",
+    )
+    parser.add_argument(
+        "--random-weights",
+        type=int,
+        metavar="SEED",
+        help="replace the weights of an ONNX model by random ones (He scaling)",
+    )
+    parser.add_argument(
+        "--outputs", type=Path, metavar="OUT.npz", help="write the outputs by name"
+    )
+    parser.add_argument(
+        "--check",
+        metavar="REF.npz|onnxruntime|numpy",
+        help="compare the outputs with those of a file or of another executor",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-4,
+        help="largest error that passes a check, relative to the largest reference "
+        "value (default: %(default)s)",
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="run N times"
+    )
+    parser.add_argument(
+        "--debug", action="store_true", help="show Python tracebacks of internal errors"
+    )
+    return parser
+
+
+@dataclass
+class Job:
+    """A model as it was read: what is run, and what it can be checked against."""
+
+    model: Model
+    oracle: Model
+    """A copy that stays as it was read."""
+    onnx: ModelProto | None
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.threads < 1 or args.repeat < 1:
+        raise UsageError("--threads and --repeat must be at least 1")
+    start = time.perf_counter()
+    front = installed_compiler()
+    job = _read(args, front[0])
+    with Session(
+        job.model, device=args.device, threads=args.threads, compiler=front
+    ) as session:
+        loading = time.perf_counter() - start
+        inputs = _inputs(args, session.executor.program.inputs)
+        outputs, seconds = _timed(session, inputs, args.repeat)
+        print(summary(job.oracle.entry, session.program, args.device, args.threads))
+    print(f"compile and load {loading:.2f} s, run {_time_text(seconds)}")
+    if args.outputs is not None:
+        write_arrays(args.outputs, outputs)
+        print(f"wrote {args.outputs}")
+    if args.check is None:
+        return 0
+    reference = _reference(args, job, inputs)
+    return report_errors(outputs, reference, args.check, args.tolerance)
+
+
+def _read(args: argparse.Namespace, compiler: Compiler) -> Job:
+    if args.file.suffix == ".onnx":
+        try:
+            from penstock.tools.onnx_import.model import import_file
+        except ImportError as error:
+            raise UsageError(NEEDS_ONNX.format(error)) from error
+
+        imported = import_file(args.file, random_weights=args.random_weights)
+        compiler.verify(imported.module)
+        model = Model(imported.module, imported.weights, args.file.parent)
+        onnx = imported.proto
+    else:
+        if args.random_weights is not None:
+            raise UsageError("--random-weights is for ONNX models")
+        model, onnx = read_model(compiler, args.file), None
+    return Job(model, Model(model.module.clone(), model.weights, model.directory), onnx)
+
+
+# Inputs and outputs
+
+
+def _inputs(args: argparse.Namespace, ports: Mapping[str, Port]) -> dict[str, Array]:
+    if args.inputs is not None:
+        return read_arrays(args.inputs)
+    if args.random_inputs is not None:
+        return random_arrays(ports, args.random_inputs)
+    if ports:
+        raise UsageError(
+            f"the model has inputs {', '.join(ports)}: "
+            "give --inputs IN.npz or --random-inputs SEED"
+        )
+    return {}
+
+
+def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
+    """
+    An array for each port: standard normal floats, integers from 0 to 9, or booleans.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+
+    def array(port: Port) -> Array:
+        if port.dtype.kind == "f":
+            return generator.standard_normal(port.shape).astype(port.dtype)
+        limit = 2 if port.dtype.kind == "b" else 10
+        return generator.integers(0, limit, port.shape).astype(port.dtype)
+
+    return {name: array(port) for name, port in sorted(ports.items())}
+
+
+# Running and checking
+
+
+def _timed(
+    session: Session, inputs: Mapping[str, Array], repeat: int
+) -> tuple[dict[str, Array], list[float]]:
+    """The outputs of the last of `repeat` runs, and the seconds of each."""
+    outputs: dict[str, Array] = {}
+    seconds: list[float] = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        outputs = session.run(inputs)
+        seconds.append(time.perf_counter() - start)
+    return outputs, seconds
+
+
+def _time_text(seconds: Sequence[float]) -> str:
+    middle = f"{median(seconds) * 1e3:.3f} ms"
+    return middle if len(seconds) == 1 else f"{middle} (median of {len(seconds)})"
+
+
+def _reference(
+    args: argparse.Namespace, job: Job, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    if args.check == "numpy":
+        return evaluate_model(job.oracle, inputs)
+    if args.check != "onnxruntime":
+        return read_arrays(Path(args.check))
+    if job.onnx is None:
+        raise UsageError("--check onnxruntime is for ONNX models")
+    from penstock.tools.onnx_import.model import run_onnxruntime
+
+    return run_onnxruntime(job.onnx, inputs)
+
+
+def report_errors(
+    outputs: Mapping[str, Array],
+    reference: Mapping[str, Array],
+    name: str,
+    tolerance: float,
+) -> int:
+    """
+    Print the error of each output and return the exit code: 0 if all are within the
+    tolerance. The error is the largest difference over the largest reference value.
+    """
+    if missing := sorted(set(outputs) - set(reference)):
+        raise UsageError(f"{name} has no outputs {', '.join(missing)}")
+    worst = 0.0
+    for key, output in outputs.items():
+        error = relative_error(output, reference[key])
+        worst = max(worst, error)
+        print(f"check against {name}: {key} differs by {error:.2e}")
+    if worst <= tolerance:
+        return 0
+    return _fail(
+        f"the outputs differ by {worst:.2e}, more than {tolerance:.0e}", EXIT_FAILED
+    )
+
+
+def relative_error(output: Array, reference: Array) -> float:
+    """
+    The largest absolute difference over the largest absolute reference value; infinite
+    if the shapes differ or only one of them is a NaN or infinite somewhere.
+    """
+    import numpy as np
+
+    if output.shape != reference.shape:
+        return float("inf")
+    if output.size == 0:
+        return 0.0
+    ours, theirs = output.astype(np.float64), reference.astype(np.float64)
+    finite = np.isfinite(theirs)
+    if not np.array_equal(ours[~finite], theirs[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    if not np.isfinite(ours[finite]).all():
+        return float("inf")
+    difference = np.abs(ours[finite] - theirs[finite]).max()
+    scale = np.abs(theirs[finite]).max()
+    return float(difference / scale) if scale else float(difference)
+
+
+if __name__ == "__main__":
+    main()
