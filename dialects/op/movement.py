@@ -1,0 +1,402 @@
+"""The ops of the op dialect that move whole tensors: shapes, axes and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    i1,
+    i64,
+)
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import (
+    InPlacePair,
+    TensorOp,
+    shape_text,
+    tensor_type,
+)
+from penstock.dialects.kernel import memref_type
+from penstock.dialects.op.axes import (
+    I64Attr,
+    I64List,
+    dense,
+    int_list,
+    move,
+)
+from penstock.dialects.op.checks import normal_axis
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+OUT_OF_RANGE = "gather index out of range"
+
+################################################################################
+# Reshape                                                                      #
+################################################################################
+
+
+@irdl_op_definition
+class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """
+    The same elements in the same row-major order under another shape. One extent may
+    be -1: it is what the number of elements leaves.
+
+    ```mlir
+    %r = op.reshape %a to [2, -1] : tensor<4x3xf32> -> tensor<2x6xf32>
+    ```
+    """
+
+    name = "op.reshape"
+
+    source = operand_def(TensorType)
+    shape = prop_def(I64List)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$source `to` $shape attr-dict `:` type($source) `->` type($result)"
+    )
+
+    def __init__(self, source: SSAValue | Operation, shape: Sequence[int]):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={"shape": int_list(shape)},
+            result_types=[reshaped(tensor_type(source), shape)],
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return (reshaped(tensor_type(self.source), self.shape.get_values()),)
+
+    def flops(self) -> int:
+        return 0
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return (InPlacePair(0, 0),)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        return (dense(operands[0]).reshape(self.shape.get_values()),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.copy(k.view(ins[0], memref_type(outs[0]).get_shape()), outs[0])
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import (
+            ReshapeOfReshape,
+            ReshapeToSameType,
+        )
+
+        return (ReshapeToSameType(), ReshapeOfReshape())
+
+
+def reshaped(source: TensorType, shape: Sequence[int]) -> TensorType:
+    """
+    The type of `source`'s elements under `shape`, in which one extent may be -1.
+
+    Raises `VerifyException` when the elements do not fit.
+    """
+    text = list(shape)
+    if shape.count(-1) > 1:
+        raise VerifyException(f"at most one extent may be -1, got {text}")
+    if any(extent < -1 for extent in shape):
+        raise VerifyException(f"extents must not be below -1, got {text}")
+    if -1 in shape and 0 in shape:
+        raise VerifyException(f"beside an extent of 0, -1 may be any, got {text}")
+    known = prod(extent for extent in shape if extent != -1)
+    rest = DYNAMIC_INDEX
+    if source.has_static_shape():
+        count = source.element_count()
+        rest = count // known if -1 in shape else 1
+        if rest * known != count:
+            raise VerifyException(f"cannot reshape {count} elements to {text}")
+    extents = [rest if extent == -1 else extent for extent in shape]
+    return TensorType(source.element_type, extents)
+
+
+################################################################################
+# Transpose and expand                                                         #
+################################################################################
+
+
+@irdl_op_definition
+class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """
+    A tensor with its axes in another order: axis `i` of the result is axis
+    `permutation[i]` of the operand.
+
+    ```mlir
+    %r = op.transpose %a by [1, 0] : tensor<4x3xf32> -> tensor<3x4xf32>
+    ```
+    """
+
+    name = "op.transpose"
+
+    source = operand_def(TensorType)
+    permutation = prop_def(I64List)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$source `by` $permutation attr-dict `:` type($source) `->` type($result)"
+    )
+
+    def __init__(self, source: SSAValue | Operation, permutation: Sequence[int]):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={"permutation": int_list(permutation)},
+            result_types=[transposed(tensor_type(source), permutation)],
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return (transposed(tensor_type(self.source), self.permutation.get_values()),)
+
+    def flops(self) -> int:
+        return 0
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        return (dense(operands[0].transpose(self.permutation.get_values())),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        permutation = self.permutation.get_values()
+        rank = len(permutation)
+        exprs = [AffineExpr.dimension(permutation.index(axis)) for axis in range(rank)]
+        move(k, ins[0], outs[0], source_map=AffineMap(rank, 0, tuple(exprs)))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import (
+            IdentityTranspose,
+            TransposeOfTranspose,
+        )
+
+        return (IdentityTranspose(), TransposeOfTranspose())
+
+
+def transposed(source: TensorType, permutation: Sequence[int]) -> TensorType:
+    """
+    The type of `source` with its axes in another order.
+
+    Raises `VerifyException` unless each axis is named once.
+    """
+    shape = source.get_shape()
+    if sorted(permutation) != list(range(len(shape))):
+        raise VerifyException(
+            f"expected a permutation of {len(shape)} axes, got {list(permutation)}"
+        )
+    return TensorType(source.element_type, [shape[axis] for axis in permutation])
+
+
+@irdl_op_definition
+class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """
+    A tensor broadcast to a shape as NumPy does: missing axes in front are added, and
+    extents of 1 are repeated.
+
+    ```mlir
+    %r = op.expand %a to [2, 4, 3] : tensor<4x1xf32> -> tensor<2x4x3xf32>
+    ```
+    """
+
+    name = "op.expand"
+
+    source = operand_def(TensorType)
+    shape = prop_def(I64List)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$source `to` $shape attr-dict `:` type($source) `->` type($result)"
+    )
+
+    def __init__(self, source: SSAValue | Operation, shape: Sequence[int]):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={"shape": int_list(shape)},
+            result_types=[expanded(tensor_type(source), shape)],
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return (expanded(tensor_type(self.source), self.shape.get_values()),)
+
+    def flops(self) -> int:
+        return 0
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        return (dense(np.broadcast_to(operands[0], self.shape.get_values())),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.elementwise(ins, outs[0], lambda k, scalars: scalars[0])
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import ExpandToSameType
+
+        return (ExpandToSameType(),)
+
+
+def expanded(source: TensorType, shape: Sequence[int]) -> TensorType:
+    """
+    The type of `source` broadcast to `shape`.
+
+    Raises `VerifyException` when it does not broadcast to exactly that shape.
+    """
+    if any(extent < 0 for extent in shape):
+        raise VerifyException(f"extents must not be negative, got {list(shape)}")
+    own = source.get_shape()
+    last = shape[len(shape) - len(own) :]
+    if len(own) > len(shape) or any(
+        extent not in (1, DYNAMIC_INDEX, target)
+        for extent, target in zip(own, last, strict=True)
+    ):
+        raise VerifyException(
+            f"shape {shape_text(own)} does not broadcast to {shape_text(shape)}"
+        )
+    return TensorType(source.element_type, shape)
+
+
+################################################################################
+# Gather                                                                       #
+################################################################################
+
+
+@irdl_op_definition
+class GatherOp(TensorOp):
+    """
+    The slices of `data` along an axis that `indices` name: the axis is replaced by the
+    axes of `indices`. Negative indices count from the end; one that is out of range
+    is an error when the op runs.
+
+    ```mlir
+    %r = op.gather %d[%i] axis 0
+      : tensor<9x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
+    ```
+    """
+
+    name = "op.gather"
+
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    axis = prop_def(I64Attr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$data `[` $indices `]` `axis` $axis attr-dict "
+        "`:` type($data) `,` type($indices) `->` type($result)"
+    )
+
+    def __init__(
+        self, data: SSAValue | Operation, indices: SSAValue | Operation, axis: int
+    ):
+        data, indices = SSAValue.get(data), SSAValue.get(indices)
+        result = gathered(tensor_type(data), tensor_type(indices), axis)
+        super().__init__(
+            operands=[data, indices],
+            properties={"axis": IntegerAttr(axis, i64)},
+            result_types=[result],
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        data, indices = tensor_type(self.data), tensor_type(self.indices)
+        return (gathered(data, indices, self.axis.value.data),)
+
+    def flops(self) -> int:
+        return 0
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        data, indices = operands[0], operands[1].astype(np.int64)
+        axis = normal_axis(self.axis.value.data, data.ndim)
+        extent = data.shape[axis]
+        if ((indices < -extent) | (indices >= extent)).any():
+            raise IndexError(OUT_OF_RANGE)
+        return (dense(np.take(data, indices, axis)),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        rank = memref_type(outs[0]).get_num_dims()
+        # A loop over no extents is none: a scalar is computed by one iteration.
+        extents = memref_type(outs[0]).get_shape() or (1,)
+        k.parallel(
+            extents, lambda k, loops: self._gather(k, ins, outs[0], loops[:rank])
+        )
+
+    def _gather(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        out: SSAValue,
+        loops: Sequence[SSAValue],
+    ) -> None:
+        data, indices = ins
+        shape = memref_type(data).get_shape()
+        axis = normal_axis(self.axis.value.data, len(shape))
+        end = axis + memref_type(indices).get_num_dims()
+        place = _checked_place(k, k.load(indices, loops[axis:end]), shape[axis])
+        element = k.load(data, [*loops[:axis], place, *loops[end:]])
+        k.store(element, out, loops)
+
+
+def _checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
+    """The place from the front that an index means, checked to be in range."""
+    index = k.insert(arith.IndexCastOp(raw, IndexType()))
+    count, zero = k.index(extent), k.index(0)
+    from_end = k.compare("lt", index, zero)
+    place = k.select(from_end, k.add(index, count), index)
+    above = k.compare("ge", place, zero)
+    below = k.compare("lt", place, count)
+    k.check(k.insert(arith.AndIOp(above, below)), OUT_OF_RANGE)
+    return place
+
+
+def gathered(data: TensorType, indices: TensorType, axis: int) -> TensorType:
+    """
+    The type of the slices of `data` along `axis` that `indices` name.
+
+    Raises `VerifyException` when they do not fit.
+    """
+    if not isinstance(kind := indices.element_type, IntegerType) or kind == i1:
+        raise VerifyException(f"indices should be integers, got {kind}")
+    shape = data.get_shape()
+    axis = normal_axis(axis, len(shape))
+    extents = [*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]]
+    return TensorType(data.element_type, extents)

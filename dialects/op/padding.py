@@ -1,0 +1,252 @@
+"""The op of the op dialect that pads tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    FloatAttr,
+    TensorType,
+    f64,
+    i1,
+)
+from xdsl.dialects.utils.enum_attribute import EnumAttribute
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import (
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from penstock.dialects.interfaces import TensorOp, element_bytes, tensor_type
+from penstock.dialects.kernel import memref_type
+from penstock.dialects.op.axes import (
+    I64List,
+    dense,
+    int_list,
+    move,
+    one_per_axis,
+    strided_map,
+)
+from penstock.dialects.op.number import Number
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+class PadMode(StrEnum):
+    """What padding is made of."""
+
+    CONSTANT = "constant"
+    """One number."""
+    EDGE = "edge"
+    """The element at the nearest edge."""
+    REFLECT = "reflect"
+    """The elements mirrored at the edge, which itself is not repeated."""
+
+
+@irdl_attr_definition
+class PadModeAttr(EnumAttribute[PadMode], SpacedOpaqueSyntaxAttribute):
+    """
+    What padding is made of, such as `#op<pad_mode edge>`.
+    """
+
+    name = "op.pad_mode"
+
+
+@irdl_op_definition
+class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
+    """
+    A tensor with elements added before and after it on each axis: `value` (0 where it
+    is left out), or with a mode `edge` or `reflect` its own elements.
+
+    ```mlir
+    %r = op.pad %a before [1, 0] after [2, 0] : tensor<4x3xf32> -> tensor<7x3xf32>
+    %s = op.pad %a before [1, 0] after [2, 0] value -1.0
+      : tensor<4x3xf32> -> tensor<7x3xf32>
+    %t = op.pad %a before [1, 1] after [1, 1] mode reflect
+      : tensor<4x3xf32> -> tensor<6x5xf32>
+    ```
+    """
+
+    name = "op.pad"
+
+    source = operand_def(TensorType)
+    before = prop_def(I64List)
+    after = prop_def(I64List)
+    mode = prop_def(PadModeAttr, default_value=PadModeAttr(PadMode.CONSTANT))
+    value = prop_def(FloatAttr.constr(f64), default_value=FloatAttr(0.0, f64))
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$source `before` $before `after` $after (`mode` $mode^)? "
+        "(`value` custom<Number>($value)^)? "
+        "attr-dict `:` type($source) `->` type($result)"
+    )
+    custom_directives = (Number,)
+
+    def __init__(
+        self,
+        source: SSAValue | Operation,
+        before: Sequence[int],
+        after: Sequence[int],
+        mode: PadMode = PadMode.CONSTANT,
+        value: float = 0.0,
+    ):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={
+                "before": int_list(before),
+                "after": int_list(after),
+                "mode": PadModeAttr(mode),
+                "value": FloatAttr(value, f64),
+            },
+            result_types=[padded(tensor_type(source), before, after, mode)],
+        )
+
+    @property
+    def pads(self) -> list[tuple[int, int]]:
+        """The elements added before and after, one pair an axis."""
+        befores, afters = self.before.get_values(), self.after.get_values()
+        return list(zip(befores, afters, strict=True))
+
+    def infer_types(self) -> Sequence[TensorType]:
+        source = tensor_type(self.source)
+        befores, afters = self.before.get_values(), self.after.get_values()
+        result = padded(source, befores, afters, self.mode.data)
+        verify_element(self.value.value.data, source)
+        return (result,)
+
+    def flops(self) -> int:
+        return 0
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        if self.mode.data != PadMode.CONSTANT:
+            return (dense(np.pad(operands[0], self.pads, self.mode.data.value)),)
+        value = operands[0].dtype.type(self.value.value.data)
+        return (np.pad(operands[0], self.pads, constant_values=value),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        if memref_type(ins[0]) == memref_type(outs[0]):
+            k.copy(ins[0], outs[0])
+        elif self.mode.data == PadMode.CONSTANT:
+            befores = self.before.get_values()
+            k.fill(outs[0], self.value.value.data)
+            place = strided_map(befores, [1] * len(befores))
+            move(k, ins[0], outs[0], target_map=place)
+        else:
+            extents = memref_type(outs[0]).get_shape()
+            k.parallel(
+                extents,
+                lambda k, loops: k.store(
+                    k.load(ins[0], self._origin(k, ins[0], loops)), outs[0], loops
+                ),
+            )
+
+    def _origin(
+        self, k: KernelBuilder, source: SSAValue, loops: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """The place in the source whose element a place in the result repeats."""
+        at = _nearest if self.mode.data == PadMode.EDGE else _mirrored
+        extents = memref_type(source).get_shape()
+        return [
+            at(k, k.sub(loop, k.index(before)), extent) if before or after else loop
+            for loop, extent, (before, after) in zip(
+                loops, extents, self.pads, strict=True
+            )
+        ]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import PadByNothing
+
+        return (PadByNothing(),)
+
+
+def _nearest(k: KernelBuilder, place: SSAValue, extent: int) -> SSAValue:
+    return k.minimum(k.maximum(place, k.index(0)), k.index(extent - 1))
+
+
+def _mirrored(k: KernelBuilder, place: SSAValue, extent: int) -> SSAValue:
+    zero, last = k.index(0), k.index(extent - 1)
+    from_first = k.maximum(place, k.sub(zero, place))
+    beyond = k.sub(last, from_first)
+    return k.sub(last, k.maximum(beyond, k.sub(zero, beyond)))
+
+
+def padded(
+    source: TensorType, before: Sequence[int], after: Sequence[int], mode: PadMode
+) -> TensorType:
+    """
+    The type of `source` with elements added on each axis.
+
+    Raises `VerifyException` when there are too few of its own elements to add.
+    """
+    shape = source.get_shape()
+    one_per_axis("pads before", before, len(shape))
+    one_per_axis("pads after", after, len(shape))
+    extents: list[int] = []
+    for axis, (extent, *pads) in enumerate(zip(shape, before, after, strict=True)):
+        if min(pads) < 0:
+            raise VerifyException(f"pads must not be negative, got {min(pads)}")
+        if extent == DYNAMIC_INDEX:
+            extents.append(DYNAMIC_INDEX)
+            continue
+        if (most := max(pads)) > _largest_pad(extent, mode, most):
+            raise VerifyException(
+                f"mode {mode} cannot pad axis {axis} of extent {extent} by {most}"
+            )
+        extents.append(extent + sum(pads))
+    return TensorType(source.element_type, extents)
+
+
+def _largest_pad(extent: int, mode: PadMode, wanted: int) -> int:
+    """The most elements, up to `wanted`, that can be added at one end of an axis."""
+    match mode:
+        case PadMode.CONSTANT:
+            return wanted
+        case PadMode.EDGE:
+            return wanted if extent else 0
+        case PadMode.REFLECT:
+            return max(extent - 1, 0)
+
+
+def verify_element(value: float, type: TensorType) -> None:
+    """Raise `VerifyException` unless an element of `type` can be `value`."""
+    element = type.element_type
+    if isinstance(element, AnyFloat):
+        fits = _fits_float(value, element)
+    else:
+        end = 2.0 ** (8 * element_bytes(type) - 1)
+        low, end = (0, 2) if element == i1 else (-end, end)
+        fits = low <= value < end and value.is_integer()
+    if not fits:
+        raise VerifyException(f"an {element} cannot be {value}")
+
+
+def _fits_float(value: float, element: AnyFloat) -> bool:
+    """Whether a number does not overflow."""
+    try:
+        FloatAttr(value, element)
+    except OverflowError:
+        return False
+    return True
