@@ -8,4 +8,71 @@ from xdsl.passes import ModulePass
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Map each pass's name to a function that imports and returns it."""
 
-    return {}
+    def get_convert_job_to_plan():
+        from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
+
+        return ConvertJobToPlanPass
+
+    def get_convert_plan_to_launch():
+        from penstock.lowering.convert_plan_to_launch import ConvertPlanToLaunchPass
+
+        return ConvertPlanToLaunchPass
+
+    def get_job_place():
+        from penstock.lowering.job_place import JobPlacePass
+
+        return JobPlacePass
+
+    def get_op_fold_constants():
+        from penstock.lowering.op_fold_constants import OpFoldConstantsPass
+
+        return OpFoldConstantsPass
+
+    def get_op_fuse_elementwise():
+        from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
+
+        return OpFuseElementwisePass
+
+    def get_op_infer_shapes():
+        from penstock.lowering.op_infer_shapes import OpInferShapesPass
+
+        return OpInferShapesPass
+
+    def get_op_split_pads():
+        from penstock.lowering.op_split_pads import OpSplitPadsPass
+
+        return OpSplitPadsPass
+
+    def get_plan_assign_streams():
+        from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
+
+        return PlanAssignStreamsPass
+
+    def get_plan_create_registers():
+        from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
+
+        return PlanCreateRegistersPass
+
+    def get_regst_plan_memory():
+        from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
+
+        return RegstPlanMemoryPass
+
+    def get_verify_plan():
+        from penstock.lowering.verify_plan import VerifyPlanPass
+
+        return VerifyPlanPass
+
+    return {
+        "convert-job-to-plan": get_convert_job_to_plan,
+        "convert-plan-to-launch": get_convert_plan_to_launch,
+        "job-place": get_job_place,
+        "op-fold-constants": get_op_fold_constants,
+        "op-fuse-elementwise": get_op_fuse_elementwise,
+        "op-infer-shapes": get_op_infer_shapes,
+        "op-split-pads": get_op_split_pads,
+        "plan-assign-streams": get_plan_assign_streams,
+        "plan-create-registers": get_plan_create_registers,
+        "regst-plan-memory": get_regst_plan_memory,
+        "verify-plan": get_verify_plan,
+    }
