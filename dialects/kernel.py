@@ -11,7 +11,7 @@ them at once. A kernel has no memory of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, cf, linalg, math, memref, scf
@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    TensorType,
     i1,
     i64,
 )
@@ -32,6 +33,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import TensorOp
 
 PARALLEL = "parallel"
 REDUCTION = "reduction"
@@ -139,6 +143,12 @@ class KernelBuilder:
     def sqrt(self, value: SSAValue) -> SSAValue:
         """The square root of a float."""
         return self.insert(math.SqrtOp(value))
+
+    def index_to_float(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """An index as a float of the type."""
+        assert isinstance(type, AnyFloat), f"{type} is no type of floats"
+        integer = self.insert(arith.IndexCastOp(value, i64))
+        return self.insert(arith.SIToFPOp(integer, type))
 
     def check(self, condition: SSAValue, message: str) -> None:
         """Stop the kernel with an error of this text unless the condition holds."""
@@ -292,6 +302,19 @@ class KernelBuilder:
         self.effect(loop)
         return loop.results
 
+    def each(
+        self, extent: int, body: Callable[[KernelBuilder, SSAValue], None]
+    ) -> None:
+        """A sequential loop over all indices below `extent` that carries nothing."""
+
+        def step(
+            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            body(k, index)
+            return ()
+
+        self.loop(self.index(0), self.index(extent), (), step)
+
     def accumulate(
         self,
         bounds: Sequence[tuple[SSAValue, SSAValue]],
@@ -343,3 +366,26 @@ def broadcast_map(shape: Sequence[int], rank: int) -> AffineMap:
         for axis, extent in enumerate(shape)
     ]
     return AffineMap(rank, 0, tuple(exprs))
+
+
+def kernel_body(op: TensorOp) -> Region:
+    """
+    The body of a kernel for an op: its arguments are memrefs like the op's operands
+    `%in0`, `%in1`... and results `%out0`..., whose shapes must be static.
+    """
+    values = (*op.operands, *op.results)
+    block = Block(arg_types=[as_memref(value.type) for value in values])
+    count = len(op.operands)
+    ins, outs = block.args[:count], block.args[count:]
+    for prefix, args in (("in", ins), ("out", outs)):
+        for index, arg in enumerate(args):
+            arg.name_hint = f"{prefix}{index}"
+    op.build_kernel(KernelBuilder(InsertPoint.at_end(block)), ins, outs)
+    return Region(block)
+
+
+def as_memref(type: Attribute) -> MemRefType:
+    """The dense memref with the shape and elements of a tensor."""
+    assert isa(type, TensorType), "ops on tensors have tensors only"
+    assert type.has_static_shape(), "kernels are built once all shapes are known"
+    return MemRefType(type.element_type, type.get_shape())

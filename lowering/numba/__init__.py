@@ -1,0 +1,1 @@
+"""How the source text of kernels is printed, by the target `numba`."""

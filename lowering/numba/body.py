@@ -1,0 +1,480 @@
+"""
+Kernel bodies as Python statements, as far as all targets agree.
+
+Names in the text: arguments have their SSA names, values are `v0`, `v1`..., loops
+`i0`, `i1`...; constants stand where they are used. No name is used for two things.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from keyword import iskeyword
+
+from xdsl.dialects import arith, cf, linalg, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.numba.loops import (
+    Access,
+    Nest,
+    access_of,
+    extents_of,
+    merged,
+    row_major,
+)
+from penstock.lowering.numba.scalars import SUPPORT_NAMES, Scalars, type_name
+
+RESERVED = SUPPORT_NAMES | {
+    *("args", "cuda", "e", "kernel", "part", "parts", "range", "status", "unknown"),
+    "PHASES",
+}
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+NUMBERED = re.compile(r"[vi][0-9]+|phase_[0-9]+")
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A `linalg` op as a nest of loops around a body of scalar ops."""
+
+    op: LinalgStructuredOperation
+    nest: Nest
+
+    @property
+    def body(self) -> Block:
+        """The scalar ops, from one argument an operand to what is yielded."""
+        return self.op.body.block
+
+    @property
+    def has_reductions(self) -> bool:
+        """Whether an element of the output is written more than once."""
+        return any(self.nest.reductions)
+
+
+class BodyPrinter(ABC):
+    """Prints the phases of a kernel, and gathers what has no source."""
+
+    def __init__(self, kernel: KernelOp):
+        self.kernel = kernel
+        self.scalars = Scalars()
+        self.lines: list[str] = []
+        self.complaints: list[tuple[Operation, str]] = []
+        self._depth = 0
+        self._names: dict[SSAValue, str] = {}
+        self._values, self._loops = count(), count()
+        asserts = (op for op in kernel.body.walk() if isinstance(op, cf.AssertOp))
+        self._codes = {op: code for code, op in enumerate(asserts, start=1)}
+        self.arguments = self._name_arguments()
+
+    # What targets say
+
+    @abstractmethod
+    def print_computation(self, computation: Computation) -> None:
+        """Print a phase that is a `linalg` op."""
+
+    @abstractmethod
+    def print_parallel(self, op: scf.ParallelOp) -> None:
+        """Print a phase that is an `scf.parallel` without results."""
+
+    @abstractmethod
+    def print_copy(self, source: str, target: str, elements: int) -> None:
+        """Print a phase that copies the elements of a buffer."""
+
+    @abstractmethod
+    def print_failure(self, code: int) -> None:
+        """Print that the kernel ends with an error code."""
+
+    # Text
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, header: str) -> Generator[None]:
+        """Lines inside a compound statement."""
+        with self.restoring_depth():
+            self.open(header)
+            with self.or_pass():
+                yield
+
+    @contextmanager
+    def or_pass(self) -> Generator[None]:
+        """Lines, or `pass` where there are none."""
+        start = len(self.lines)
+        yield
+        if len(self.lines) == start:
+            self.line("pass")
+
+    @contextmanager
+    def restoring_depth(self) -> Generator[None]:
+        """Lines after which all statements that `open` began are at their end."""
+        depth = self._depth
+        yield
+        self._depth = depth
+
+    def open(self, header: str) -> None:
+        """Begin a compound statement that has lines inside."""
+        self.line(header)
+        self._depth += 1
+
+    def new_value(self) -> str:
+        """A name for a value."""
+        return f"v{next(self._values)}"
+
+    def new_loop(self) -> str:
+        """A name for the variable of a loop."""
+        return f"i{next(self._loops)}"
+
+    def name(self, value: SSAValue) -> str:
+        """What a value is called."""
+        return self._names.get(value, "unknown")
+
+    def _name_arguments(self) -> list[str]:
+        names: list[str] = []
+        for index, arg in enumerate(self.kernel.body.block.args):
+            hint = arg.name_hint or ""
+            usable = NAME.fullmatch(hint) and not NUMBERED.fullmatch(hint)
+            if not usable or iskeyword(hint) or hint in RESERVED:
+                hint = f"a{index}"
+            while hint in names:
+                hint += "_"
+            names.append(hint)
+            self._names[arg] = hint
+        return names
+
+    # Complaints
+
+    def complain(self, op: Operation, what: str) -> None:
+        """Note that an op has no source."""
+        name = self.kernel.sym_name.data
+        self.complaints.append((op, f"kernel @{name}: {what}"))
+
+    def finish(self) -> None:
+        """Raise `LocatedPassFailure` if anything has no source."""
+        for arg in self.kernel.body.block.args:
+            assert isa(arg.type, MemRefType), "checked by the verifier"
+            element = arg.type.element_type
+            if type_name(element) in (None, "index"):
+                self.complain(self.kernel, f"elements of {element} have no source")
+        fail_if_any(self.complaints)
+
+    # Phases
+
+    def print_phases(self) -> None:
+        """Print all phases of the kernel."""
+        for op in self.kernel.body.block.ops:
+            self._print_phase(op)
+
+    def _print_phase(self, op: Operation) -> None:
+        match op:
+            case arith.ConstantOp():
+                self._print_scalar(op)
+            case memref.CollapseShapeOp() | memref.ExpandShapeOp():
+                self._names[op.result] = self.name(op.src)
+            case memref.CopyOp():
+                type = op.source.type
+                assert isa(type, MemRefType), "checked by the verifier"
+                names = self.name(op.source), self.name(op.destination)
+                self.print_copy(*names, type.element_count())
+            case LinalgStructuredOperation():
+                if (computation := self._computation(op)) is not None:
+                    self.print_computation(computation)
+            case scf.ParallelOp() if not op.initVals:
+                self.print_parallel(op)
+            case scf.ParallelOp():
+                self.complain(op, "scf.parallel with reductions has no source")
+            case _:
+                self.complain(op, f"{op.name} is no phase")
+
+    def _computation(self, op: LinalgStructuredOperation) -> Computation | None:
+        """The nest of a `linalg` op, or None after a complaint."""
+        if len(op.outputs) != 1 or op.res:
+            self.complain(op, f"{op.name} should write one memref")
+            return None
+        maps = [attr.data for attr in op.get_indexing_maps()]
+        shapes = [
+            value.type.get_shape() if isa(value.type, MemRefType) else ()
+            for value in op.operands
+        ]
+        extents: list[int] = []
+        for loop, extent in enumerate(extents_of(maps, shapes)):
+            if extent is None:
+                self.complain(op, f"loop {loop} alone indexes no dimension")
+                return None
+            extents.append(extent)
+        accesses: list[Access] = []
+        for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
+            if (access := access_of(map, shape)) is None:
+                self.complain(op, f"the map of operand {number} is not linear: {map}")
+                return None
+            accesses.append(access)
+        reductions = tuple(
+            iterator.data is not linalg.attrs.IteratorType.PARALLEL
+            for iterator in op.get_iterator_types()
+        )
+        nest = Nest(tuple(extents), reductions, tuple(accesses))
+        if any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
+            return Computation(op, nest)
+        return Computation(op, merged(nest))
+
+    # Computations
+
+    def open_loops(
+        self,
+        computation: Computation,
+        names: Sequence[str],
+        outer: Sequence[int],
+        opened: Sequence[int],
+    ) -> None:
+        """Open loops inside of those that are open, and load what each allows."""
+        self.load_inputs(computation, names, set(outer))
+        for position, loop in enumerate(opened, start=1):
+            extent = computation.nest.extents[loop]
+            self.open(f"for {names[loop]} in range({extent}):")
+            self.load_inputs(computation, names, {*outer, *opened[:position]})
+
+    def print_output(
+        self,
+        computation: Computation,
+        names: Sequence[str],
+        order: Sequence[int],
+        split: int,
+    ) -> None:
+        """
+        Print how an element of the output is computed and written. The loops
+        `order[:split]` are open, the others run while it is in a register.
+        """
+        output = computation.op.outputs[0]
+        element = self.element(computation.nest.accesses[-1], names)
+        so_far = None
+        if split < len(order) or computation.body.args[-1].uses:
+            so_far = self.new_value()
+            self.line(f"{so_far} = {self.loaded(output, element)}")
+        value = so_far
+        if split == len(order):
+            value = self.print_element(computation, names, so_far)
+        else:
+            with self.restoring_depth():
+                self.open_loops(computation, names, order[:split], order[split:])
+                new = self.print_element(computation, names, so_far)
+                self.line(f"{so_far} = {new}")
+        self.store(output, element, value or "")
+
+    def load_inputs(
+        self, computation: Computation, loops: Sequence[str], ready: set[int]
+    ) -> None:
+        """
+        Print the loads of inputs whose loops are all among those that are `ready`,
+        unless they are loaded already. What is read from the output is read last.
+        """
+        op, accesses = computation.op, computation.nest.accesses
+        written = self.name(op.outputs[0])
+        for operand, arg, access in zip(
+            op.inputs, computation.body.args, accesses, strict=False
+        ):
+            needed = {loop for loop, stride in enumerate(access.strides) if stride}
+            if self.name(operand) == written:
+                needed = set(range(len(loops)))
+            if arg in self._names or not arg.uses or not needed <= ready:
+                continue
+            if isa(operand.type, MemRefType):
+                self._names[arg] = self.new_value()
+                text = self.loaded(operand, self.element(access, loops))
+                self.line(f"{self.name(arg)} = {text}")
+            else:
+                self._names[arg] = self.name(operand)
+
+    def print_element(
+        self, computation: Computation, loops: Sequence[str], so_far: str | None
+    ) -> str:
+        """
+        Print the ops that compute one element and return what they yield. `so_far` is
+        the value of the output's element before, if it is known.
+        """
+        body = computation.body
+        output = body.args[-1]
+        if output.uses:
+            assert so_far is not None, "loaded by the target"
+            self._names[output] = so_far
+        product = self._product_to_add(computation)
+        for op in body.ops:
+            match op:
+                case linalg.ops.IndexOp():
+                    self._names[op.result] = loops[op.dim.value.data]
+                case linalg.ops.YieldOp():
+                    return self.name(op.operands[0])
+                case arith.MulfOp() if op is product:
+                    pass
+                case arith.AddfOp() if product and product.result in op.operands:
+                    self._print_multiply_add(op, product, so_far or "")
+                case _:
+                    self.print_statement(op)
+        raise AssertionError("a linalg body ends in linalg.yield")
+
+    def _product_to_add(self, computation: Computation) -> arith.MulfOp | None:
+        """The product that a reduction adds to the value so far, and nothing else."""
+        body = computation.body
+        last = body.last_op
+        if not computation.has_reductions or last is None:
+            return None
+        total = last.operands[0].owner
+        if not isinstance(total, arith.AddfOp) or body.args[-1] not in total.operands:
+            return None
+        owners = (operand.owner for operand in total.operands)
+        product = next((o for o in owners if isinstance(o, arith.MulfOp)), None)
+        if product is None or product.parent is not body:
+            return None
+        return product if len(list(product.result.uses)) == 1 else None
+
+    def _print_multiply_add(
+        self, total: arith.AddfOp, product: arith.MulfOp, so_far: str
+    ) -> None:
+        """One rounding for a product that is added to the value of a reduction."""
+        a, b = self.name(product.lhs), self.name(product.rhs)
+        text = self.scalars.call("fma", a, b, so_far)
+        self._assign(total.result, self._rounded(total.result, text))
+
+    def _rounded(self, value: SSAValue, text: str) -> str:
+        return self.scalars.wrapped(value.type, text)
+
+    # Elements
+
+    def element(self, access: Access, loops: Sequence[str]) -> str:
+        """The number of the element that loops of these names touch."""
+        terms = list(zip(loops, access.strides, strict=True))
+        terms.sort(key=lambda term: -abs(term[1]))
+        return sum_of(terms, access.offset)
+
+    def loaded(self, buffer: SSAValue, element: str) -> str:
+        """An element of a buffer as an expression of the element's type."""
+        assert isa(buffer.type, MemRefType), "checked by the verifier"
+        text = f"{self.name(buffer)}[{element}]"
+        match type_name(buffer.type.element_type):
+            case "i1":
+                return f"{text} != 0"
+            case "f16":
+                return self.scalars.call("f32", text)
+            case _:
+                return text
+
+    def store(self, buffer: SSAValue, element: str, value: str) -> None:
+        """Print that an element of a buffer is written."""
+        assert isa(buffer.type, MemRefType), "checked by the verifier"
+        if type_name(buffer.type.element_type) == "i1":
+            value = self.scalars.call("u8", value)
+        self.line(f"{self.name(buffer)}[{element}] = {value}")
+
+    # Statements
+
+    def print_statements(self, block: Block) -> Sequence[str]:
+        """Print the ops of a block; the names of what its terminator passes on."""
+        for op in block.ops:
+            if isinstance(op, scf.YieldOp | scf.ReduceOp):
+                return [self.name(operand) for operand in op.operands]
+            self.print_statement(op)
+        return ()
+
+    def print_statement(self, op: Operation) -> None:
+        """Print an op inside a phase."""
+        match op:
+            case memref.LoadOp():
+                text = self.loaded(op.memref, self._element_at(op.memref, op.indices))
+                self._assign(op.res, text)
+            case memref.StoreOp():
+                element = self._element_at(op.memref, op.indices)
+                self.store(op.memref, element, self.name(op.value))
+            case scf.ForOp():
+                self._print_for(op)
+            case scf.IfOp():
+                self._print_if(op)
+            case cf.AssertOp():
+                with self.block(f"if not {self.name(op.arg)}:"):
+                    self.print_failure(self._codes[op])
+            case _:
+                self._print_scalar(op)
+
+    def _element_at(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
+        assert isa(buffer.type, MemRefType), "checked by the verifier"
+        names = (self.name(index) for index in indices)
+        return sum_of(zip(names, row_major(buffer.type.get_shape()), strict=True))
+
+    def _print_scalar(self, op: Operation) -> None:
+        operands = [self.name(operand) for operand in op.operands]
+        text = self.scalars.expression(op, operands)
+        if text is None:
+            self.complain(op, f"{signature(op)} has no source")
+        elif isinstance(op, arith.ConstantOp):
+            self._names[op.result] = text
+        else:
+            self._assign(op.results[0], text)
+
+    def _assign(self, value: SSAValue, text: str) -> None:
+        self._names[value] = self.new_value()
+        self.line(f"{self.name(value)} = {text}")
+
+    def set_loop(self, variable: SSAValue, name: str) -> None:
+        """Name the variable of a loop."""
+        self._names[variable] = name
+
+    def _print_for(self, op: scf.ForOp) -> None:
+        carried = [self.new_value() for _ in op.iter_args]
+        self._assign_all(carried, [self.name(value) for value in op.iter_args])
+        variable, *arguments = op.body.block.args
+        self._name_all([*arguments, *op.results], [*carried, *carried])
+        bounds = (self.name(value) for value in (op.lb, op.ub, op.step))
+        self._names[variable] = self.new_loop()
+        with self.block(f"for {self.name(variable)} in {range_of(*bounds)}:"):
+            self._assign_all(carried, self.print_statements(op.body.block))
+
+    def _print_if(self, op: scf.IfOp) -> None:
+        results = [self.new_value() for _ in op.results]
+        self._name_all(op.results, results)
+        with self.block(f"if {self.name(op.cond)}:"):
+            self._assign_all(results, self.print_statements(op.true_region.block))
+        if op.false_region.blocks:
+            with self.block("else:"):
+                self._assign_all(results, self.print_statements(op.false_region.block))
+
+    def _name_all(self, values: Sequence[SSAValue], names: Sequence[str]) -> None:
+        self._names.update(zip(values, names, strict=True))
+
+    def _assign_all(self, names: Sequence[str], values: Sequence[str]) -> None:
+        """Print that names get values, all at once."""
+        if names:
+            self.line(f"{', '.join(names)} = {', '.join(values)}")
+
+
+def signature(op: Operation) -> str:
+    """An op's name and types, as in `arith.addi (i3, i3) -> i3`."""
+    operands = ", ".join(str(value.type) for value in op.operands)
+    results = ", ".join(str(value.type) for value in op.results)
+    return f"{op.name} ({operands}) -> ({results})"
+
+
+def range_of(lower: str, upper: str, step: str) -> str:
+    """The shortest call of `range`."""
+    if step != "1":
+        return f"range({lower}, {upper}, {step})"
+    return f"range({upper})" if lower == "0" else f"range({lower}, {upper})"
+
+
+def sum_of(terms: Iterable[tuple[str, int]], offset: int = 0) -> str:
+    """The sum of `name * factor` and an offset, with numbers added up."""
+    parts: list[str] = []
+    for name, factor in terms:
+        if name.lstrip("-").isdigit():
+            offset += int(name) * factor
+        elif factor:
+            parts.append(name if factor == 1 else f"{name} * {factor}")
+    if offset or not parts:
+        parts.append(str(offset))
+    return " + ".join(parts).replace("+ -", "- ")

@@ -1,0 +1,180 @@
+"""
+The loop nest of a `linalg` op: accesses, merging of loops, and their order.
+
+An access is linear: element `offset + sum(stride * loop)` of a dense buffer. The order
+of the loops follows a rule on the strides alone, see `loop_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Element `offset + sum(strides[l] * loop l)` of a buffer."""
+
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Nest:
+    """
+    Loops and how they touch the operands; the last access is that of the output.
+    """
+
+    extents: tuple[int, ...]
+    reductions: tuple[bool, ...]
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """
+    Loops from the outermost to the innermost.
+
+    With `in_register` the reductions are innermost and the element of the output is
+    kept in a register while they run.
+    """
+
+    loops: tuple[int, ...]
+    in_register: bool
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The stride of each dimension of a dense buffer, in elements."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def is_linear(expr: AffineExpr) -> bool:
+    """Whether an expression is made of loops, constants, sums and multiples."""
+    match expr:
+        case AffineDimExpr() | AffineConstantExpr():
+            return True
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+            return is_linear(expr.lhs) and is_linear(expr.rhs)
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul):
+            sides = expr.lhs, expr.rhs
+            constant = any(isinstance(side, AffineConstantExpr) for side in sides)
+            return constant and all(map(is_linear, sides))
+        case _:
+            return False
+
+
+def access_of(map: AffineMap, shape: Sequence[int]) -> Access | None:
+    """How loops touch a dense buffer by an affine map, or None if not linearly."""
+    if not all(is_linear(expr) for expr in map.results):
+        return None
+    weights = row_major(shape)
+
+    def element(loops: Sequence[int]) -> int:
+        indices = map.eval(loops, [])
+        return sum(
+            index * weight for index, weight in zip(indices, weights, strict=True)
+        )
+
+    count = map.num_dims
+    offset = element([0] * count)
+    units = ([int(a == b) for b in range(count)] for a in range(count))
+    return Access(tuple(element(unit) - offset for unit in units), offset)
+
+
+def extents_of(
+    maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]]
+) -> list[int | None]:
+    """
+    The extent of each loop: that of the first dimension it alone indexes, or None if
+    there is no such dimension.
+    """
+    extents: list[int | None] = [None] * (maps[0].num_dims if maps else 0)
+    for map, shape in zip(maps, shapes, strict=True):
+        for expr, extent in zip(map.results, shape, strict=True):
+            if isinstance(expr, AffineDimExpr) and extents[expr.position] is None:
+                extents[expr.position] = extent
+    return extents
+
+
+def merged(nest: Nest) -> Nest:
+    """
+    The nest with neighbouring loops made one where every operand allows it: both are
+    parallel or both reductions, and a step of the outer one is a whole inner one.
+    """
+    loop = 0
+    while loop + 1 < len(nest.extents):
+        if _are_mergeable(nest, loop):
+            nest = _merge(nest, loop)
+        else:
+            loop += 1
+    return nest
+
+
+def _are_mergeable(nest: Nest, outer: int) -> bool:
+    inner, extent = outer + 1, nest.extents[outer + 1]
+    return nest.reductions[outer] == nest.reductions[inner] and all(
+        access.strides[outer] == access.strides[inner] * extent
+        for access in nest.accesses
+    )
+
+
+def _merge(nest: Nest, outer: int) -> Nest:
+    def without_outer(items: tuple[int, ...]) -> tuple[int, ...]:
+        return items[:outer] + items[outer + 1 :]
+
+    extents = list(nest.extents)
+    extents[outer + 1] *= extents[outer]
+    return Nest(
+        without_outer(tuple(extents)),
+        nest.reductions[:outer] + nest.reductions[outer + 1 :],
+        tuple(
+            replace(access, strides=without_outer(access.strides))
+            for access in nest.accesses
+        ),
+    )
+
+
+def loop_order(nest: Nest) -> Order:
+    """
+    The order in which loops run.
+
+    1. Without reductions: as they are written.
+    2. If the last loop that walks the output element by element walks every input so
+       or not at all, it goes innermost and the reductions just outside of it, so that
+       it can be vectorised: `o[i, j] += a[i, k] * b[k, j]` runs as i, k, j.
+    3. Else if the last reduction walks every input element by element or not at all,
+       the reductions go innermost, and the output is kept in a register:
+       `o[i, j] += a[i, k] * b[j, k]` runs as i, j, k.
+    4. Else as in 2, if there is a loop that walks the output element by element, and
+       as in 3 if there is none.
+    """
+    loops = range(len(nest.extents))
+    outer = [loop for loop in loops if not nest.reductions[loop]]
+    inner = [loop for loop in loops if nest.reductions[loop]]
+    if not inner:
+        return Order(tuple(outer), in_register=False)
+    contiguous = [loop for loop in outer if nest.accesses[-1].strides[loop] == 1]
+    if not contiguous or _in_register(nest, contiguous[-1], inner[-1]):
+        return Order((*outer, *inner), in_register=True)
+    vector = contiguous[-1]
+    outer.remove(vector)
+    return Order((*outer, *inner, vector), in_register=False)
+
+
+def _in_register(nest: Nest, vector: int, reduction: int) -> bool:
+    return not _walks_inputs(nest, vector) and _walks_inputs(nest, reduction)
+
+
+def _walks_inputs(nest: Nest, loop: int) -> bool:
+    """Whether a loop walks every input element by element or not at all."""
+    return all(access.strides[loop] in (0, 1) for access in nest.accesses[:-1])

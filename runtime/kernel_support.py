@@ -1,0 +1,412 @@
+"""
+What the source of a CPU kernel is written in: buffers and scalar functions.
+
+A kernel is a C function `int32(int64 args, int64 part, int64 parts)`. `args` is the
+address of a row of words, one buffer address an argument. Element access compiles to
+one load or store that LLVM knows to touch no other buffer, so that loops vectorise
+without checks at run time.
+
+Integer operations wrap, division by zero gives zero as in NumPy, and no function
+raises. Functions that NumPy or Python have too are computed in the type of their
+operands: in `float32` with one rounding of the result, not through `float64`.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUntypedClassDecorator=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import cfunc, types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.extending import register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.core.typing.templates import signature as typed
+from numba.extending import intrinsic, lower_builtin
+
+inf, nan = math.inf, math.nan
+f32, f64 = np.float32, np.float64
+i8, i16, i32, i64 = np.int8, np.int16, np.int32, np.int64
+u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+SIGNATURE = types.int32(types.int64, types.int64, types.int64)
+"""The signature of every kernel: arguments, part, number of parts."""
+
+
+def c_kernel(function: Function) -> Function:
+    """Compile a function of arguments, part and parts to C, and cache it on disk."""
+    decorate = cast("Callable[..., Callable[[Function], Function]]", cfunc)
+    options = {"error_model": "numpy", "_nrt": False}
+    return decorate(SIGNATURE, cache=True, **options)(function)
+
+
+################################################################################
+# Buffers                                                                      #
+################################################################################
+
+_ELEMENTS = {
+    "f16": (types.float32, ir.HalfType()),
+    "f32": (types.float32, ir.FloatType()),
+    "f64": (types.float64, ir.DoubleType()),
+    "u8": (types.uint8, ir.IntType(8)),
+    "i8": (types.int8, ir.IntType(8)),
+    "i16": (types.int16, ir.IntType(16)),
+    "i32": (types.int32, ir.IntType(32)),
+    "i64": (types.int64, ir.IntType(64)),
+}
+"""What an element is in compiled code and in memory. A 16-bit float is computed in
+`float32` and holds a value that fits into 16 bits."""
+
+
+class Buffer(types.Type):
+    """
+    The address of an array of elements, argument `number` of `count` of a kernel.
+
+    `buffer[i]` and `buffer[i] = x` touch element `i` without any check, and are taken
+    not to touch the elements of any other argument.
+    """
+
+    def __init__(self, element: str, number: int, count: int):
+        self.element, self.number, self.count = element, number, count
+        self.scalar, self.stored = _ELEMENTS[element]
+        super().__init__(name=f"Buffer({element}, {number}, {count})")
+
+
+@register_model(Buffer)
+class BufferModel(models.PrimitiveModel):
+    """A buffer is a pointer to its first element."""
+
+    def __init__(self, manager, buffer):
+        super().__init__(manager, buffer, buffer.stored.as_pointer())
+
+
+@infer_global(operator.getitem)
+class BufferGetItem(AbstractTemplate):
+    """The type of `buffer[i]`."""
+
+    def generic(self, args, kws):
+        buffer, index = args
+        if isinstance(buffer, Buffer) and isinstance(index, types.Integer):
+            return typed(buffer.scalar, buffer, types.int64)
+        return None
+
+
+@infer_global(operator.setitem)
+class BufferSetItem(AbstractTemplate):
+    """The type of `buffer[i] = x`."""
+
+    def generic(self, args, kws):
+        buffer, index, _ = args
+        if isinstance(buffer, Buffer) and isinstance(index, types.Integer):
+            return typed(types.none, buffer, types.int64, buffer.scalar)
+        return None
+
+
+@lower_builtin(operator.getitem, Buffer, types.Integer)
+def _get_item(context, builder, signature, args):
+    buffer = signature.args[0]
+    value = builder.load(builder.gep(args[0], [args[1]], inbounds=True))
+    _touches_only(builder, value, buffer)
+    return builder.fpext(value, ir.FloatType()) if buffer.element == "f16" else value
+
+
+@lower_builtin(operator.setitem, Buffer, types.Integer, types.Any)
+def _set_item(context, builder, signature, args):
+    buffer, value = signature.args[0], args[2]
+    if buffer.element == "f16":
+        value = builder.fptrunc(value, ir.HalfType())
+    store = builder.store(value, builder.gep(args[0], [args[1]], inbounds=True))
+    _touches_only(builder, store, buffer)
+    return context.get_dummy_value()
+
+
+def _touches_only(builder, instruction, buffer):
+    """Tell LLVM that an access to a buffer touches no other one."""
+    module = builder.module
+    domain = module.add_metadata(["penstock"])
+    scopes = [
+        module.add_metadata([f"argument {number}", domain])
+        for number in range(buffer.count)
+    ]
+    own = scopes.pop(buffer.number)
+    instruction.set_metadata("alias.scope", module.add_metadata([own]))
+    if scopes:
+        instruction.set_metadata("noalias", module.add_metadata(scopes))
+
+
+def _buffer_of(element):
+    @intrinsic(prefer_literal=True)
+    def buffer(_typing, args, number, count):
+        if not isinstance(number, types.IntegerLiteral):
+            return None
+        type = Buffer(element, number.literal_value, count.literal_value)
+
+        def generate(context, builder, signature, values):
+            offset = ir.Constant(ir.IntType(64), 8 * type.number)
+            word = builder.inttoptr(
+                builder.add(values[0], offset), ir.IntType(64).as_pointer()
+            )
+            return builder.inttoptr(builder.load(word), type.stored.as_pointer())
+
+        return type(types.int64, number, count), generate
+
+    return buffer
+
+
+buffer_f16 = _buffer_of("f16")
+buffer_f32 = _buffer_of("f32")
+buffer_f64 = _buffer_of("f64")
+buffer_u8 = _buffer_of("u8")
+buffer_i8 = _buffer_of("i8")
+buffer_i16 = _buffer_of("i16")
+buffer_i32 = _buffer_of("i32")
+buffer_i64 = _buffer_of("i64")
+
+
+################################################################################
+# Scalars                                                                      #
+################################################################################
+
+
+def _function(arity, generate):
+    """A function of `arity` numbers of one type, whose result has that type too."""
+
+    def typing(_typing, *args):
+        def code(context, builder, signature, values):
+            return generate(builder, *values)
+
+        return args[0](*args[:1] * len(args)), code
+
+    if arity == 1:
+        return intrinsic(lambda _typing, a: typing(_typing, a))
+    if arity == 2:
+        return intrinsic(lambda _typing, a, b: typing(_typing, a, b))
+    return intrinsic(lambda _typing, a, b, c: typing(_typing, a, b, c))
+
+
+def _llvm(arity, name):
+    """The intrinsic function `llvm.<name>` on floats."""
+
+    def generate(builder, *values):
+        type = values[0].type
+        suffix = "f64" if isinstance(type, ir.DoubleType) else "f32"
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(type, [type] * arity),
+            f"llvm.{name}.{suffix}",
+        )
+        return builder.call(function, values)
+
+    return _function(arity, generate)
+
+
+def _libm(arity, name):
+    """The function `name` of the C library for `float64`, `<name>f` for `float32`."""
+
+    def generate(builder, *values):
+        type = values[0].type
+        suffix = "" if isinstance(type, ir.DoubleType) else "f"
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(type, [type] * arity), name + suffix
+        )
+        function.attributes.add("readnone")
+        function.attributes.add("nounwind")
+        return builder.call(function, values)
+
+    return _function(arity, generate)
+
+
+# With a NaN the result is one; -0 is less than +0.
+maximum, minimum = _llvm(2, "maximum"), _llvm(2, "minimum")
+# With one NaN the result is the other operand.
+maxnum, minnum = _llvm(2, "maxnum"), _llvm(2, "minnum")
+
+fabs, copysign = _llvm(1, "fabs"), _llvm(2, "copysign")
+floor, ceil, trunc = _llvm(1, "floor"), _llvm(1, "ceil"), _llvm(1, "trunc")
+round_even, round_away = _llvm(1, "roundeven"), _llvm(1, "round")
+sqrt, fma = _llvm(1, "sqrt"), _llvm(3, "fma")
+
+exp, exp2, expm1 = _libm(1, "exp"), _libm(1, "exp2"), _libm(1, "expm1")
+log, log2 = _libm(1, "log"), _libm(1, "log2")
+log10, log1p = _libm(1, "log10"), _libm(1, "log1p")
+sin, cos, tan = _libm(1, "sin"), _libm(1, "cos"), _libm(1, "tan")
+asin, acos, atan = _libm(1, "asin"), _libm(1, "acos"), _libm(1, "atan")
+sinh, cosh, tanh = _libm(1, "sinh"), _libm(1, "cosh"), _libm(1, "tanh")
+asinh, acosh, atanh = _libm(1, "asinh"), _libm(1, "acosh"), _libm(1, "atanh")
+erf, cbrt = _libm(1, "erf"), _libm(1, "cbrt")
+pow, atan2 = _libm(2, "pow"), _libm(2, "atan2")
+
+
+@intrinsic
+def round_f16(_typing, value):
+    """The nearest 16-bit float, as a `float32`."""
+
+    def generate(context, builder, signature, args):
+        return builder.fpext(builder.fptrunc(args[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(value), generate
+
+
+@intrinsic
+def select(_typing, condition, a, b):
+    """`a` where the condition holds, else `b`; both are of one type."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(*args)
+
+    return a(types.boolean, a, a), generate
+
+
+def _bitcast_to(type):
+    @intrinsic
+    def bitcast(_typing, value):
+        def generate(context, builder, signature, args):
+            return builder.bitcast(args[0], context.get_value_type(type))
+
+        return type(value), generate
+
+    return bitcast
+
+
+bitcast_f32, bitcast_f64 = _bitcast_to(types.float32), _bitcast_to(types.float64)
+bitcast_i32, bitcast_i64 = _bitcast_to(types.int32), _bitcast_to(types.int64)
+
+
+def _chosen(compare):
+    def generate(builder, a, b):
+        return builder.select(compare(builder, a, b), a, b)
+
+    return _function(2, generate)
+
+
+max_si = _chosen(lambda builder, a, b: builder.icmp_signed(">", a, b))
+min_si = _chosen(lambda builder, a, b: builder.icmp_signed("<", a, b))
+max_ui = _chosen(lambda builder, a, b: builder.icmp_unsigned(">", a, b))
+min_ui = _chosen(lambda builder, a, b: builder.icmp_unsigned("<", a, b))
+
+
+def _compared(generate):
+    @intrinsic
+    def compare(_typing, a, b):
+        def code(context, builder, signature, args):
+            return generate(builder, *args)
+
+        return types.boolean(a, a), code
+
+    return compare
+
+
+less_si = _compared(lambda builder, a, b: builder.icmp_signed("<", a, b))
+less_ui = _compared(lambda builder, a, b: builder.icmp_unsigned("<", a, b))
+
+
+def _divided(unsigned, quotient):
+    """A division that gives 0 for a divisor of 0, and wraps for one of -1."""
+
+    def generate(builder, a, b):
+        zero, one = ir.Constant(a.type, 0), ir.Constant(a.type, 1)
+        is_zero = builder.icmp_unsigned("==", b, zero)
+        if unsigned:
+            result = quotient(builder, a, builder.select(is_zero, one, b))
+            return builder.select(is_zero, zero, result)
+        is_minus = builder.icmp_unsigned("==", b, ir.Constant(a.type, -1))
+        unsafe = builder.or_(is_zero, is_minus)
+        result = quotient(builder, a, builder.select(unsafe, one, b))
+        return builder.select(is_zero, zero, result), is_minus
+
+    return generate
+
+
+def _signed_quotient(round):
+    """A signed division; `round(builder, a, b, quotient, remainder)` adjusts it."""
+
+    def divide(builder, a, b):
+        quotient = builder.sdiv(a, b)
+        rest = builder.sub(a, builder.mul(quotient, b))
+        return round(builder, a, b, quotient, rest)
+
+    guarded = _divided(False, divide)
+
+    def generate(builder, a, b):
+        result, is_minus = guarded(builder, a, b)
+        return builder.select(is_minus, builder.neg(a), result)
+
+    return _function(2, generate)
+
+
+def _toward_zero(builder, a, b, quotient, rest):
+    return quotient
+
+
+def _adjusted(builder, a, quotient, adjust, step):
+    changed = builder.add(quotient, ir.Constant(a.type, step))
+    return builder.select(adjust, changed, quotient)
+
+
+def _down(builder, a, b, quotient, rest):
+    zero = ir.Constant(a.type, 0)
+    inexact = builder.icmp_unsigned("!=", rest, zero)
+    opposite = builder.icmp_signed("<", builder.xor(a, b), zero)
+    return _adjusted(builder, a, quotient, builder.and_(inexact, opposite), -1)
+
+
+def _up(builder, a, b, quotient, rest):
+    zero = ir.Constant(a.type, 0)
+    inexact = builder.icmp_unsigned("!=", rest, zero)
+    alike = builder.icmp_signed(">=", builder.xor(a, b), zero)
+    return _adjusted(builder, a, quotient, builder.and_(inexact, alike), 1)
+
+
+def _signed_rest(builder, a, b):
+    result, is_minus = _divided(False, lambda builder, a, b: builder.srem(a, b))(
+        builder, a, b
+    )
+    return builder.select(is_minus, ir.Constant(a.type, 0), result)
+
+
+def _unsigned_up(builder, a, b):
+    quotient = builder.udiv(a, b)
+    rest = builder.sub(a, builder.mul(quotient, b))
+    inexact = builder.icmp_unsigned("!=", rest, ir.Constant(a.type, 0))
+    return _adjusted(builder, a, quotient, inexact, 1)
+
+
+div_si = _signed_quotient(_toward_zero)
+floor_div_si = _signed_quotient(_down)
+ceil_div_si = _signed_quotient(_up)
+div_ui = _function(2, _divided(True, lambda builder, a, b: builder.udiv(a, b)))
+ceil_div_ui = _function(2, _divided(True, _unsigned_up))
+rem_si = _function(2, _signed_rest)
+rem_ui = _function(2, _divided(True, lambda builder, a, b: builder.urem(a, b)))
+
+
+def _shifted(shift, overflow):
+    """A shift that by as many bits as there are or more shifts all of them out."""
+
+    def generate(builder, a, b):
+        bits = a.type.width
+        fits = builder.icmp_unsigned("<", b, ir.Constant(a.type, bits))
+        amount = builder.select(fits, b, ir.Constant(a.type, bits - 1))
+        shifted = shift(builder, a, amount)
+        if overflow is None:
+            return shifted
+        return builder.select(fits, shifted, ir.Constant(a.type, overflow))
+
+    return _function(2, generate)
+
+
+shl = _shifted(lambda builder, a, b: builder.shl(a, b), 0)
+shr_ui = _shifted(lambda builder, a, b: builder.lshr(a, b), 0)
+shr_si = _shifted(lambda builder, a, b: builder.ashr(a, b), None)
