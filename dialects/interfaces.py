@@ -120,7 +120,9 @@ class TensorOp(IRDLOperation, ABC):
 
         Raises `VerifyException` when the operands do not fit together.
         """
-        given = {key: attr for key, attr in (properties or {}).items() if attr}
+        given = {
+            key: attr for key, attr in (properties or {}).items() if attr is not None
+        }
         op = cls.create(
             operands=[SSAValue.get(operand) for operand in operands],
             result_types=[TensorType(i1, [])] * result_count,

@@ -209,7 +209,7 @@ class KernelBuilder:
     def fill(self, target: SSAValue, value: float) -> None:
         """A phase that writes one number to every element."""
         scalar = self.constant(value, memref_type(target).element_type)
-        self.effect(linalg.FillOp([scalar], [target]))
+        self.effect(linalg.FillOp([scalar], [target], res=()))
 
     def copy(self, source: SSAValue, target: SSAValue) -> None:
         """A phase that copies a memref to another one of the same type."""

@@ -1,0 +1,315 @@
+"""The ops of the op dialect that multiply matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    FloatAttr,
+    TensorType,
+    UnitAttr,
+    f64,
+)
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.irdl import (
+    eq,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import (
+    TensorOp,
+    broadcast_shapes,
+    element_count,
+    shape_text,
+    tensor_type,
+)
+from penstock.dialects.kernel import (
+    PARALLEL,
+    REDUCTION,
+    broadcast_map,
+    memref_type,
+)
+from penstock.dialects.op.checks import (
+    check_rank,
+    may_equal,
+    same_element_type,
+)
+from penstock.dialects.op.elementwise import NUMBERS
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+@irdl_op_definition
+class MatmulOp(TensorOp):
+    """
+    The products of two stacks of matrices, as `numpy.matmul` has them: the last two
+    dimensions are multiplied, those before are broadcast, and a tensor of one dimension
+    is a row on the left and a column on the right. `transpose_a` and `transpose_b` swap
+    the last two dimensions of an operand first.
+
+    Sums are in the element type, so that the error of a float grows with the number
+    of its terms: at most like it, about like its square root for random terms.
+
+    ```mlir
+    %c = op.matmul %a, %b transpose_b
+      : tensor<8x2x4xf32>, tensor<3x4xf32> -> tensor<8x2x3xf32>
+    ```
+    """
+
+    name = "op.matmul"
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    transpose_a = opt_prop_def(UnitAttr)
+    transpose_b = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$a `,` $b (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? "
+        "attr-dict `:` type($a) `,` type($b) `->` type($result)"
+    )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        element = same_element_type(self.operands)
+        NUMBERS.verify(tensor_type(self.a))
+        a = self._matrix_shape(self.a, self.transpose_a is not None)
+        b = self._matrix_shape(self.b, self.transpose_b is not None)
+        rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else []
+        _check_inner(a[-1], b[-2] if len(b) > 1 else b[0])
+        stack = broadcast_shapes([a[:-2], b[:-2]])
+        return (TensorType(element, [*stack, *rows, *columns]),)
+
+    @staticmethod
+    def _matrix_shape(operand: SSAValue, transpose: bool) -> list[int]:
+        """The shape of an operand after it is transposed."""
+        shape = list(tensor_type(operand).get_shape())
+        if not shape:
+            raise VerifyException("matrices should not be scalars")
+        if not transpose:
+            return shape
+        if len(shape) == 1:
+            raise VerifyException(
+                f"a tensor of one dimension has no transpose, got {operand.type}"
+            )
+        return [*shape[:-2], shape[-1], shape[-2]]
+
+    def flops(self) -> int:
+        return 2 * element_count(self.result.type) * self._inner_extent
+
+    @property
+    def _inner_extent(self) -> int:
+        shape = tensor_type(self.a).get_shape()
+        return shape[-1 if self.transpose_a is None else -2]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        a, b = operands
+        if self.transpose_a is not None:
+            a = a.swapaxes(-1, -2)
+        if self.transpose_b is not None:
+            b = b.swapaxes(-1, -2)
+        return (np.asarray(np.matmul(a, b)),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.fill(outs[0], 0)
+        maps, iterators = self._loops(
+            [memref_type(value).get_shape() for value in ins],
+            memref_type(outs[0]).get_num_dims(),
+        )
+        k.generic(ins, outs[0], maps, iterators, multiply_add)
+
+    def _loops(
+        self, shapes: Sequence[Sequence[int]], rank: int
+    ) -> tuple[list[AffineMap], list[str]]:
+        """The loops over the result's dimensions, then over the terms of a sum."""
+        has_rows, has_columns = (len(shape) > 1 for shape in shapes)
+        stack_rank = rank - has_rows - has_columns
+        row, column, inner = (
+            [AffineExpr.dimension(stack_rank)] * has_rows,
+            [AffineExpr.dimension(rank - 1)] * has_columns,
+            [AffineExpr.dimension(rank)],
+        )
+        matrices = (
+            [*inner, *row] if self.transpose_a is not None else [*row, *inner],
+            [*column, *inner] if self.transpose_b is not None else [*inner, *column],
+        )
+        maps = [
+            AffineMap(
+                rank + 1, 0, (*broadcast_map(shape[:-2], stack_rank).results, *matrix)
+            )
+            for shape, matrix in zip(shapes, matrices, strict=True)
+        ]
+        out = tuple(AffineExpr.dimension(axis) for axis in range(rank))
+        return [*maps, AffineMap(rank + 1, 0, out)], [*[PARALLEL] * rank, REDUCTION]
+
+
+@irdl_op_definition
+class GemmOp(TensorOp):
+    """
+    `alpha * A * B + beta * C`, where `transpose_a` and `transpose_b` swap the
+    dimensions of the matrices A and B first, and C, if there is one, is broadcast to
+    the result.
+
+    Sums are in the element type, as in `op.matmul`. Integers need whole factors.
+
+    ```mlir
+    %y = op.gemm %a, %b, %c transpose_b alpha 5.000000e-01
+      : tensor<2x4xf32>, tensor<3x4xf32>, tensor<3xf32> -> tensor<2x3xf32>
+    ```
+    """
+
+    name = "op.gemm"
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    c = opt_operand_def(TensorType)
+    transpose_a = opt_prop_def(UnitAttr)
+    transpose_b = opt_prop_def(UnitAttr)
+    alpha = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(1.0, f64))
+    beta = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(1.0, f64))
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$a `,` $b (`,` $c^)? (`transpose_a` $transpose_a^)? "
+        "(`transpose_b` $transpose_b^)? (`alpha` $alpha^)? (`beta` $beta^)? attr-dict "
+        "`:` type($a) `,` type($b) (`,` type($c)^)? `->` type($result)"
+    )
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """Alpha and beta."""
+        return self.alpha.value.data, self.beta.value.data
+
+    def infer_types(self) -> Sequence[TensorType]:
+        element = same_element_type(self.operands)
+        NUMBERS.verify(tensor_type(self.a))
+        if not isinstance(element, AnyFloat):
+            self._check_whole_factors()
+        a = self._matrix_shape("A", self.a, self.transpose_a is not None)
+        b = self._matrix_shape("B", self.b, self.transpose_b is not None)
+        _check_inner(a[1], b[0])
+        if self.c is not None:
+            _check_broadcast(tensor_type(self.c).get_shape(), [a[0], b[1]])
+        return (TensorType(element, [a[0], b[1]]),)
+
+    def _check_whole_factors(self) -> None:
+        for name, factor in zip(("alpha", "beta"), self.factors, strict=True):
+            if not factor.is_integer():
+                raise VerifyException(
+                    f"{name} should be whole for integers, got {factor}"
+                )
+
+    @staticmethod
+    def _matrix_shape(name: str, operand: SSAValue, transpose: bool) -> list[int]:
+        """The shape of an operand after it is transposed."""
+        type = tensor_type(operand)
+        check_rank(name, type, 2)
+        shape = list(type.get_shape())
+        return shape[::-1] if transpose else shape
+
+    def flops(self) -> int:
+        results = element_count(self.result.type)
+        inner = tensor_type(self.a).get_shape()[0 if self.transpose_a else 1]
+        flops = 2 * results * inner
+        alpha, beta = self.factors
+        if alpha != 1:
+            flops += results
+        if self.c is not None:
+            flops += results + (element_count(self.c.type) if beta != 1 else 0)
+        return flops
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        a, b, *c = operands
+        if self.transpose_a is not None:
+            a = a.T
+        if self.transpose_b is not None:
+            b = b.T
+        alpha, beta = (a.dtype.type(factor) for factor in self.factors)
+        result = np.multiply(alpha, np.matmul(a, b))
+        for addend in c:
+            result = np.add(result, np.multiply(beta, addend))
+        return (result,)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        alpha, _ = self.factors
+        addends = ins[2:]
+        if alpha == 1 and addends:
+            k.elementwise(addends, outs[0], lambda k, c: self._scale(k, c[0], 1))
+        else:
+            k.fill(outs[0], 0)
+        row, column, inner = (AffineExpr.dimension(index) for index in range(3))
+        a = (row, inner) if self.transpose_a is None else (inner, row)
+        b = (inner, column) if self.transpose_b is None else (column, inner)
+        maps = [AffineMap(3, 0, exprs) for exprs in (a, b, (row, column))]
+        k.generic(ins[:2], outs[0], maps, [PARALLEL, PARALLEL, REDUCTION], multiply_add)
+        if alpha != 1:
+            self._build_epilogue(k, addends, outs[0])
+
+    def _build_epilogue(
+        self, k: KernelBuilder, addends: Sequence[SSAValue], out: SSAValue
+    ) -> None:
+        """Scale the products in place, and add what is to be added."""
+
+        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+            *c, product = scalars
+            scaled = self._scale(k, product, 0)
+            return k.add(scaled, self._scale(k, c[0], 1)) if c else scaled
+
+        maps = [broadcast_map(memref_type(value).get_shape(), 2) for value in addends]
+        k.generic(addends, out, [*maps, AffineMap.identity(2)], [PARALLEL] * 2, body)
+
+    def _scale(self, k: KernelBuilder, value: SSAValue, index: int) -> SSAValue:
+        """Multiply by one of the factors, unless that is one."""
+        factor = self.factors[index]
+        return value if factor == 1 else k.mul(value, k.constant(factor, value.type))
+
+
+def multiply_add(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+    """The sum so far and the product of two scalars."""
+    a, b, total = scalars
+    return k.add(total, k.mul(a, b))
+
+
+def _check_inner(a: int, b: int) -> None:
+    """Refuse matrices that cannot be multiplied."""
+    if not may_equal(a, b):
+        raise VerifyException(
+            f"rows of {a} elements cannot be multiplied with columns of {b}"
+        )
+
+
+def _check_broadcast(shape: Sequence[int], target: Sequence[int]) -> None:
+    """Refuse a shape that does not broadcast to another one without changing it."""
+    fits = len(shape) <= len(target) and all(
+        extent in (1, DYNAMIC_INDEX) or may_equal(extent, target[axis])
+        for axis, extent in zip(range(-len(shape), 0), shape, strict=True)
+    )
+    if not fits:
+        raise VerifyException(
+            f"{shape_text(shape)} does not broadcast to {shape_text(target)}"
+        )

@@ -1,0 +1,401 @@
+"""The ops of the op dialect that bring elements to a common scale."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from math import inf, prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    eq,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import (
+    InPlacePair,
+    TensorOp,
+    element_count,
+    tensor_type,
+)
+from penstock.dialects.kernel import KernelBuilder, memref_type
+from penstock.dialects.op.axes import I64Attr
+from penstock.dialects.op.checks import (
+    check_shape,
+    normal_axis,
+    same_element_type,
+)
+from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.lines import Line
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+
+EPSILON = 1e-5
+"""What is added to a variance unless an op says otherwise."""
+
+
+@irdl_op_definition
+class BatchNormOp(TensorOp):
+    """
+    Each channel of floats [n, channels, ...] moved and scaled by known statistics:
+    `(input - mean) * (scale / sqrt(variance + epsilon)) + bias`, where all four are
+    given one number a channel.
+
+    ```mlir
+    %y = op.batch_norm %x, %scale, %bias, %mean, %variance epsilon 1.000000e-03
+      : tensor<2x8x4x4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+      -> tensor<2x8x4x4xf32>
+    ```
+    """
+
+    name = "op.batch_norm"
+
+    input = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    epsilon = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(EPSILON, f64))
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$input `,` $scale `,` $bias `,` $mean `,` $variance (`epsilon` $epsilon^)? "
+        "attr-dict `:` type($input) `,` type($scale) `,` type($bias) `,` type($mean) "
+        "`,` type($variance) `->` type($result)"
+    )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        same_element_type(self.operands)
+        type = tensor_type(self.input)
+        FLOATS.verify(type)
+        if type.get_num_dims() < 2:
+            raise VerifyException(
+                f"the input should have at least 2 dimensions, got {type}"
+            )
+        for name, parameter in (
+            ("scale", self.scale),
+            ("bias", self.bias),
+            ("mean", self.mean),
+            ("variance", self.variance),
+        ):
+            check_shape(f"the {name}", tensor_type(parameter), type.get_shape()[1:2])
+        return (type,)
+
+    def flops(self) -> int:
+        # The three parts of the factor are worked out once for each channel of an
+        # image, the rest for each element.
+        images, channels, *_ = tensor_type(self.input).get_shape()
+        return 3 * images * channels + 3 * element_count(self.input.type)
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return (InPlacePair(0, 0),)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        input, *parameters = operands
+        trailing = (1,) * (input.ndim - 2)
+        scale, bias, mean, variance = (
+            parameter.reshape(-1, *trailing) for parameter in parameters
+        )
+        epsilon = input.dtype.type(self.epsilon.value.data)
+        factor = np.divide(scale, np.sqrt(np.add(variance, epsilon)))
+        return (np.add(np.multiply(np.subtract(input, mean), factor), bias),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        type = memref_type(ins[0])
+        images, channels, *extents = type.get_shape()
+        shape = [images, channels, prod(extents)]
+        input, out = k.view(ins[0], shape), k.view(outs[0], shape)
+
+        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+            scale, bias, mean, variance = (
+                k.load(parameter, place[1:]) for parameter in ins[1:]
+            )
+            epsilon = k.constant(self.epsilon.value.data, type.element_type)
+            factor = k.div(scale, k.sqrt(k.add(variance, epsilon)))
+
+            def write(k: KernelBuilder, index: SSAValue) -> None:
+                centered = k.sub(Line(input, place).load(k, index), mean)
+                result = k.add(k.mul(centered, factor), bias)
+                Line(out, place).store(k, result, index)
+
+            k.each(shape[2], write)
+
+        k.parallel(shape[:2], body)
+
+
+@irdl_op_definition
+class LayerNormOp(TensorOp):
+    """
+    Floats moved and scaled so that all elements from one axis on have mean 0 and
+    variance 1, then times a scale, plus a bias if there is one; both have the shape of
+    these elements.
+
+    The mean is found first and then the variance around it, both as sums in the
+    element type, so that their error grows with the number of terms: at most like it,
+    about like its square root for random terms.
+
+    ```mlir
+    %y = op.layer_norm %x, %scale, %bias axis 1 epsilon 1.000000e-06
+      : tensor<4x2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32> -> tensor<4x2x8xf32>
+    ```
+    """
+
+    name = "op.layer_norm"
+
+    input = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    axis = prop_def(I64Attr, default_value=IntegerAttr(-1, i64))
+    epsilon = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(EPSILON, f64))
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$input `,` $scale (`,` $bias^)? (`axis` $axis^)? (`epsilon` $epsilon^)? "
+        "attr-dict `:` type($input) `,` type($scale) (`,` type($bias)^)? `->` "
+        "type($result)"
+    )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        same_element_type(self.operands)
+        type = tensor_type(self.input)
+        FLOATS.verify(type)
+        _, columns = self._split(type.get_shape())
+        check_shape("the scale", tensor_type(self.scale), columns)
+        if self.bias is not None:
+            check_shape("the bias", tensor_type(self.bias), columns)
+        return (type,)
+
+    def _split(self, shape: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """The extents before the axis, and those from it on."""
+        axis = normal_axis(self.axis.value.data, len(shape))
+        return shape[:axis], shape[axis:]
+
+    def flops(self) -> int:
+        # An element takes 1 for the mean, 3 for the variance and 3 to be scaled.
+        rows, columns = map(prod, self._split(tensor_type(self.input).get_shape()))
+        return 5 * rows + (7 + (self.bias is not None)) * rows * columns
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return (InPlacePair(0, 0),)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        input, scale, *bias = operands
+        _, columns = self._split(input.shape)
+        axes = tuple(range(-len(columns), 0))
+        count = input.dtype.type(prod(columns))
+        epsilon = input.dtype.type(self.epsilon.value.data)
+        with np.errstate(invalid="ignore"):
+            mean = np.divide(np.add.reduce(input, axes, keepdims=True), count)
+            centered = np.subtract(input, mean)
+            squares = np.add.reduce(np.square(centered), axes, keepdims=True)
+            deviation = np.sqrt(np.add(np.divide(squares, count), epsilon))
+        result = np.multiply(np.divide(centered, deviation), scale)
+        for addend in bias:
+            result = np.add(result, addend)
+        return (result,)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        type = memref_type(ins[0])
+        rows, columns = map(prod, self._split(type.get_shape()))
+        input, out = (k.view(value, [rows, columns]) for value in (ins[0], outs[0]))
+        parameters = [k.view(value, [columns]) for value in ins[1:]]
+
+        def body(k: KernelBuilder, row: Sequence[SSAValue]) -> None:
+            line = Line(input, row)
+            mean, factor = self._build_moments(k, line)
+
+            def write(k: KernelBuilder, index: SSAValue) -> None:
+                scale, *bias = (k.load(value, [index]) for value in parameters)
+                centered = k.sub(line.load(k, index), mean)
+                result = k.mul(k.mul(centered, factor), scale)
+                for addend in bias:
+                    result = k.add(result, addend)
+                Line(out, row).store(k, result, index)
+
+            k.each(columns, write)
+
+        k.parallel([rows], body)
+
+    def _build_moments(self, k: KernelBuilder, line: Line) -> tuple[SSAValue, SSAValue]:
+        """The mean of a line, and what its elements' distance from it is scaled by."""
+        element = memref_type(line.memref).element_type
+        count = k.constant(line.extent, element)
+        mean = k.div(line.fold(k, 0, KernelBuilder.add), count)
+
+        def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
+            centered = k.sub(x, mean)
+            return k.add(total, k.mul(centered, centered))
+
+        variance = k.div(line.fold(k, 0, add_square), count)
+        epsilon = k.constant(self.epsilon.value.data, element)
+        deviation = k.sqrt(k.add(variance, epsilon))
+        return mean, k.div(k.constant(1, element), deviation)
+
+
+class LineOp(TensorOp, ABC):
+    """
+    An op on floats whose results depend on the elements of a line along one axis.
+    """
+
+    input = operand_def(TensorType)
+    axis = prop_def(I64Attr, default_value=IntegerAttr(-1, i64))
+    result = result_def(TensorType)
+
+    assembly_format = (
+        "$input (`axis` $axis^)? attr-dict `:` type($input) `->` type($result)"
+    )
+
+    @abstractmethod
+    def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
+        """Build what reads one line and writes the same line of the result."""
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.input)
+        FLOATS.verify(type)
+        normal_axis(self.axis.value.data, type.get_num_dims())
+        return (type,)
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return (InPlacePair(0, 0),)
+
+    def centered(self, array: Array) -> Array:
+        """The elements less the largest one of their line, in terms of NumPy."""
+        import numpy as np
+
+        axis = self.axis.value.data
+        largest = np.max(array, axis=axis, keepdims=True, initial=-inf)
+        with np.errstate(invalid="ignore"):
+            return np.subtract(array, largest)
+
+    def sums(self, array: Array) -> Array:
+        """The sums of the lines, in terms of NumPy."""
+        import numpy as np
+
+        axis = self.axis.value.data
+        return np.add.reduce(array, axis, dtype=array.dtype, keepdims=True)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        extents = memref_type(ins[0]).get_shape()
+        axis = normal_axis(self.axis.value.data, len(extents))
+        outer, inner = prod(extents[:axis]), prod(extents[axis + 1 :])
+        shape = [outer, extents[axis], inner]
+        input, out = k.view(ins[0], shape), k.view(outs[0], shape)
+        k.parallel(
+            [outer, inner],
+            lambda k, place: self.build_line(
+                k,
+                Line(input, place[:1], place[1:]),
+                Line(out, place[:1], place[1:]),
+            ),
+        )
+
+
+@irdl_op_definition
+class SoftmaxOp(LineOp):
+    """
+    Along one axis, e to the power of each float, over the sum of these powers. The
+    largest element is subtracted first, so that no power overflows.
+
+    The sum is in the element type, so that its error grows with the number of terms at
+    most.
+
+    ```mlir
+    %y = op.softmax %x axis 1 : tensor<4x8x2xf32> -> tensor<4x8x2xf32>
+    ```
+    """
+
+    name = "op.softmax"
+
+    traits = traits_def(Pure())
+
+    def flops(self) -> int:
+        # A maximum, a difference, a power, a sum and a quotient.
+        return 5 * element_count(self.input.type)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        powers = np.exp(self.centered(operands[0]))
+        return (np.divide(powers, self.sums(powers)),)
+
+    def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
+        largest = line.fold(k, -inf, KernelBuilder.maximum)
+
+        def add_power(
+            k: KernelBuilder, index: Sequence[SSAValue], total: SSAValue
+        ) -> SSAValue:
+            power = k.exp(k.sub(line.load(k, index[0]), largest))
+            out.store(k, power, index[0])
+            return k.add(total, power)
+
+        bounds = [(k.index(0), k.index(line.extent))]
+        total = k.accumulate(bounds, k.constant(0, largest.type), add_power)
+        k.each(
+            line.extent,
+            lambda k, index: out.store(k, k.div(out.load(k, index), total), index),
+        )
+
+
+@irdl_op_definition
+class LogSoftmaxOp(LineOp):
+    """
+    The logarithm of `op.softmax`, without the loss of small values.
+
+    ```mlir
+    %y = op.log_softmax %x axis 1 : tensor<4x8x2xf32> -> tensor<4x8x2xf32>
+    ```
+    """
+
+    name = "op.log_softmax"
+
+    traits = traits_def(Pure())
+
+    def flops(self) -> int:
+        # A maximum, a difference, a power, a sum and two differences; a logarithm of
+        # each sum.
+        elements = element_count(self.input.type)
+        extent = tensor_type(self.input).get_shape()[self.axis.value.data]
+        return 6 * elements + elements // max(1, extent)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        centered = self.centered(operands[0])
+        return (np.subtract(centered, np.log(self.sums(np.exp(centered)))),)
+
+    def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
+        largest = line.fold(k, -inf, KernelBuilder.maximum)
+        total = line.fold(
+            k, 0, lambda k, total, x: k.add(total, k.exp(k.sub(x, largest)))
+        )
+        rest = k.log(total)
+
+        def write(k: KernelBuilder, index: SSAValue) -> None:
+            centered = k.sub(line.load(k, index), largest)
+            out.store(k, k.sub(centered, rest), index)
+
+        k.each(line.extent, write)

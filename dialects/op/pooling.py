@@ -1,0 +1,337 @@
+"""The ops of the op dialect that make one number of each window of an image."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
+from penstock.dialects.kernel import KernelBuilder, memref_type
+from penstock.dialects.op.axes import I64List, int_list
+from penstock.dialects.op.checks import check_rank, lowest
+from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS
+from penstock.dialects.op.lines import Line
+from penstock.dialects.op.windows import Taps, Window, window_view, windows_of
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+
+
+class PoolOp(TensorOp, ABC):
+    """
+    An op that combines the elements of each window of images [n, channels, h, w].
+
+    `kernel` is the window's taps down and across, `pads` are at the top, left, bottom
+    and right. With `ceil_mode` the last windows may end behind the pads, as long as
+    they do not start behind the image.
+    """
+
+    input = operand_def(TensorType)
+    kernel = prop_def(I64List)
+    strides = prop_def(I64List, default_value=int_list([1, 1]))
+    pads = prop_def(I64List, default_value=int_list([0, 0, 0, 0]))
+    ceil_mode = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+
+    @property
+    @abstractmethod
+    def windows(self) -> tuple[Window, Window]:
+        """How the window moves down and across an image."""
+
+    @abstractmethod
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Build the scalar op that combines two elements."""
+
+    @abstractmethod
+    def neutral(self, element: Attribute) -> float:
+        """The number that changes no element of this type it is combined with."""
+
+    def build_result(
+        self, k: KernelBuilder, combined: SSAValue, taps: tuple[Taps, Taps]
+    ) -> SSAValue:
+        """Build the result of a window from its combined elements."""
+        return combined
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.input)
+        check_rank("the input", type, 4)
+        images, channels, *extents = type.get_shape()
+        for window in self.windows:
+            if max(window.before, window.after) >= window.taps:
+                raise VerifyException(
+                    f"pads {window.before} and {window.after} should be less than the "
+                    f"window's {window.taps} taps"
+                )
+        counts = [w.count(e) for w, e in zip(self.windows, extents, strict=True)]
+        return (TensorType(type.element_type, [images, channels, *counts]),)
+
+    def flops(self) -> int:
+        images, channels, *extents = tensor_type(self.input).get_shape()
+        taps = (
+            sum(window.taps_inside(extent))
+            for window, extent in zip(self.windows, extents, strict=True)
+        )
+        return images * channels * prod(taps)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        type = memref_type(ins[0])
+        extents = type.get_shape()[2:]
+
+        def body(k: KernelBuilder, indices: Sequence[SSAValue]) -> None:
+            down, across = (
+                window.build_taps(k, index, extent)
+                for window, index, extent in zip(
+                    self.windows, indices[2:], extents, strict=True
+                )
+            )
+            init = k.constant(self.neutral(type.element_type), type.element_type)
+            combined = self._build_loops(k, ins[0], indices[:2], (down, across), init)
+            k.store(self.build_result(k, combined, (down, across)), outs[0], indices)
+
+        k.parallel(memref_type(outs[0]).get_shape(), body)
+
+    def _build_loops(
+        self,
+        k: KernelBuilder,
+        input: SSAValue,
+        image: Sequence[SSAValue],
+        taps: tuple[Taps, Taps],
+        init: SSAValue,
+    ) -> SSAValue:
+        """Loops over the elements of one window."""
+
+        def body(
+            k: KernelBuilder, indices: Sequence[SSAValue], combined: SSAValue
+        ) -> SSAValue:
+            position = (
+                window.build_position(k, tap.start, index)
+                for window, tap, index in zip(self.windows, taps, indices, strict=True)
+            )
+            return self.combine(k, combined, k.load(input, [*image, *position]))
+
+        return k.accumulate([(tap.lower, tap.upper) for tap in taps], init, body)
+
+
+@irdl_op_definition
+class MaxPool2dOp(PoolOp):
+    """
+    The largest element of each window of images [n, channels, h, w]; a NaN where there
+    is one, and the lowest number of the element type where all taps are padding.
+
+    `kernel` is the window's taps down and across, `dilations` apart; `pads` are at the
+    top, left, bottom and right. With `ceil_mode` the last windows may end behind the
+    pads, as long as they do not start behind the image.
+
+    ```mlir
+    %y = op.max_pool2d %x kernel [3, 3] strides [2, 2] ceil_mode
+      : tensor<1x8x16x16xf32> -> tensor<1x8x8x8xf32>
+    ```
+    """
+
+    name = "op.max_pool2d"
+
+    dilations = prop_def(I64List, default_value=int_list([1, 1]))
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$input `kernel` $kernel (`strides` $strides^)? (`pads` $pads^)? "
+        "(`dilations` $dilations^)? (`ceil_mode` $ceil_mode^)? attr-dict "
+        "`:` type($input) `->` type($result)"
+    )
+
+    @property
+    def windows(self) -> tuple[Window, Window]:
+        return windows_of(
+            self.kernel.get_values(),
+            self.strides,
+            self.pads,
+            self.dilations,
+            self.ceil_mode is not None,
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        ANY_ELEMENTS.verify(tensor_type(self.input))
+        return super().infer_types()
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.maximum(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return lowest(element)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        padding = lowest(tensor_type(self.input).element_type)
+        view = window_view(operands[0], self.windows, padding)
+        return (np.max(view, axis=(-2, -1)),)
+
+
+@irdl_op_definition
+class AveragePool2dOp(PoolOp):
+    """
+    The mean of each window of images [n, channels, h, w] of floats.
+
+    `kernel` is the window's taps down and across, `pads` are at the top, left, bottom
+    and right. A mean is that of the elements inside the image; with
+    `count_include_pad` that of these elements and zeros in the pads. With `ceil_mode`
+    the last windows may end behind the pads, as long as they do not start behind the
+    image. Sums are in the element type, over the few taps of a window.
+
+    ```mlir
+    %y = op.average_pool2d %x kernel [2, 2] strides [2, 2] pads [1, 1, 1, 1]
+      count_include_pad : tensor<1x8x6x6xf32> -> tensor<1x8x4x4xf32>
+    ```
+    """
+
+    name = "op.average_pool2d"
+
+    count_include_pad = opt_prop_def(UnitAttr)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$input `kernel` $kernel (`strides` $strides^)? (`pads` $pads^)? "
+        "(`ceil_mode` $ceil_mode^)? (`count_include_pad` $count_include_pad^)? "
+        "attr-dict `:` type($input) `->` type($result)"
+    )
+
+    @property
+    def windows(self) -> tuple[Window, Window]:
+        return windows_of(
+            self.kernel.get_values(),
+            self.strides,
+            self.pads,
+            ceil=self.ceil_mode is not None,
+        )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        FLOATS.verify(tensor_type(self.input))
+        return super().infer_types()
+
+    def flops(self) -> int:
+        return super().flops() + element_count(self.result.type)
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.add(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return 0
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        (array,) = operands
+        down, across = self._counts()
+        sums = np.add.reduce(
+            window_view(array, self.windows, 0), axis=(-2, -1), dtype=array.dtype
+        )
+        counts = np.multiply.outer(down, across).astype(array.dtype)
+        with np.errstate(invalid="ignore"):
+            return (np.divide(sums, counts),)
+
+    def _counts(self) -> tuple[list[int], list[int]]:
+        """How many taps of each window count, for both dimensions."""
+        include_pad = self.count_include_pad is not None
+        down, across = (
+            window.taps_inside(extent, include_pad)
+            for window, extent in zip(self.windows, self._extents, strict=True)
+        )
+        return down, across
+
+    @property
+    def _extents(self) -> Sequence[int]:
+        return tensor_type(self.input).get_shape()[2:]
+
+    def build_result(
+        self, k: KernelBuilder, combined: SSAValue, taps: tuple[Taps, Taps]
+    ) -> SSAValue:
+        down, across = (
+            k.sub(tap.upper, tap.lower)
+            if self.count_include_pad is None
+            else window.build_taps_with_pads(k, tap.start, extent)
+            for window, tap, extent in zip(
+                self.windows, taps, self._extents, strict=True
+            )
+        )
+        return k.div(combined, k.index_to_float(k.mul(down, across), combined.type))
+
+
+@irdl_op_definition
+class GlobalAveragePoolOp(TensorOp):
+    """
+    The mean of each channel of floats [n, channels, ...]; all other extents become 1.
+
+    Sums are in the element type, so that the error grows with the number of terms: at
+    most like it, about like its square root for random terms.
+
+    ```mlir
+    %y = op.global_average_pool %x : tensor<1x8x6x6xf32> -> tensor<1x8x1x1xf32>
+    ```
+    """
+
+    name = "op.global_average_pool"
+
+    input = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.input)
+        FLOATS.verify(type)
+        if type.get_num_dims() < 3:
+            raise VerifyException(
+                f"the input should have at least 3 dimensions, got {type}"
+            )
+        images, channels, *extents = type.get_shape()
+        shape = [images, channels, *[1] * len(extents)]
+        return (TensorType(type.element_type, shape),)
+
+    def flops(self) -> int:
+        return element_count(self.input.type) + element_count(self.result.type)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        (array,) = operands
+        axes = tuple(range(2, array.ndim))
+        sums = np.add.reduce(array, axis=axes, dtype=array.dtype, keepdims=True)
+        count = array.dtype.type(prod(array.shape[2:]))
+        with np.errstate(invalid="ignore"):
+            return (np.divide(sums, count),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        type = memref_type(ins[0])
+        images, channels, *extents = type.get_shape()
+        shape = [images, channels, prod(extents)]
+        input, out = k.view(ins[0], shape), k.view(outs[0], shape[:2])
+
+        def body(k: KernelBuilder, channel: Sequence[SSAValue]) -> None:
+            total = Line(input, channel).fold(k, 0, KernelBuilder.add)
+            count = k.constant(shape[2], type.element_type)
+            k.store(k.div(total, count), out, channel)
+
+        k.parallel(shape[:2], body)

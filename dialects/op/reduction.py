@@ -1,0 +1,318 @@
+"""The ops of the op dialect that make one number of many."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
+from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.op.axes import I64List, int_list
+from penstock.dialects.op.checks import highest, lowest, normal_axis
+from penstock.dialects.op.elementwise import (
+    ANY_ELEMENTS,
+    FLOATS,
+    NUMBERS,
+    Elements,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+class ReduceOp(TensorOp, ABC):
+    """
+    An op that combines all elements along some axes: all of them if none is named.
+
+    With `keepdims` each of these axes stays, with an extent of 1.
+    """
+
+    ELEMENTS: ClassVar[Elements]
+    """What the op combines."""
+
+    operand = operand_def(TensorType)
+    axes = prop_def(I64List, default_value=int_list([]))
+    keepdims = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+
+    assembly_format = (
+        "$operand (`axes` $axes^)? (`keepdims` $keepdims^)? attr-dict "
+        "`:` type($operand) `->` type($result)"
+    )
+
+    @abstractmethod
+    def ufunc(self) -> np.ufunc:
+        """The function of NumPy that combines two elements."""
+
+    @abstractmethod
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Build the scalar op that combines two elements."""
+
+    @abstractmethod
+    def neutral(self, element: Attribute) -> float:
+        """The number that changes no element of this type it is combined with."""
+
+    def check_not_empty(self) -> None:
+        """Called where results have no elements to be made from."""
+
+    @property
+    def normal_axes(self) -> tuple[int, ...]:
+        """The axes along which to combine, counted from the first one."""
+        rank = tensor_type(self.operand).get_num_dims()
+        given = list(self.axes.iter_values())
+        axes = sorted({normal_axis(axis, rank) for axis in given})
+        if len(axes) != len(given):
+            raise VerifyException(f"axes {given} name a dimension twice")
+        return tuple(axes or range(rank))
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.operand)
+        self.ELEMENTS.verify(type)
+        axes = self.normal_axes
+        extents = type.get_shape()
+        kept = [extent for axis, extent in enumerate(extents) if axis not in axes]
+        unknown = 0 in kept or DYNAMIC_INDEX in kept
+        if not unknown and any(extents[axis] == 0 for axis in axes):
+            self.check_not_empty()
+        if self.keepdims is not None:
+            kept = [1 if axis in axes else e for axis, e in enumerate(extents)]
+        return (TensorType(type.element_type, kept),)
+
+    def flops(self) -> int:
+        return element_count(self.operand.type)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        (array,) = operands
+        with np.errstate(all="ignore"):
+            result = self.ufunc().reduce(
+                array,
+                axis=self.normal_axes,
+                dtype=array.dtype,
+                keepdims=self.keepdims is not None,
+            )
+        return (np.asarray(result),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.fill(outs[0], self.neutral(memref_type(outs[0]).element_type))
+        rank = memref_type(ins[0]).get_num_dims()
+        axes = self.normal_axes
+        gone = [AffineExpr.constant(0)] if self.keepdims is not None else []
+        place = [
+            expr
+            for axis in range(rank)
+            for expr in (gone if axis in axes else [AffineExpr.dimension(axis)])
+        ]
+        k.generic(
+            ins,
+            outs[0],
+            [AffineMap.identity(rank), AffineMap(rank, 0, tuple(place))],
+            [REDUCTION if axis in axes else PARALLEL for axis in range(rank)],
+            lambda k, scalars: self.combine(k, scalars[1], scalars[0]),
+        )
+
+
+@irdl_op_definition
+class ReduceMaxOp(ReduceOp):
+    """
+    The largest element along some axes; a NaN where there is one.
+
+    ```mlir
+    %r = op.reduce_max %x axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.reduce_max"
+
+    ELEMENTS: ClassVar = ANY_ELEMENTS
+
+    traits = traits_def(Pure())
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.maximum
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.maximum(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return lowest(element)
+
+    def check_not_empty(self) -> None:
+        raise VerifyException("reduction of an empty axis has no maximum")
+
+
+@irdl_op_definition
+class ReduceMeanOp(ReduceOp):
+    """
+    The mean of the floats along some axes; a NaN where there are none.
+
+    It is the sum as `op.reduce_sum` has it, divided by the number of terms.
+
+    ```mlir
+    %r = op.reduce_mean %x axes [-2, -1] keepdims
+      : tensor<4x8x8xf32> -> tensor<4x1x1xf32>
+    ```
+    """
+
+    name = "op.reduce_mean"
+
+    ELEMENTS: ClassVar = FLOATS
+
+    traits = traits_def(Pure())
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.add
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.add(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return 0
+
+    def flops(self) -> int:
+        return super().flops() + element_count(self.result.type)
+
+    @property
+    def _terms(self) -> int:
+        """How many elements each mean is taken of."""
+        extents = tensor_type(self.operand).get_shape()
+        return prod(extents[axis] for axis in self.normal_axes)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        (total,) = super().evaluate(*operands)
+        with np.errstate(invalid="ignore"):
+            return (np.asarray(np.divide(total, total.dtype.type(self._terms))),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        super().build_kernel(k, ins, outs)
+        identity = AffineMap.identity(memref_type(outs[0]).get_num_dims())
+
+        def divide(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+            (total,) = scalars
+            return k.div(total, k.constant(self._terms, total.type))
+
+        k.generic([], outs[0], [identity], [PARALLEL] * identity.num_dims, divide)
+
+
+@irdl_op_definition
+class ReduceMinOp(ReduceOp):
+    """
+    The smallest element along some axes; a NaN where there is one.
+
+    ```mlir
+    %r = op.reduce_min %x axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.reduce_min"
+
+    ELEMENTS: ClassVar = ANY_ELEMENTS
+
+    traits = traits_def(Pure())
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.minimum
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.minimum(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return highest(element)
+
+    def check_not_empty(self) -> None:
+        raise VerifyException("reduction of an empty axis has no minimum")
+
+
+@irdl_op_definition
+class ReduceProdOp(ReduceOp):
+    """
+    The product of the numbers along some axes; 1 where there are none.
+
+    Products are in the element type: those of integers wrap, the error of those of
+    floats grows with the number of factors.
+
+    ```mlir
+    %r = op.reduce_prod %x axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.reduce_prod"
+
+    ELEMENTS: ClassVar = NUMBERS
+
+    traits = traits_def(Pure())
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.multiply
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.mul(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return 1
+
+
+@irdl_op_definition
+class ReduceSumOp(ReduceOp):
+    """
+    The sum of the numbers along some axes; 0 where there are none.
+
+    Sums are in the element type: those of integers wrap, the error of those of floats
+    grows with the number of terms: at most like it, about like its square root for
+    random terms.
+
+    ```mlir
+    %r = op.reduce_sum %x axes [0, 2] : tensor<4x8x8xf32> -> tensor<8xf32>
+    ```
+    """
+
+    name = "op.reduce_sum"
+
+    ELEMENTS: ClassVar = NUMBERS
+
+    traits = traits_def(Pure())
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.add
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.add(a, b)
+
+    def neutral(self, element: Attribute) -> float:
+        return 0

@@ -1,0 +1,176 @@
+"""Windows that move over the last two dimensions of a tensor, as in pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+class Taps(NamedTuple):
+    """Which taps of one window lie inside the tensor, in a kernel."""
+
+    start: SSAValue
+    """The position of the window's first tap, negative if that is padding."""
+    lower: SSAValue
+    """The first tap inside."""
+    upper: SSAValue
+    """One more than the last tap inside."""
+
+
+class Window(NamedTuple):
+    """
+    How a window moves along one dimension: `taps` elements, `dilation` apart, that
+    start `before` elements ahead of the dimension and move on by `stride`, until the
+    last one would end more than `after` elements behind it.
+
+    With `ceil` the last window may end there, as long as it does not start there.
+    """
+
+    taps: int
+    stride: int
+    before: int
+    after: int
+    dilation: int = 1
+    ceil: bool = False
+
+    @property
+    def span(self) -> int:
+        """The elements from the first tap to the last."""
+        return self.dilation * (self.taps - 1) + 1
+
+    def count(self, extent: int) -> int:
+        """The windows on a dimension of this extent, unless that is not known."""
+        if DYNAMIC_INDEX in (extent, self.taps):
+            return DYNAMIC_INDEX
+        spare = self.before + extent + self.after - self.span
+        last = -(-spare // self.stride) if self.ceil else spare // self.stride
+        if self.ceil and last * self.stride >= extent + self.before:
+            last -= 1
+        if last < 0:
+            raise VerifyException(
+                f"a window that spans {self.span} does not fit into an extent of "
+                f"{extent} with pads {self.before} and {self.after}"
+            )
+        return last + 1
+
+    def overhang(self, extent: int) -> int:
+        """How far the last window ends behind the dimension."""
+        last = (self.count(extent) - 1) * self.stride - self.before
+        return max(0, last + self.span - extent)
+
+    def taps_inside(self, extent: int, with_pads: bool = False) -> list[int]:
+        """
+        How many taps of each window lie inside a dimension of this extent, or inside
+        it or its pads.
+        """
+        first, end = (-self.before, extent + self.after) if with_pads else (0, extent)
+        starts = (
+            index * self.stride - self.before for index in range(self.count(extent))
+        )
+        return [
+            sum(first <= start + tap * self.dilation < end for tap in range(self.taps))
+            for start in starts
+        ]
+
+    def build_taps(self, k: KernelBuilder, index: SSAValue, extent: int) -> Taps:
+        """Find the taps that the window of this index has inside a dimension."""
+        start = index if self.stride == 1 else k.mul(index, k.index(self.stride))
+        lower, upper = k.index(0), k.index(self.taps)
+        if self.before:
+            start = k.sub(start, k.index(self.before))
+            lower = k.maximum(lower, self._taps_before(k, 0, start))
+        if self.overhang(extent):
+            upper = k.minimum(upper, self._taps_before(k, extent, start))
+        return Taps(start, lower, upper)
+
+    def build_taps_with_pads(
+        self, k: KernelBuilder, start: SSAValue, extent: int
+    ) -> SSAValue:
+        """Count the taps of a window that lie inside a dimension or its pads."""
+        taps = k.index(self.taps)
+        if self.overhang(extent) <= self.after:
+            return taps
+        return k.minimum(taps, self._taps_before(k, extent + self.after, start))
+
+    def _taps_before(self, k: KernelBuilder, end: int, start: SSAValue) -> SSAValue:
+        """How many taps lie before a position, if any do."""
+        elements = k.sub(k.index(end + self.dilation - 1), start)
+        if self.dilation == 1:
+            return elements
+        return k.div(elements, k.index(self.dilation))
+
+    def build_position(
+        self, k: KernelBuilder, start: SSAValue, tap: SSAValue
+    ) -> SSAValue:
+        """The position of a tap of the window that starts at `start`."""
+        if self.dilation != 1:
+            tap = k.mul(tap, k.index(self.dilation))
+        return k.add(start, tap)
+
+
+def windows_of(
+    kernel: Sequence[int],
+    strides: DenseArrayBase[IntegerType],
+    pads: DenseArrayBase[IntegerType],
+    dilations: DenseArrayBase[IntegerType] | None = None,
+    ceil: bool = False,
+) -> tuple[Window, Window]:
+    """
+    The windows along the last two dimensions of a tensor.
+
+    `pads` are those at the top, left, bottom and right. Raises `VerifyException` for
+    numbers that are too few, too many or too small.
+    """
+    _check_list("window extents", kernel, 2, 1)
+    _check_list("strides", strides.get_values(), 2, 1)
+    _check_list("pads", pads.get_values(), 4, 0)
+    spread = (1, 1) if dilations is None else dilations.get_values()
+    _check_list("dilations", spread, 2, 1)
+    top, left, bottom, right = pads.get_values()
+    down, across = strides.get_values()
+    return (
+        Window(kernel[0], down, top, bottom, spread[0], ceil),
+        Window(kernel[1], across, left, right, spread[1], ceil),
+    )
+
+
+def _check_list(name: str, values: Sequence[int], length: int, least: int) -> None:
+    values = list(values)
+    if len(values) != length or any(
+        value < least for value in values if value != DYNAMIC_INDEX
+    ):
+        raise VerifyException(
+            f"{name} should be {length} numbers of at least {least}, got {values}"
+        )
+
+
+def window_view(array: Array, windows: tuple[Window, Window], padding: float) -> Array:
+    """
+    The elements of an array [..., h, w] under each window, as an array [..., windows
+    down, windows across, taps down, taps across], with `padding` outside.
+    """
+    import numpy as np
+
+    extents = array.shape[-2:]
+    widths = [
+        (window.before, window.overhang(extent))
+        for window, extent in zip(windows, extents, strict=True)
+    ]
+    widths = [(0, 0)] * (array.ndim - 2) + widths
+    padded = np.pad(array, widths, constant_values=padding)
+    spans = (windows[0].span, windows[1].span)
+    view = np.lib.stride_tricks.sliding_window_view(padded, spans, (-2, -1))
+    rows, columns = (
+        slice(0, window.count(extent) * window.stride, window.stride)
+        for window, extent in zip(windows, extents, strict=True)
+    )
+    down, across = (slice(0, None, window.dilation) for window in windows)
+    return view[..., rows, columns, down, across]
