@@ -1,0 +1,385 @@
+"""
+Turn each plan into a launch program: tasks become actors, op bodies kernels.
+
+Actors and variables are named like their tasks, chunks `c0`, `c1`..., and registers and
+controls keep their names, all made unique by `_1`, `_2`... in this order. A register
+lies at the sum of the offsets of its block and in its block, an alias where what it
+stands for lies. A task that computes calls a kernel with the operands of its op, then
+its results. Tasks whose ops are the same but for the names of values, on devices of one
+kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 for each
+op (and passes over names that are taken). A copy, input or output becomes a
+`launch.copy`, `feed` or `fetch`. A variable and a constant with different elements is
+data that is written at load. A task that reads an alias also reads all that the alias
+stands for. Streams are numbered from 0 in the order in which they appear.
+
+A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects import launch
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
+from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
+from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
+from penstock.lowering.unique_names import UniqueNames
+
+Finding: TypeAlias = tuple[Operation, str]
+
+################################################################################
+# What keeps a plan from being launched                                        #
+################################################################################
+
+
+def complaints_about(plan: PlanOp) -> Iterator[Finding]:
+    """All that keeps a plan from becoming a launch program."""
+    if any(task.results_ for task in plan.tasks):
+        yield plan, "tasks hand on values, run plan-create-registers first"
+    elif any(needs_place(register) for register in plan.registers):
+        yield plan, "registers have no place yet, run regst-plan-memory first"
+    else:
+        for task in plan.tasks:
+            yield from task_complaints(task)
+        yield from rank_complaints(plan)
+
+
+def needs_place(register: RegisterOp) -> bool:
+    """Whether a register holds bytes, but lies nowhere."""
+    is_data = isinstance(register.register.type, DataType)
+    return is_data and register.block is None and register.target is None
+
+
+def task_complaints(task: TaskOp) -> Iterator[Finding]:
+    """What keeps a task from becoming an actor, or a variable."""
+    op = task.op
+    if not isinstance(op, TensorOp | CopyOp | InputOp | OutputOp | VariableOp):
+        yield op, f"{op.name} has no kernel: it is no op on tensors"
+    elif isinstance(end := op.next_op, YieldOp) and tuple(end.values) != op.results:
+        yield end, f"a task hands on all results of its op {op.name}, in order"
+    if task.kind == "variable" and (task.waits or task.signals):
+        name = task.task_name.data
+        yield task, f"variable '{name}' waits or signals, but never acts"
+
+
+def rank_complaints(plan: PlanOp) -> Iterator[Finding]:
+    """The registers that tasks of different ranks use, or that lie on another rank."""
+    for register in plan.registers:
+        ranks = {register.memory_case.rank.data}
+        for use in register.register.uses:
+            if isinstance(task := use.operation, TaskOp):
+                ranks.add(task.device.rank.data)
+        if len(ranks) > 1:
+            yield (
+                register,
+                f"register '{register.register_name.data}' is shared by ranks "
+                f"{', '.join(map(str, sorted(ranks)))}",
+            )
+
+
+################################################################################
+# Kernels                                                                      #
+################################################################################
+
+KernelKey: TypeAlias = tuple[object, ...]
+
+
+def kernel_key(op: Operation) -> KernelKey:
+    """What is equal for two ops if their kernels do the same."""
+    numbers: dict[SSAValue, int] = {}
+    return structure_of(op, numbers)
+
+
+def structure_of(op: Operation, numbers: dict[SSAValue, int]) -> KernelKey:
+    """
+    An op and all inside, without names and locations: values are numbered in the order
+    of their definitions. Those from outside are known by their types alone.
+    """
+    operands = [numbers.get(value, value.type) for value in op.operands]
+    number(op.results, numbers)
+    return (
+        op.name,
+        *operands,
+        None,
+        *(result.type for result in op.results),
+        *((name, op.properties[name]) for name in sorted(op.properties)),
+        *(block_structure(block, numbers) for r in op.regions for block in r.blocks),
+    )
+
+
+def block_structure(block: Block, numbers: dict[SSAValue, int]) -> KernelKey:
+    """A block and all inside, without names and locations."""
+    number(block.args, numbers)
+    types = [arg.type for arg in block.args]
+    return (*types, *(structure_of(op, numbers) for op in block.ops))
+
+
+def number(values: Sequence[SSAValue], numbers: dict[SSAValue, int]) -> None:
+    """Give each value the next number."""
+    for value in values:
+        numbers[value] = len(numbers)
+
+
+@dataclass
+class Kernels:
+    """The kernels of a program, each built once, and what goes wrong in building."""
+
+    names: UniqueNames
+    built: dict[KernelKey, launch.KernelOp] = field(default_factory=dict)
+    memrefs: dict[TensorType, MemRefType] = field(default_factory=dict)
+    complaints: list[Finding] = field(default_factory=list)
+
+    def name_for(self, op: TensorOp, target: str) -> str:
+        """The name of the kernel that does an op on a kind of device."""
+        key = (target, kernel_key(op))
+        if (kernel := self.built.get(key)) is None:
+            kernel = self.built[key] = self._build(op, target)
+        return kernel.sym_name.data
+
+    def memref_of(self, type: TensorType) -> MemRefType:
+        """The type of the memory that holds a tensor."""
+        if (known := self.memrefs.get(type)) is None:
+            known = MemRefType(type.element_type, type.get_shape())
+            self.memrefs[type] = known
+        return known
+
+    def _build(self, op: TensorOp, target: str) -> launch.KernelOp:
+        values = (*op.operands, *op.results)
+        block = Block(arg_types=[self.memref_of(tensor_type(v)) for v in values])
+        ins, outs = block.args[: len(op.operands)], block.args[len(op.operands) :]
+        try:
+            op.build_kernel(KernelBuilder(InsertPoint.at_end(block)), ins, outs)
+        except VerifyException as error:
+            self.complaints.append((op, f"{op.name} has no kernel: {error}"))
+        short_name = op.name.split(".", 1)[-1]
+        name = self.names.make_numbered(short_name)
+        kernel = launch.KernelOp(name, target, Region(block))
+        kernel.location = op.location
+        return kernel
+
+
+################################################################################
+# Programs                                                                     #
+################################################################################
+
+
+class ProgramBuilder:
+    """Makes the program of one rank of a plan."""
+
+    def __init__(self, plan: PlanOp, rank: int) -> None:
+        self._rank = rank
+        self._plan = plan
+        self._tasks = [task for task in plan.tasks if task.device.rank.data == rank]
+        self._variables = {
+            task.outs[0]: task for task in self._tasks if task.kind == "variable"
+        }
+        self._written = {value for task in self._tasks for value in written_by(task)}
+        self._names = UniqueNames()
+        self._actors = {
+            task: self._names.make(task.task_name.data) for task in self._tasks
+        }
+        self._chunks = self._name_chunks()
+        self._symbols = self._name_registers()
+        self._kernels = Kernels(self._names)
+        self._streams: dict[tuple[DeviceAttr, StreamAttr], int] = {}
+
+    @property
+    def complaints(self) -> Sequence[Finding]:
+        """What went wrong while the program was built."""
+        return self._kernels.complaints
+
+    def build(self, name: str) -> launch.ProgramOp:
+        """The program, under this name."""
+        actors = [self._actor(task) for task in self._tasks if task.kind != "variable"]
+        chunks = [
+            launch.ChunkOp(symbol, chunk.memory_case, chunk.size.value.data)
+            for chunk, symbol in self._chunks.items()
+        ]
+        memory = [self._memory(register) for register in self._used_registers()]
+        kernels = self._kernels.built.values()
+        block = Block([*chunks, *memory, *kernels, *actors])
+        program = launch.ProgramOp(name, self._rank, Region(block))
+        program.attributes = self._plan.attributes.copy()
+        program.location = self._plan.location
+        return program
+
+    def _used_registers(self) -> Iterator[RegisterOp]:
+        for register in self._plan.registers:
+            if register.register in self._symbols:
+                yield register
+
+    def _name_chunks(self) -> dict[ChunkOp, str]:
+        chunks = [op for op in self._plan.body.block.ops if isinstance(op, ChunkOp)]
+        own = [chunk for chunk in chunks if chunk.memory_case.rank.data == self._rank]
+        return {chunk: self._names.make(f"c{i}") for i, chunk in enumerate(own)}
+
+    def _name_registers(self) -> dict[SSAValue, str]:
+        used = {value for task in self._tasks for value in task.operands}
+        symbols = {
+            register: self._actors[task] for register, task in self._variables.items()
+        }
+        for register in self._plan.registers:
+            value = register.register
+            if value in used and value not in symbols:
+                symbols[value] = self._names.make(register.register_name.data)
+        return symbols
+
+    # Memory
+
+    def _memory(self, register: RegisterOp) -> Operation:
+        task = self._variables.get(register.register)
+        if task is not None:
+            made = self._variable(register, task)
+        elif isinstance(type := register.register.type, DataType):
+            chunk, offset = self._place(register)
+            slots = register.slots.value.data
+            memref = self._kernels.memref_of(type.payload)
+            symbol = self._symbols[register.register]
+            made = launch.RegisterOp(symbol, chunk, offset, slots, memref)
+        else:
+            initial = 0 if register.initial is None else register.initial.value.data
+            symbol = self._symbols[register.register]
+            made = launch.ControlOp(symbol, register.slots.value.data, initial)
+        made.location = register.location
+        return made
+
+    def _variable(self, register: RegisterOp, task: TaskOp) -> launch.VariableOp:
+        op, symbol = task.op, self._symbols[register.register]
+        chunk, offset = self._place(register)
+        memref = self._kernels.memref_of(tensor_type(op.results[0]))
+        if isinstance(op, ConstantOp):
+            return launch.VariableOp(symbol, chunk, offset, memref, value=op.value)
+        assert isinstance(op, VariableOp), "the other kind of variable"
+        port = None if op.port.data == symbol else op.port.data
+        return launch.VariableOp(symbol, chunk, offset, memref, init=op.init, port=port)
+
+    def _place(self, register: RegisterOp) -> tuple[str, int]:
+        root = chain_of(register)[-1]
+        assert root.block is not None, "has been checked"
+        assert root.offset is not None, "comes with the block"
+        block = root.block.owner
+        assert isinstance(block, BlockOp), "only this op makes blocks"
+        chunk = block.chunk.owner
+        assert isinstance(chunk, ChunkOp), "only this op makes chunks"
+        return self._chunks[chunk], block.offset.value.data + root.offset.value.data
+
+    # Actors
+
+    def _actor(self, task: TaskOp) -> launch.ActorOp:
+        stream = self._streams.setdefault(
+            (task.device, task.stream), len(self._streams)
+        )
+        step = self._step(task)
+        step.location = task.op.location
+        actor = launch.ActorOp(
+            self._actors[task],
+            task.device,
+            stream,
+            list(self._reads(task)),
+            [self._symbols[value] for value in (*task.outs, *task.signals)],
+            Region(Block([step])),
+        )
+        actor.location = task.location
+        return actor
+
+    def _reads(self, task: TaskOp) -> dict[str, None]:
+        """The registers a task reads or holds, each once."""
+        read: dict[str, None] = {}
+        for value in (*task.ins, *task.waits):
+            register = value.owner
+            assert isinstance(register, RegisterOp), "has been checked"
+            for held in chain_of(register):
+                if held.register in self._written:
+                    read[self._symbols[held.register]] = None
+        return read
+
+    def _step(self, task: TaskOp) -> Operation:
+        outside = [self._symbols[value] for value in task.ins]
+        outs = [self._symbols[value] for value in task.outs]
+        op = task.op
+        ins = [outside[inner_index(value)] for value in op.operands]
+        match op:
+            case InputOp():
+                return launch.FeedOp(op.port.data, outs[0])
+            case OutputOp():
+                return launch.FetchOp(op.port.data, ins[0])
+            case CopyOp():
+                return launch.CopyOp(ins[0], outs[0])
+            case _:
+                assert isinstance(op, TensorOp), "has been checked"
+                kernel = self._kernels.name_for(op, task.device.kind.data)
+                return launch.CallOp(kernel, [*ins, *outs])
+
+
+def written_by(task: TaskOp) -> Sequence[SSAValue]:
+    """The registers that the actor of a task fills."""
+    return () if task.kind == "variable" else (*task.outs, *task.signals)
+
+
+def inner_index(value: SSAValue) -> int:
+    """Which argument of a task's body a value is."""
+    assert isinstance(value, BlockArgument), "a task's body is one op"
+    return value.index
+
+
+def chain_of(register: RegisterOp) -> list[RegisterOp]:
+    """A register, what it is an alias of, and so on."""
+    chain = [register]
+    while register.target is not None and isinstance(
+        owner := register.target.owner, RegisterOp
+    ):
+        chain.append(register := owner)
+    return chain
+
+
+def builders_for(plan: PlanOp) -> dict[str, ProgramBuilder]:
+    """What makes the programs of a plan, by the programs' names."""
+    ranks = sorted({task.device.rank.data for task in plan.tasks}) or [0]
+    name = plan.sym_name.data
+    if len(ranks) == 1:
+        return {name: ProgramBuilder(plan, ranks[0])}
+    return {f"{name}_{rank}": ProgramBuilder(plan, rank) for rank in ranks}
+
+
+def convert_plans(plans: Sequence[PlanOp]) -> None:
+    """Replace plans by their programs. Raises `LocatedPassFailure` for bad kernels."""
+    builders = [builders_for(plan) for plan in plans]
+    programs = [
+        [builder.build(name) for name, builder in of_plan.items()]
+        for of_plan in builders
+    ]
+    fail_if_any(
+        found
+        for of_plan in builders
+        for builder in of_plan.values()
+        for found in builder.complaints
+    )
+    for plan, of_plan in zip(plans, programs, strict=True):
+        Rewriter.replace_op(plan, of_plan, [])
+
+
+@dataclass(frozen=True)
+class ConvertPlanToLaunchPass(ModulePass):
+    """
+    Turn each plan into a launch program: tasks become actors, op bodies kernels.
+    """
+
+    name = "convert-plan-to-launch"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        fail_if_any(found for plan in plans for found in complaints_about(plan))
+        convert_plans(plans)

@@ -1,0 +1,180 @@
+"""
+Give each tensor that a task hands on a register, which other tasks read.
+
+The register of a task's result is named `<task>/out`, those of further results
+`<task>/out_1`, `<task>/out_2`... It has as many slots as the attribute `slots` of the
+task says, else two if the task copies between devices, else one; a variable has one.
+It lies in the memory of the device that the task runs on, a copy in that of the device
+it goes to. What lies on a processor and is copied to or from another kind of device of
+the same rank lies in memory that is pinned for that device (for the first one, if it is
+copied to several). The registers are listed before the first task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i64
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.job import CopyOp, DeviceAttr
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
+
+
+def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+    """The tasks whose results cannot be given registers."""
+    for task in plan.tasks:
+        slots = task.attributes.get("slots")
+        if slots is not None and requested_slots(task) is None:
+            yield task, f"slots must be an i64 of at least 1, got {slots}"
+        elif requested_slots(task) not in (None, 1) and task.kind == "variable":
+            yield task, f"a variable has one slot, got {slots}"
+        for result in task.results_:
+            try:
+                DataType(tensor_type(result))
+            except VerifyException as error:
+                yield task, str(error)
+
+
+def requested_slots(task: TaskOp) -> int | None:
+    """What the attribute `slots` of a task says, if it says something sound."""
+    slots = task.attributes.get("slots")
+    if not isa(slots, IntegerAttr) or slots.type != i64 or slots.value.data < 1:
+        return None
+    return slots.value.data
+
+
+@dataclass
+class Homes:
+    """
+    Where the tensors of a plan lie, before there are registers: the device of each, and
+    the device that those on a processor are pinned for.
+    """
+
+    device: dict[SSAValue, DeviceAttr] = field(default_factory=dict)
+    pinned_for: dict[SSAValue, DeviceAttr] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: PlanOp) -> Homes:
+        """Where the tensors of this plan lie."""
+        homes = cls()
+        copies: list[tuple[TaskOp, CopyOp]] = []
+        for task in plan.tasks:
+            device = task.device
+            if isinstance(copy := task.op, CopyOp):
+                copies.append((task, copy))
+                device = copy.device
+            homes.device.update((result, device) for result in task.results_)
+        for task, copy in copies:
+            source = source_of(task, copy)
+            for result in task.results_:
+                homes._pin(source, result)
+                homes._pin(result, source)
+        return homes
+
+    def is_between_devices(self, source: SSAValue, target: SSAValue) -> bool:
+        """Whether two tensors lie on different devices."""
+        return self.device.get(source) != self.device.get(target)
+
+    def memory_case(self, value: SSAValue) -> MemoryCaseAttr:
+        """The memory that a tensor lies in."""
+        device = self.device[value]
+        if (other := self.pinned_for.get(value)) is None:
+            return MemoryCaseAttr.of(device)
+        return MemoryCaseAttr(device.rank.data, "pinned", other)
+
+    def _pin(self, value: SSAValue, other_side: SSAValue) -> None:
+        """Pin `value`, one side of a copy, if it is the host side of it."""
+        device, other = self.device.get(value), self.device.get(other_side)
+        if device is None or other is None or device.rank != other.rank:
+            return
+        if device.kind.data == "cpu" and other.kind.data != "cpu":
+            self.pinned_for.setdefault(value, other)
+
+
+def source_of(task: TaskOp, copy: CopyOp) -> SSAValue:
+    """The tensor that a task copies, outside of its body."""
+    inside = copy.source
+    assert isinstance(inside, BlockArgument), "a task's body is one op"
+    return task.ins[inside.index]
+
+
+def default_slots(task: TaskOp, homes: Homes) -> int:
+    """The slots of a task's registers where it does not ask for another number."""
+    if not isinstance(copy := task.op, CopyOp):
+        return 1
+    source = source_of(task, copy)
+    return 2 if homes.is_between_devices(source, task.results_[0]) else 1
+
+
+def registers_of(task: TaskOp, homes: Homes) -> Iterator[RegisterOp]:
+    """A register for each result of a task, in order."""
+    slots = requested_slots(task) or default_slots(task, homes)
+    for index, result in enumerate(task.results_):
+        suffix = f"_{index}" if index else ""
+        register = RegisterOp(
+            f"{task.task_name.data}/out{suffix}",
+            homes.memory_case(result),
+            DataType(tensor_type(result)),
+            slots=slots,
+        )
+        register.location = task.location
+        register.register.name_hint = result.name_hint
+        yield register
+
+
+def write_registers(task: TaskOp, registers: list[RegisterOp]) -> None:
+    """Replace a task by one that writes these registers instead of having results."""
+    outs = [register.register for register in registers]
+    for result, out in zip(tuple(task.results_), outs, strict=True):
+        result.replace_all_uses_with(out)
+    operands = [task.ins, outs, task.waits, task.signals]
+    segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
+    task.attributes.pop("slots", None)
+    new_task = TaskOp.create(
+        operands=list(chain.from_iterable(operands)),
+        properties={**task.properties, "operandSegmentSizes": segments},
+        attributes=task.attributes,
+        regions=[task.detach_region(task.body)],
+        location=task.location,
+    )
+    Rewriter.replace_op(task, new_task, [None] * len(registers))
+
+
+def create_registers(plan: PlanOp) -> None:
+    """Give the results of all tasks of a plan registers."""
+    tasks = plan.tasks
+    if not tasks:
+        return
+    homes = Homes.of(plan)
+    made = [(task, list(registers_of(task, homes))) for task in tasks]
+    block = plan.body.block
+    block.insert_ops_before([r for _, regs in made for r in regs], tasks[0])
+    for task, registers in made:
+        if registers:
+            write_registers(task, registers)
+
+
+@dataclass(frozen=True)
+class PlanCreateRegistersPass(ModulePass):
+    """
+    Give each tensor that a task hands on a register, which other tasks read.
+    """
+
+    name = "plan-create-registers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        fail_if_any(found for plan in plans for found in complaints_about(plan))
+        for plan in plans:
+            create_registers(plan)
