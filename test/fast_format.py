@@ -21,7 +21,7 @@ import lit.formats
 from lit.LitConfig import LitConfig
 from lit.ShCommands import Pipeline
 from lit.ShUtil import ShParser
-from lit.Test import FAIL, PASS, TIMEOUT, Result, Test
+from lit.Test import FAIL, PASS, TIMEOUT, Result, ResultCode, Test
 from lit.TestRunner import (
     applySubstitutions,
     getDefaultSubstitutions,
@@ -33,7 +33,7 @@ Tool = Callable[[list[str]], int]
 """Runs on the arguments after the tool's name, returns the exit code."""
 
 _DEBUG_PREFIX = re.compile(r"%dbg\([^)'\"]*\)")
-_OPEN_FLAGS = {
+_OPEN_FLAGS: dict[tuple[str | int, ...], int] = {
     ("<",): os.O_RDONLY,
     (">",): os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
     (">", 2): os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
@@ -152,7 +152,7 @@ def _is_supported(step: Step) -> bool:
     )
 
 
-def _run_pipeline(steps: list[Step], test: Test):
+def _run_pipeline(steps: list[Step], test: Test) -> tuple[ResultCode, str] | None:
     """Return None if every step ends as it should, else a result code and a text."""
     with TemporaryFile() as output, TemporaryFile() as errors:
         processes: list[int] = []

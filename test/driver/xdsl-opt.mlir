@@ -1,4 +1,7 @@
-// A plain xdsl-opt has Penstock's dialects, passes and targets.
-// RUN: xdsl-opt --help | filecheck %s
+// A plain xdsl-opt has Penstock's targets and passes.
+// RUN: xdsl-opt --help | filecheck %s --check-prefix=HELP
+// RUN: xdsl-opt %s -p op-infer-shapes | filecheck %s
 
-// CHECK: numba
+// HELP: numba
+// CHECK: builtin.module
+builtin.module {}

@@ -124,6 +124,14 @@ def test_endless_lines_are_not_quoted(driver: Driver):
     driver.refuses(f"{path}:1:1: error: Could not parse entire input!", 1, path)
 
 
+def test_string_that_is_never_closed_ends_at_once(driver: Driver):
+    path = driver.file("a.mlir", '  "' + "never closed " * 10 + "\n")
+    outcome = driver(path)
+    message = f"{path}:1:3: error: End of file reached before closing string literal."
+    assert outcome.code == 1
+    assert outcome.err.startswith(message)
+
+
 def test_parse_error_quotes_its_line(driver: Driver):
     path = driver.file("a.mlir", "func.func @f() {\n\tfunc.return %x\n}\n")
     driver.refuses(f"{path}:3:1: error: Expected ':'\n}}\n^", 1, path)
