@@ -1,0 +1,150 @@
+"""
+Bring every value of a job to the devices it is used on.
+
+An op runs where it is placed: by its own `placement`, else by its job's. Inputs are
+made, and outputs used, on the host of that device; variables lie where they are placed.
+Where a value is used on another device than the one it is made on, it is copied there
+by a `job.copy` right after the op that makes it; all uses on a device share one copy,
+and a copy that is there already serves the uses after it. A constant is made where it
+is used: it moves there, and one that is used on several devices is cloned for each. So
+in a job that has been placed nothing is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.job import (
+    CopyOp,
+    DeviceAttr,
+    JobOp,
+    PlacementAttr,
+    verify_device_kind,
+)
+from penstock.dialects.op.constant import ConstantOp
+from penstock.lowering.job_devices import JobDevices, placement_complaints
+
+Uses: TypeAlias = dict[DeviceAttr, list[tuple[Operation, int]]]
+"""The uses of a value, as op and operand index, by the device it is needed on."""
+
+
+def read_uses(job: JobOp, devices: JobDevices) -> dict[SSAValue, Uses]:
+    """
+    The uses of all values of a job, in order, but for those by copies, which read from
+    any device. Uses that a copy before them can serve are handed to that copy.
+    """
+    uses: dict[SSAValue, Uses] = {}
+    copies: dict[tuple[SSAValue, DeviceAttr], SSAValue] = {}
+    for op in job.body.block.ops:
+        device = devices.of(op)
+        if isinstance(op, CopyOp):
+            copies.setdefault((op.source, device), op.result)
+            continue
+        for index, value in enumerate(op.operands):
+            if (copy := copies.get((value, device))) is not None:
+                op.operands[index] = copy
+            else:
+                by_device = uses.setdefault(value, {})
+                by_device.setdefault(device, []).append((op, index))
+    return uses
+
+
+def redirect(uses: Iterable[tuple[Operation, int]], value: SSAValue) -> None:
+    """Let operands be `value`."""
+    for op, index in uses:
+        op.operands[index] = value
+
+
+def copy_result(
+    owner: Operation, value: SSAValue, made_on: DeviceAttr, by_device: Uses
+) -> None:
+    """Copy a result of `owner`, right after it, to each device it is used on."""
+    last = owner
+    for device, uses in by_device.items():
+        if device == made_on:
+            continue
+        copy = CopyOp(value, device)
+        copy.location = owner.location
+        if value.name_hint is not None:
+            copy.result.name_hint = f"{value.name_hint}_{device.kind.data}"
+        Rewriter.insert_op(copy, InsertPoint.after(last))
+        redirect(uses, copy.result)
+        last = copy
+
+
+def spread_constant(constant: ConstantOp, devices: JobDevices, by_device: Uses) -> None:
+    """Make a constant on each device it is used on, itself on one of them."""
+    made_on = devices.of(constant)
+    home = made_on if made_on in by_device else next(iter(by_device))
+    last = constant
+    for device, uses in by_device.items():
+        if device == home:
+            continue
+        clone = constant.clone()
+        place_on(clone, device, devices)
+        Rewriter.insert_op(clone, InsertPoint.after(last))
+        redirect(uses, clone.result)
+        last = clone
+    if home != made_on:
+        place_on(constant, home, devices)
+
+
+def place_on(op: Operation, device: DeviceAttr, devices: JobDevices) -> None:
+    """Place an op on one device; on its job's it needs no placement of its own."""
+    if device == devices.of_job:
+        op.attributes.pop("placement", None)
+    else:
+        op.attributes["placement"] = PlacementAttr.on(device)
+
+
+def place_job(job: JobOp) -> None:
+    """Bring every value of a job to the devices it is used on."""
+    devices = JobDevices(job)
+    for value, by_device in read_uses(job, devices).items():
+        owner = value.owner
+        assert isinstance(owner, Operation), "the block of a job takes no arguments"
+        if isinstance(owner, ConstantOp):
+            spread_constant(owner, devices, by_device)
+        else:
+            copy_result(owner, value, devices.of(owner), by_device)
+
+
+def move_job(job: JobOp, kind: str) -> None:
+    """Place a job on devices of another kind, at the same ranks and indices."""
+    old = job.placement
+    job.placement = PlacementAttr(kind, old.pairs, old.shape)
+
+
+@dataclass(frozen=True)
+class JobPlacePass(ModulePass):
+    """
+    Insert a `job.copy` wherever a value is used on another device than it is made on.
+    """
+
+    name = "job-place"
+
+    device: str | None = None
+    """Run the jobs on devices of this kind, at the ranks and indices they name."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        jobs = [job for job in op.walk() if isinstance(job, JobOp)]
+        if self.device is not None:
+            try:
+                verify_device_kind(self.device)
+            except VerifyException as error:
+                raise PassFailedException(str(error)) from error
+            for job in jobs:
+                move_job(job, self.device)
+        fail_if_any(found for job in jobs for found in placement_complaints(job))
+        for job in jobs:
+            place_job(job)

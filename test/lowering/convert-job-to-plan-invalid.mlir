@@ -1,0 +1,62 @@
+// RUN: penstock-opt %s -p convert-job-to-plan --verify-diagnostics --split-input-file
+// RUN: not penstock-opt %s -p convert-job-to-plan --split-input-file 2>&1 | filecheck %s
+
+!t = tensor<4xf32>
+
+// All ops that cannot be tasks are listed, in all jobs, and no job is converted.
+
+// CHECK-NOT: plan.plan
+job.job @ops placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  // expected-error@+1 {{convert-job-to-plan: test.op cannot be a task: it is no op on tensors}}
+  %a = "test.op"(%x) : (!t) -> !t
+  // expected-error@+1 {{convert-job-to-plan: arith.addf cannot be a task: it is no op on tensors}}
+  %b = arith.addf %x, %x : !t
+}
+
+job.job @other placement <cpu, [0:0]> {
+  // expected-error@+1 {{convert-job-to-plan: test.op cannot be a task: it is no op on tensors}}
+  %a = "test.op"() : () -> !t
+}
+
+job.job @good placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+}
+
+// -----
+
+!t = tensor<4xf32>
+
+job.job @slots placement <cpu, [0:0]> {
+  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of at least 1, got 0 : i64}}
+  %a = job.input "a" {slots = 0 : i64} : !t
+  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of at least 1, got 1 : i32}}
+  %b = job.input "b" {slots = 1 : i32} : !t
+  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of at least 1, got "two"}}
+  %c = job.input "c" {slots = "two"} : !t
+}
+
+// -----
+
+!t = tensor<4xf32>
+
+job.job @several_devices placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  // expected-error@+1 {{convert-job-to-plan: placements on several devices need SBP, which this version does not split, got #job.placement<cuda, [0:0-1]>}}
+  %r = op.relu %x {placement = #job.placement<cuda, [0:0-1]>} : !t -> !t
+}
+
+// -----
+
+!t = tensor<4xf32>
+
+// A job that has not been placed may read from where it cannot.
+
+job.job @no_copies placement <cuda, [0:1]> {
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <zeros> : !t
+  // expected-error@+1 {{convert-job-to-plan: operand 1 lies on #job.device<0, cpu:0>, but is used on #job.device<0, cuda:1>; job-place inserts copies}}
+  %r = op.add %w, %x : !t, !t -> !t
+  // expected-error@+1 {{convert-job-to-plan: operand 0 lies on #job.device<0, cuda:1>, but is used on #job.device<0, cpu:0>; job-place inserts copies}}
+  job.output "y", %r : !t
+}
