@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.dialects.diagnostics import Place
 from penstock.tools.diagnostics import Diagnosis
 
-_MENTION = re.compile(r"//.*\bexpected-error\b")
+_MENTION = re.compile(r"//.*\bexpected-error(?=@|\s*\{)")
 _COMMENT = re.compile(
     r"//.*\bexpected-error(@(?P<where>[+-]\d+|above|below|unknown))?"
     r"\s*\{\{(?P<text>.*)\}\}\s*$"
@@ -32,7 +32,7 @@ class Expectation:
 
 
 def mentions_expectations(text: str) -> bool:
-    """Say whether any comment of `text` speaks of an expected error."""
+    """Say whether any comment of `text` asks for an error, even if malformed."""
     return any(_MENTION.search(line) for line in text.split("\n"))
 
 

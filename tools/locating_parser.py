@@ -106,4 +106,6 @@ class LocatingParser(Parser):
 def _explain(error: Exception) -> str:
     if isinstance(error, DiagnosticException):
         return str(error)
+    if isinstance(error, ValueError):
+        return f"cannot parse this operation: {error}"
     return f"cannot parse this operation: {type(error).__name__}: {error}"

@@ -174,6 +174,14 @@ def test_exception_of_an_operations_parser_has_a_place(driver: Driver):
     assert "Traceback" in driver("--load", plugin, path, "--debug").err
 
 
+def test_value_that_a_custom_format_refuses_has_a_place(driver: Driver):
+    path = driver.file("a.mlir", "func.func @f() {\n  cf.br ^2\n^2:\n}\n")
+    outcome = driver(path)
+    assert outcome.code == 1
+    message = f"{path}:2:3: error: cannot parse this operation: ('Invalid Block name"
+    assert outcome.err.startswith(message)
+
+
 def test_bad_alias_has_a_place(driver: Driver):
     path = driver.file("a.mlir", "!t = vector<-1xf32>\n")
     outcome = driver(path)
@@ -513,6 +521,13 @@ def test_error_without_a_place_is_expected_at_unknown(driver: Driver):
     path = driver.file("a.mlir", f"// expected-error@unknown {{{{no luck}}}}\n{GOOD}")
     arguments = (path, "--load", plugin, "-p", "fail")
     assert driver(*arguments, "--verify-diagnostics") == Outcome(0, "", "")
+
+
+def test_prose_about_expected_errors_expects_none(driver: Driver):
+    text = f"// RUN: penstock-opt expected-error.mlir\n{BAD}"
+    outcome = driver(driver.file("a.mlir", text), "--verify-diagnostics")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "arith.addi: Expected 2 operands" in outcome.out
 
 
 def test_crash_of_a_verifier(driver: Driver):

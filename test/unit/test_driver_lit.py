@@ -46,7 +46,15 @@ CASES = {
 
 def verdicts(folder: Path, *flags: str) -> dict[str, str]:
     """Run lit on the folder; map each test's name to its verdict."""
-    command = [sys.executable, "-c", "from lit.main import main; main()", "-a", "-j1", *flags, str(folder)]
+    command = [
+        sys.executable,
+        "-c",
+        "from lit.main import main; main()",
+        "-a",
+        "-j1",
+        *flags,
+        str(folder),
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = re.findall(r"^([A-Z]+): inner :: (\S+)\.mlir", result.stdout, re.MULTILINE)
     return {name: verdict for verdict, name in lines}
