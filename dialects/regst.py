@@ -422,6 +422,11 @@ class RegisterOp(IRDLOperation):
                 f"an alias is in its target's memory, got {self.memory_case} "
                 f"and {owner.memory_case}"
             )
+        if self.slots.value.data > 1 and self.stride != owner.stride:
+            raise VerifyException(
+                f"the slots of an alias start where those of its target do, got "
+                f"one every {self.stride} and every {owner.stride} bytes"
+            )
         if self.size > owner.size:
             raise VerifyException(
                 f"an alias of {self.size} bytes is larger than its target of "

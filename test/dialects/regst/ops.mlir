@@ -1,0 +1,60 @@
+// RUN: penstock-opt %s | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
+
+// A chunk lies in one memory case: `host` and `network` of a rank, `device` and
+// `pinned` of a device.
+
+// CHECK: %[[HOST:.+]] = regst.chunk on <0, host> size 983040
+// GENERIC: "regst.chunk"() <{memory_case = #regst.memory_case<0, host>, size = 983040 : i64}>
+%host = regst.chunk on <0, host> size 983040
+// CHECK-NEXT: regst.chunk on <1, network> size 0
+%network = regst.chunk on <1, network> size 0
+// CHECK-NEXT: %[[DEVICE:.+]] = regst.chunk on <0, device cuda:1> size 4096
+%device = regst.chunk on <0, device cuda:1> size 4096
+// CHECK-NEXT: regst.chunk on <0, pinned cuda:1> size 64
+%pinned = regst.chunk on <0, pinned cuda:1> size 64
+
+// What a block would take without sharing and at least is optional, as is either.
+
+// CHECK-NEXT: %[[BLOCK:.+]] = regst.block in %[[HOST]] at 0 size 262144 sum 524288 bound 262144
+%block = regst.block in %host at 0 size 262144 sum 524288 bound 262144
+// CHECK-NEXT: regst.block in %[[HOST]] at 262144 size 64 bound 60
+%bound = regst.block in %host at 262144 size 64 bound 60
+// CHECK-NEXT: %[[END:.+]] = regst.block in %[[DEVICE]] at 3584 size 512{{$}}
+%end = regst.block in %device at 3584 size 512
+
+// A register lies in a block, over another register, or nowhere yet.
+
+// CHECK-NEXT: %[[X:.+]] = regst.register "x" in %[[BLOCK]] at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
+%x = regst.register "x" in %block at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
+// CHECK-NEXT: regst.register "y/out" alias %[[X]] : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
+%y = regst.register "y/out" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
+// CHECK-NEXT: regst.register "z" slots 1 on <0, pinned cuda:0> : !regst.data<tensor<f64>>
+%z = regst.register "z" slots 1 on <0, pinned cuda:0> : !regst.data<tensor<f64>>
+
+// A control register holds nothing, and may start with full slots.
+
+// CHECK-NEXT: regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+%turn = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+// CHECK-NEXT: regst.register "go" slots 3 on <0, host> : !regst.control
+%go = regst.register "go" slots 3 on <0, host> : !regst.control
+
+// Slots follow each other at multiples of the alignment, which the last one need not
+// fill: two of 16 bytes end at 512 + 16 in a device's memory, at 64 + 16 in a host's.
+
+%c = regst.chunk on <0, device cuda:0> size 528
+%b = regst.block in %c at 0 size 528
+// CHECK: regst.register "two"
+%two = regst.register "two" in %b at 0 slots 2 on <0, device cuda:0> : !regst.data<tensor<4xf32>>
+%c_host = regst.chunk on <0, host> size 80
+%b_host = regst.block in %c_host at 0 size 80
+// CHECK: regst.register "two_host"
+%two_host = regst.register "two_host" in %b_host at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
+
+// An i1 takes a byte.
+
+%c_i1 = regst.chunk on <0, host> size 3
+%b_i1 = regst.block in %c_i1 at 0 size 3
+// CHECK: regst.register "flags"
+%flags = regst.register "flags" in %b_i1 at 0 slots 1 on <0, host> : !regst.data<tensor<3xi1>>
