@@ -35,7 +35,8 @@ class Compiler:
 
     What is wrong with the input is raised as `Rejected`, a defect of a pass or a
     verifier as `InternalError`. `after_pass` is told the name of each pass that ran,
-    the module it left and whether it was the last one.
+    the module it left and whether it was the last one. While `shrinking`, a pass may
+    raise `ShrinkException` to say that the input still shows what is looked for.
     """
 
     ctx: Context
@@ -44,6 +45,7 @@ class Compiler:
     verify_each: bool = True
     disable_verify: bool = False
     after_pass: Callable[[str, ModuleOp, bool], None] | None = None
+    shrinking: bool = False
 
     def parse(
         self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
@@ -120,9 +122,9 @@ class Compiler:
         except OSError as error:
             file = f" ({error.filename})" if error.filename else ""
             reject(f"{prefix}{explain_os_error(error)}{file}")
-        except ShrinkException:
-            raise
         except Exception as error:
+            if isinstance(error, ShrinkException) and self.shrinking:
+                raise
             raise InternalError(f"{kind} {name}") from error
 
 

@@ -6,9 +6,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import IO
 
@@ -18,27 +17,22 @@ from xdsl.printer import Printer
 from xdsl.utils.arg_spec import parse_spec
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
-    DiagnosticException,
-    ParseError,
     ShrinkException,
 )
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from penstock.dialects.diagnostics import LocatedPassFailure, Place, place_of
 from penstock.tools import expected, plugins
+from penstock.tools.compiler import Compiler
 from penstock.tools.diagnostics import (
     Diagnosis,
     InternalError,
     Rejected,
     UsageError,
-    diagnose_parse_error,
     printable,
     reject,
-    reject_if_any,
     suggest,
 )
 from penstock.tools.files import explain_os_error, write_whole
-from penstock.tools.locating_parser import LocatingParser
 from penstock.tools.pass_pipeline import (
     import_item,
     instantiate,
@@ -46,7 +40,6 @@ from penstock.tools.pass_pipeline import (
     parse_passes,
 )
 from penstock.tools.timing import PassTimes
-from penstock.tools.verifier import Culprits, VerifierCrash, module_errors
 
 EXIT_REJECTED = 1
 EXIT_USAGE = 2
@@ -92,11 +85,18 @@ class PenstockOptMain(xDSLOptMain):
         loaded = plugins.load_files(_files_to_load(args), installed)
         self.universes = {**installed, **loaded}
         self.times = PassTimes()
-        self.culprits = Culprits()
         try:
             super().__init__(description, args)
         except ArgSpecParseError as error:
             raise malformed_target(self.args.target, error) from error
+        self.compiler = Compiler(
+            self.ctx,
+            self.times,
+            verify_each=self.args.verify_each,
+            disable_verify=self.args.disable_verify,
+            after_pass=self._print_after,
+            shrinking=self.args.shrink,
+        )
         self._check_target()
 
     def register_all_dialects(self) -> None:
@@ -156,12 +156,12 @@ class PenstockOptMain(xDSLOptMain):
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
     ) -> ModuleOp | None:
         """Parse a part of the file that starts `start_offset` lines down."""
-        if file_extension != "mlir":
-            return super().parse_chunk(chunk, file_extension, start_offset)
-        parser = LocatingParser(
-            self.ctx, chunk.read().decode(), self.get_input_name(), start_offset
-        )
-        return parser.parse_module(not self.args.no_implicit_module)
+        data, name = chunk.read(), self.get_input_name()
+        if file_extension == "mlir":
+            implicit = not self.args.no_implicit_module
+            return self.compiler.parse(data, name, start_offset, implicit=implicit)
+        with self.compiler.diagnosing(data, name, start_offset):
+            return super().parse_chunk(BytesIO(data), file_extension, start_offset)
 
     def run(self) -> None:
         """Process the input; raises `SystemExit` with the exit code of a failure."""
@@ -169,8 +169,7 @@ class PenstockOptMain(xDSLOptMain):
             self._list()
             return
         try:
-            with self.culprits.recording():
-                pieces, wrong = self._process_input()
+            pieces, wrong = self._process_input()
         except ShrinkException:
             print("Success, can shrink")
             return
@@ -258,47 +257,28 @@ class PenstockOptMain(xDSLOptMain):
             line_offset += piece.count(b"\n")
 
     def _compile(self, section: Section, extension: str) -> str:
+        compiler = self.compiler
         with self.times.measure("parse"):
             module = self._parse(section, extension)
         if module is None:
             return ""
-        self._verify(module, "")
-        self.apply_passes(module)
-        with self.times.measure("print"), self._blaming("target", self.args.target):
+        compiler.verify(module)
+        compiler.apply(module, self.pipeline.passes)
+        with (
+            self.times.measure("print"),
+            compiler.blaming("target", self.args.target),
+        ):
             return self.output_resulting_program(module)
 
     def _parse(self, section: Section, extension: str) -> ModuleOp | None:
-        offset = section.line_offset
         try:
-            return self.parse_chunk(BytesIO(section.data), extension, offset)
-        except ParseError as error:
-            self._show_cause(error)
-            diagnosis = diagnose_parse_error(error, offset)
-        except UnicodeDecodeError as error:
-            line = offset + 1 + section.data.count(b"\n", 0, error.start)
-            byte = section.data[error.start]
-            place = Place(self.get_input_name(), line, 1)
-            diagnosis = Diagnosis(place, f"not UTF-8 text: byte 0x{byte:02x}")
-        except RecursionError:
-            place = Place(self.get_input_name(), offset + 1, 1)
-            diagnosis = Diagnosis(place, "regions nest too deeply to be parsed")
-        raise Rejected([diagnosis], while_parsing=True)
-
-    def apply_passes(self, prog: ModuleOp) -> None:
-        """
-        Apply the passes in order, verifying after each, or only after the last one.
-
-        Raises `Rejected` when a pass fails or leaves bad IR, and an `InternalError`
-        when it has a defect.
-        """
-        passes = self.pipeline.passes
-        for position, module_pass in enumerate(passes):
-            name, is_last = module_pass.name, position + 1 == len(passes)
-            with self.times.measure(name, position), self._blaming("pass", name):
-                module_pass.apply(self.ctx, prog)
-            self._print_after(name, prog, is_last)
-            if self.args.verify_each or is_last:
-                self._verify(prog, f"{name} left bad IR: ")
+            return self.parse_chunk(
+                BytesIO(section.data), extension, section.line_offset
+            )
+        except Rejected as rejected:
+            if self.args.debug and (cause := rejected.__cause__) is not None:
+                traceback.print_exception(cause)
+            raise
 
     def _print_after(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
         if self.args.print_ir_after_all:
@@ -318,45 +298,6 @@ class PenstockOptMain(xDSLOptMain):
         )
         printer.print_op(prog)
         print(file=stream)
-
-    def _verify(self, module: ModuleOp, prefix: str) -> None:
-        if self.args.disable_verify:
-            return
-        try:
-            with self.times.measure("verify"):
-                errors = module_errors(module)
-        except VerifierCrash as crash:
-            raise InternalError(str(crash)) from crash.__cause__
-        reject_if_any(errors, prefix)
-
-    @contextmanager
-    def _blaming(self, kind: str, name: str) -> Generator[None]:
-        """Turn what the body raises into an error that names the pass or target."""
-        prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
-        try:
-            yield
-        except LocatedPassFailure as error:
-            reject_if_any(error.complaints, prefix)
-        except DiagnosticException as error:
-            culprit = self.culprits.of(error)
-            place = None if culprit is None else place_of(culprit)
-            reject(f"{prefix}{error}", place)
-        except ParseError as error:
-            diagnosis = diagnose_parse_error(error, 0)
-            raise Rejected(
-                [replace(diagnosis, message=prefix + diagnosis.message)]
-            ) from error
-        except OSError as error:
-            file = f" ({error.filename})" if error.filename else ""
-            reject(f"{prefix}{explain_os_error(error)}{file}")
-        except Exception as error:
-            if isinstance(error, ShrinkException) and self.args.shrink:
-                raise
-            raise InternalError(f"{kind} {name}") from error
-
-    def _show_cause(self, error: Exception) -> None:
-        if self.args.debug and error.__cause__ is not None:
-            traceback.print_exception(error.__cause__)
 
     def _write(self, text: str) -> None:
         if self.args.output_file in (None, "-"):
