@@ -340,7 +340,9 @@ class KernelOp(IRDLOperation):
         if self.attributes:
             printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_region(
+            self.body, print_entry_block_args=False, print_empty_block=False
+        )
 
     @property
     def arguments(self) -> list[MemRefType]:
@@ -619,7 +621,7 @@ def verify_actor(
     for register in (*names_of(actor.reads), *names_of(actor.writes)):
         if not isinstance(table.get(register), RegisterOp | ControlOp):
             raise VerifyException(f"@{name} uses @{register}, which is no register")
-    for register in names_of(actor.writes):
+    for register in dict.fromkeys(names_of(actor.writes)):
         if (other := writers.get(register)) is not None:
             raise VerifyException(
                 f"@{register} is written by both @{other} and @{name}"

@@ -1,0 +1,297 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+launch.program @p rank 0 {
+  // expected-error@+1 {{launch.control: 2 slots are full at the start, but there are only 1}}
+  launch.control @k slots 1 initial 2
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: a variable needs either an initialiser or a value}}
+  launch.variable @w in @c at 0 : memref<4xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: a variable needs either an initialiser or a value}}
+  launch.variable @w in @c at 0 init <zeros> value dense<0.0> : tensor<4xf32> : memref<4xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: the value of a variable of type memref<2x2xf32> has type tensor<4xf32>}}
+  launch.variable @w in @c at 0 value dense<0.0> : tensor<4xf32> : memref<2x2xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: the value of a variable of type memref<4xf32> has type tensor<4xi32>}}
+  launch.variable @w in @c at 0 value dense<0> : tensor<4xi32> : memref<4xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.register: expected a dense memref of static shape, got memref<?xf32>}}
+  launch.register @x in @c at 0 slots 1 : memref<?xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: expected a dense memref of static shape, got memref<4xf32, strided<[2]>>}}
+  launch.variable @w in @c at 0 init <zeros> : memref<4xf32, strided<[2]>>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: expected elements of a fixed size, got index}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.register: expected elements of a fixed size, got index}}
+  launch.register @x in @c at 0 slots 1 : memref<4xindex>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  // expected-error@+1 {{launch.kernel: a kernel works on memrefs, got f32}}
+  launch.kernel @k target "cpu" (%x: f32) {
+  }
+}
+
+// -----
+
+launch.program @p rank 0 {
+  // expected-error@+1 {{launch.kernel: expected a dense memref of static shape, got memref<?xf32>}}
+  launch.kernel @k target "cpu" (%x: memref<?xf32>) {
+  }
+}
+
+// -----
+
+launch.program @p rank 0 {
+  // expected-error@+1 {{launch.kernel: test.op is no op of a kernel}}
+  launch.kernel @k target "cpu" () {
+    "test.op"() : () -> ()
+  }
+}
+
+// -----
+
+launch.program @p rank 0 {
+  // expected-error@+1 {{launch.actor: arith.constant is no step of an actor}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    %0 = arith.constant 0 : i32
+  }
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.control @k slots 1 initial 1
+  // expected-error@+1 {{launch.actor: an actor reads or writes a register twice}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@k, @k] writes [@k] {
+  ^bb0:
+  }
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.control @k slots 1
+  // expected-error@+1 {{launch.actor: an actor reads or writes a register twice}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@k, @k] {
+  ^bb0:
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: two ops are named @a}}
+launch.program @p rank 0 {
+  launch.control @a slots 1
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+  ^bb0:
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: test.op is no op of a program}}
+launch.program @p rank 0 {
+  "test.op"() : () -> ()
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @x lies in @k, which is no chunk}}
+launch.program @p rank 0 {
+  launch.control @k slots 1
+  launch.register @x in @k at 0 slots 1 : memref<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @w lies in @nowhere, which is no chunk}}
+launch.program @p rank 0 {
+  launch.variable @w in @nowhere at 0 init <zeros> : memref<4xf32>
+}
+
+// -----
+
+// The second slot of 16 bytes starts 64 bytes after the first.
+
+// expected-error@+1 {{launch.program: @x ends at byte 144, past the 143 of @c}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 143
+  launch.register @x in @c at 64 slots 2 : memref<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @w ends at byte 16, past the 15 of @c}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 15
+  launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: the memory of @x starts at byte 64, not at a multiple of 512}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, device cuda:0> size 1024
+  launch.register @x in @c at 64 slots 1 : memref<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a uses @c, which is no register}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@c] {
+  ^bb0:
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a uses @nothing, which is no register}}
+launch.program @p rank 0 {
+  launch.actor @a on <0, cpu:0> stream 0 reads [@nothing] writes [] {
+  ^bb0:
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @k is written by both @a and @b}}
+launch.program @p rank 0 {
+  launch.control @k slots 1
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@k] {
+  ^bb0:
+  }
+  launch.actor @b on <0, cpu:0> stream 0 reads [] writes [@k] {
+  ^bb0:
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a reads @k, which no actor writes}}
+launch.program @p rank 0 {
+  launch.control @k slots 1
+  launch.actor @a on <0, cpu:0> stream 0 reads [@k] writes [] {
+  ^bb0:
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a copies memref<4xf32> to memref<2x2xf32>}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 128
+  launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
+  launch.register @x in @c at 64 slots 1 : memref<2x2xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.copy @w to @x
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a calls @k, which is no kernel}}
+launch.program @p rank 0 {
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.call @k []
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a on cuda calls @k for cpu}}
+launch.program @p rank 0 {
+  launch.kernel @k target "cpu" () {
+  }
+  launch.actor @a on <0, cuda:0> stream 0 reads [] writes [] {
+    launch.call @k []
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a calls @k with (memref<4xf32>), but it takes (memref<4xf32>, memref<4xf32>)}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.kernel @k target "cpu" (%x: memref<4xf32>, %y: memref<4xf32>) {
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.call @k [@x]
+  }
+}
+
+// -----
+
+// An actor works on its own registers.
+
+// expected-error@+1 {{launch.program: @a works on @x, which is neither a variable nor a data register it reads or writes}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.feed "x" to @x
+  }
+}
+
+// -----
+
+// A control register holds nothing to fetch.
+
+// expected-error@+1 {{launch.program: @a works on @k, which is neither a variable nor a data register it reads or writes}}
+launch.program @p rank 0 {
+  launch.control @k slots 1 initial 1
+  launch.actor @a on <0, cpu:0> stream 0 reads [@k] writes [@k] {
+    launch.fetch "y" from @k
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a works on @c, which is neither a variable nor a data register it reads or writes}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.fetch "y" from @c
+  }
+}
