@@ -95,8 +95,7 @@ def spread_constant(constant: ConstantOp, devices: JobDevices, by_device: Uses) 
         Rewriter.insert_op(clone, InsertPoint.after(last))
         redirect(uses, clone.result)
         last = clone
-    if home != made_on:
-        place_on(constant, home, devices)
+    place_on(constant, home, devices)
 
 
 def place_on(op: Operation, device: DeviceAttr, devices: JobDevices) -> None:

@@ -14,7 +14,7 @@ job.job @relu placement <cpu, [0:0]> attributes {origin = "a.onnx"} {
   // CHECK-NEXT: }
   %x = job.input "x" : !t
   // CHECK-NEXT: %r = plan.task "r" on <0, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK-NEXT: ^bb0(%[[V:.+]]: tensor<4xf32>):
+  // CHECK-NEXT: ^bb0(%[[V:x.*]]: tensor<4xf32>):
   // CHECK-NEXT:   %[[R:.+]] = op.relu %[[V]] : tensor<4xf32> -> tensor<4xf32>
   // CHECK-NEXT:   plan.yield %[[R]] : tensor<4xf32>
   // CHECK-NEXT: }

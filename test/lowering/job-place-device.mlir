@@ -1,13 +1,13 @@
 // RUN: penstock-opt %s -p 'job-place{device=cuda}' | filecheck %s
 // RUN: penstock-opt %s -p 'job-place{device=cuda},job-place{device=cuda}' | filecheck %s
 
-// The option changes the kind of the job's device, not its rank, its index, or the
-// placement of ops that have their own.
+// The option changes the kind of the job's device, not its rank, its index, the
+// hierarchy, or the placement of ops that have their own.
 
 !t = tensor<4xf32>
 
-// CHECK-LABEL: job.job @moved placement <cuda, [1:3]> {
-job.job @moved placement <cpu, [1:3]> {
+// CHECK-LABEL: job.job @moved placement <cuda, [1:3], hierarchy = [1, 1]> {
+job.job @moved placement <cpu, [1:3], hierarchy = [1, 1]> {
   // CHECK-NEXT: %x = job.input "x"
   // CHECK-NEXT: %[[C:.+]] = job.copy %x to <1, cuda:3>
   %x = job.input "x" : !t

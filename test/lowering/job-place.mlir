@@ -81,7 +81,8 @@ job.job @shared placement <cpu, [0:0]> {
   %d = op.relu %x : !t -> !t
 }
 
-// A copy that a person wrote serves the uses after it, and may read from anywhere.
+// A copy that a person wrote serves the uses after it (the first one, of several), and
+// may read from anywhere.
 
 // CHECK-LABEL: job.job @hand_written_copy
 job.job @hand_written_copy placement <cpu, [0:0]> {
@@ -91,7 +92,8 @@ job.job @hand_written_copy placement <cpu, [0:0]> {
   %x = job.input "x" : !t
   %c = job.copy %x to <0, cuda:0> : !t
   %d = job.copy %c to <0, cuda:1> : !t
-  // CHECK-NEXT: op.relu %[[C]]
+  %second = job.copy %x to <0, cuda:0> : !t
+  // CHECK:      op.relu %[[C]]
   %a = op.relu %x {placement = #job.placement<cuda, [0:0]>} : !t -> !t
   // CHECK-NEXT: op.relu %[[D]]
   %b = op.relu %d {placement = #job.placement<cuda, [0:1]>} : !t -> !t
@@ -131,6 +133,19 @@ job.job @placed_constant placement <cuda, [0:0]> {
   %c = op.constant {placement = #job.placement<cpu, [0:0]>} dense<1.0> : !t
   %r = op.relu %c : !t -> !t
   job.output "y", %c : !t
+}
+
+// Clones stand in the order of their first uses.
+
+// CHECK-LABEL: job.job @several_clones
+// CHECK-NEXT:    op.constant dense<1.0
+// CHECK-NEXT:    op.constant {placement = #job.placement<cuda, [0:1]>}
+// CHECK-NEXT:    op.constant {placement = #job.placement<cuda, [0:0]>}
+job.job @several_clones placement <cpu, [0:0]> {
+  %c = op.constant {placement = #job.placement<cpu, [0:0]>} dense<1.0> : !t
+  %a = op.relu %c {placement = #job.placement<cuda, [0:1]>} : !t -> !t
+  %b = op.relu %c {placement = #job.placement<cuda, [0:0]>} : !t -> !t
+  %d = op.relu %c : !t -> !t
 }
 
 // What is no job is left alone.

@@ -75,10 +75,14 @@ plan.plan @two_chains {
   }
 }
 
-// Of streams with equally many tasks it is the lowest one.
+// Of streams with equally many tasks, variables not counted, it is the lowest one.
 
 // TWO-LABEL: plan.plan @ties
 plan.plan @ties {
+  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> !t {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
   // TWO: "a" on <0, cpu:0> stream <compute, 0> order 0
   %a = plan.task "a" on <0, cpu:0> stream <compute, 1> ins() -> !t {
     %v = op.constant dense<1.0> : !t
