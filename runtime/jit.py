@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import Protocol, cast
+
+from numba.core import config
 
 from penstock.runtime.cache import cache_dir, content_hash, write_atomically
 
@@ -55,6 +58,9 @@ class CompiledKernel:
         return self.function.ctypes(args, part, parts)
 
 
+_SLP = "SLP_VECTORIZE"
+"""Numba's setting, of which its types do not know."""
+
 _compiled: dict[str, CompiledKernel] = {}
 _lock = Lock()
 
@@ -91,8 +97,20 @@ def _execute(source: str, path: Path) -> _CFunction:
     """Run a module text as a module, which Numba looks up when it loads code."""
     module = ModuleType(f"penstock_kernel_{path.stem}")
     sys.modules[module.__name__] = module
-    exec(compile(source, str(path), "exec"), module.__dict__)
+    with _more_vectors():
+        exec(compile(source, str(path), "exec"), module.__dict__)
     return cast("_CFunction", module.__dict__["kernel"])
+
+
+@contextmanager
+def _more_vectors() -> Generator[None]:
+    """Vectorise loops that are unrolled too, such as the inner ones of convolutions."""
+    before = cast("int", getattr(config, _SLP))
+    setattr(config, _SLP, 1)
+    try:
+        yield
+    finally:
+        setattr(config, _SLP, before)
 
 
 def _machine_code(path: Path) -> Iterator[Path]:

@@ -16,6 +16,7 @@ operands: in `float32` with one rounding of the result, not through `float64`.
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
 # pyright: reportUntypedClassDecorator=false, reportUntypedBaseClass=false
+# pyright: reportUnknownLambdaType=false, reportOptionalCall=false
 
 from __future__ import annotations
 
@@ -269,144 +270,132 @@ def select(_typing, condition, a, b):
     return a(types.boolean, a, a), generate
 
 
-def _bitcast_to(type):
+def _reordered(arity, generate):
+    """A step of a sum whose steps LLVM may do in any order, so that it vectorises."""
+
+    def code(builder, *values):
+        return generate(builder, values[0].type, values)
+
+    return _function(arity, code)
+
+
+def _add_reordered(builder, type, values):
+    return builder.fadd(*values, flags=("reassoc",))
+
+
+def _fma_reordered(builder, type, values):
+    suffix = "f64" if isinstance(type, ir.DoubleType) else "f32"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(type, [type] * 3), f"llvm.fmuladd.{suffix}"
+    )
+    return builder.call(function, values, fastmath=("reassoc",))
+
+
+add_reordered = _reordered(2, _add_reordered)
+fma_reordered = _reordered(3, _fma_reordered)
+
+
+################################################################################
+# Integers                                                                     #
+################################################################################
+
+
+def _integers(generate):
+    """
+    A function of two integers of one type, whose result has that type too.
+
+    `generate(builder, signed, a, b)` is told whether the type is signed.
+    """
+
     @intrinsic
-    def bitcast(_typing, value):
-        def generate(context, builder, signature, args):
-            return builder.bitcast(args[0], context.get_value_type(type))
-
-        return type(value), generate
-
-    return bitcast
-
-
-bitcast_f32, bitcast_f64 = _bitcast_to(types.float32), _bitcast_to(types.float64)
-bitcast_i32, bitcast_i64 = _bitcast_to(types.int32), _bitcast_to(types.int64)
-
-
-def _chosen(compare):
-    def generate(builder, a, b):
-        return builder.select(compare(builder, a, b), a, b)
-
-    return _function(2, generate)
-
-
-max_si = _chosen(lambda builder, a, b: builder.icmp_signed(">", a, b))
-min_si = _chosen(lambda builder, a, b: builder.icmp_signed("<", a, b))
-max_ui = _chosen(lambda builder, a, b: builder.icmp_unsigned(">", a, b))
-min_ui = _chosen(lambda builder, a, b: builder.icmp_unsigned("<", a, b))
-
-
-def _compared(generate):
-    @intrinsic
-    def compare(_typing, a, b):
+    def operation(_typing, a, b):
         def code(context, builder, signature, args):
-            return generate(builder, *args)
+            return generate(builder, a.signed, *args)
 
-        return types.boolean(a, a), code
+        return a(a, a), code
 
-    return compare
-
-
-less_si = _compared(lambda builder, a, b: builder.icmp_signed("<", a, b))
-less_ui = _compared(lambda builder, a, b: builder.icmp_unsigned("<", a, b))
+    return operation
 
 
-def _divided(unsigned, quotient):
-    """A division that gives 0 for a divisor of 0, and wraps for one of -1."""
+def _guarded(divide):
+    """
+    A division that gives 0 for a divisor of 0.
 
-    def generate(builder, a, b):
+    The one number whose quotient by -1 does not fit wraps to itself.
+    """
+
+    def generate(builder, signed, a, b):
         zero, one = ir.Constant(a.type, 0), ir.Constant(a.type, 1)
         is_zero = builder.icmp_unsigned("==", b, zero)
-        if unsigned:
-            result = quotient(builder, a, builder.select(is_zero, one, b))
-            return builder.select(is_zero, zero, result)
-        is_minus = builder.icmp_unsigned("==", b, ir.Constant(a.type, -1))
-        unsafe = builder.or_(is_zero, is_minus)
-        result = quotient(builder, a, builder.select(unsafe, one, b))
-        return builder.select(is_zero, zero, result), is_minus
+        unsafe = is_zero
+        if signed:
+            least = ir.Constant(a.type, -1 << a.type.width - 1)
+            minus = ir.Constant(a.type, -1)
+            overflows = builder.and_(
+                builder.icmp_unsigned("==", a, least),
+                builder.icmp_unsigned("==", b, minus),
+            )
+            unsafe = builder.or_(is_zero, overflows)
+        result = divide(builder, signed, a, builder.select(unsafe, one, b))
+        return builder.select(is_zero, zero, result)
 
-    return generate
+    return _integers(generate)
 
 
-def _signed_quotient(round):
-    """A signed division; `round(builder, a, b, quotient, remainder)` adjusts it."""
+def _quotient(builder, signed, a, b):
+    return builder.sdiv(a, b) if signed else builder.udiv(a, b)
 
-    def divide(builder, a, b):
-        quotient = builder.sdiv(a, b)
+
+def _remainder(builder, signed, a, b):
+    return builder.srem(a, b) if signed else builder.urem(a, b)
+
+
+def _rounded(step, adjusts):
+    """
+    A quotient to which `step` is added if it is not exact and `adjusts(builder, signs)`
+    holds, where `signs` is negative if the operands have different signs.
+    """
+
+    def divide(builder, signed, a, b):
+        zero = ir.Constant(a.type, 0)
+        quotient = _quotient(builder, signed, a, b)
         rest = builder.sub(a, builder.mul(quotient, b))
-        return round(builder, a, b, quotient, rest)
+        changes = builder.icmp_unsigned("!=", rest, zero)
+        if signed:
+            signs = builder.xor(a, b)
+            changes = builder.and_(changes, adjusts(builder, signs, zero))
+        changed = builder.add(quotient, ir.Constant(a.type, step))
+        return builder.select(changes, changed, quotient)
 
-    guarded = _divided(False, divide)
-
-    def generate(builder, a, b):
-        result, is_minus = guarded(builder, a, b)
-        return builder.select(is_minus, builder.neg(a), result)
-
-    return _function(2, generate)
-
-
-def _toward_zero(builder, a, b, quotient, rest):
-    return quotient
+    return divide
 
 
-def _adjusted(builder, a, quotient, adjust, step):
-    changed = builder.add(quotient, ir.Constant(a.type, step))
-    return builder.select(adjust, changed, quotient)
+def _differ(builder, signs, zero):
+    return builder.icmp_signed("<", signs, zero)
 
 
-def _down(builder, a, b, quotient, rest):
-    zero = ir.Constant(a.type, 0)
-    inexact = builder.icmp_unsigned("!=", rest, zero)
-    opposite = builder.icmp_signed("<", builder.xor(a, b), zero)
-    return _adjusted(builder, a, quotient, builder.and_(inexact, opposite), -1)
+def _agree(builder, signs, zero):
+    return builder.icmp_signed(">=", signs, zero)
 
 
-def _up(builder, a, b, quotient, rest):
-    zero = ir.Constant(a.type, 0)
-    inexact = builder.icmp_unsigned("!=", rest, zero)
-    alike = builder.icmp_signed(">=", builder.xor(a, b), zero)
-    return _adjusted(builder, a, quotient, builder.and_(inexact, alike), 1)
+div_trunc, rem_trunc = _guarded(_quotient), _guarded(_remainder)
+div_floor = _guarded(_rounded(-1, _differ))
+div_ceil = _guarded(_rounded(1, _agree))
 
 
-def _signed_rest(builder, a, b):
-    result, is_minus = _divided(False, lambda builder, a, b: builder.srem(a, b))(
-        builder, a, b
-    )
-    return builder.select(is_minus, ir.Constant(a.type, 0), result)
-
-
-def _unsigned_up(builder, a, b):
-    quotient = builder.udiv(a, b)
-    rest = builder.sub(a, builder.mul(quotient, b))
-    inexact = builder.icmp_unsigned("!=", rest, ir.Constant(a.type, 0))
-    return _adjusted(builder, a, quotient, inexact, 1)
-
-
-div_si = _signed_quotient(_toward_zero)
-floor_div_si = _signed_quotient(_down)
-ceil_div_si = _signed_quotient(_up)
-div_ui = _function(2, _divided(True, lambda builder, a, b: builder.udiv(a, b)))
-ceil_div_ui = _function(2, _divided(True, _unsigned_up))
-rem_si = _function(2, _signed_rest)
-rem_ui = _function(2, _divided(True, lambda builder, a, b: builder.urem(a, b)))
-
-
-def _shifted(shift, overflow):
+def _shift(direction):
     """A shift that by as many bits as there are or more shifts all of them out."""
 
-    def generate(builder, a, b):
-        bits = a.type.width
+    def generate(builder, signed, a, b):
+        bits, zero = a.type.width, ir.Constant(a.type, 0)
         fits = builder.icmp_unsigned("<", b, ir.Constant(a.type, bits))
         amount = builder.select(fits, b, ir.Constant(a.type, bits - 1))
-        shifted = shift(builder, a, amount)
-        if overflow is None:
-            return shifted
-        return builder.select(fits, shifted, ir.Constant(a.type, overflow))
+        if direction == "right" and signed:
+            return builder.ashr(a, amount)
+        shift = builder.lshr if direction == "right" else builder.shl
+        return builder.select(fits, shift(a, amount), zero)
 
-    return _function(2, generate)
+    return _integers(generate)
 
 
-shl = _shifted(lambda builder, a, b: builder.shl(a, b), 0)
-shr_ui = _shifted(lambda builder, a, b: builder.lshr(a, b), 0)
-shr_si = _shifted(lambda builder, a, b: builder.ashr(a, b), None)
+shl, shr = _shift("left"), _shift("right")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from keyword import iskeyword
+from typing import ClassVar
 
 from xdsl.dialects import arith, cf, linalg, memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -61,6 +62,9 @@ class Computation:
 
 class BodyPrinter(ABC):
     """Prints the phases of a kernel, and gathers what has no source."""
+
+    reorders_sums: ClassVar[bool] = False
+    """Whether sums that are kept in a register are added up in any order."""
 
     def __init__(self, kernel: KernelOp):
         self.kernel = kernel
@@ -265,7 +269,7 @@ class BodyPrinter(ABC):
         else:
             with self.restoring_depth():
                 self.open_loops(computation, names, order[:split], order[split:])
-                new = self.print_element(computation, names, so_far)
+                new = self.print_element(computation, names, so_far, self.reorders_sums)
                 self.line(f"{so_far} = {new}")
         self.store(output, element, value or "")
 
@@ -294,18 +298,24 @@ class BodyPrinter(ABC):
                 self._names[arg] = self.name(operand)
 
     def print_element(
-        self, computation: Computation, loops: Sequence[str], so_far: str | None
+        self,
+        computation: Computation,
+        loops: Sequence[str],
+        so_far: str | None,
+        reordered: bool = False,
     ) -> str:
         """
         Print the ops that compute one element and return what they yield. `so_far` is
-        the value of the output's element before, if it is known.
+        the value of the output's element before, if it is known; with `reordered`,
+        what a reduction adds to it may be added in any order.
         """
         body = computation.body
         output = body.args[-1]
         if output.uses:
             assert so_far is not None, "loaded by the target"
             self._names[output] = so_far
-        product = self._product_to_add(computation)
+        total = running_sum(computation)
+        product = None if total is None else product_in(total)
         for op in body.ops:
             match op:
                 case linalg.ops.IndexOp():
@@ -314,37 +324,28 @@ class BodyPrinter(ABC):
                     return self.name(op.operands[0])
                 case arith.MulfOp() if op is product:
                     pass
-                case arith.AddfOp() if product and product.result in op.operands:
-                    self._print_multiply_add(op, product, so_far or "")
+                case arith.AddfOp() if op is total and (product or reordered):
+                    self._print_running_sum(op, product, output, reordered)
                 case _:
                     self.print_statement(op)
         raise AssertionError("a linalg body ends in linalg.yield")
 
-    def _product_to_add(self, computation: Computation) -> arith.MulfOp | None:
-        """The product that a reduction adds to the value so far, and nothing else."""
-        body = computation.body
-        last = body.last_op
-        if not computation.has_reductions or last is None:
-            return None
-        total = last.operands[0].owner
-        if not isinstance(total, arith.AddfOp) or body.args[-1] not in total.operands:
-            return None
-        owners = (operand.owner for operand in total.operands)
-        product = next((o for o in owners if isinstance(o, arith.MulfOp)), None)
-        if product is None or product.parent is not body:
-            return None
-        return product if len(list(product.result.uses)) == 1 else None
-
-    def _print_multiply_add(
-        self, total: arith.AddfOp, product: arith.MulfOp, so_far: str
+    def _print_running_sum(
+        self,
+        total: arith.AddfOp,
+        product: arith.MulfOp | None,
+        output: SSAValue,
+        reordered: bool,
     ) -> None:
-        """One rounding for a product that is added to the value of a reduction."""
-        a, b = self.name(product.lhs), self.name(product.rhs)
-        text = self.scalars.call("fma", a, b, so_far)
-        self._assign(total.result, self._rounded(total.result, text))
-
-    def _rounded(self, value: SSAValue, text: str) -> str:
-        return self.scalars.wrapped(value.type, text)
+        """A product that is added to a running sum is rounded once with it."""
+        suffix = "_reordered" if reordered else ""
+        if product is None:
+            term = total.rhs if total.lhs is output else total.lhs
+            arguments, function = (output, term), f"add{suffix}"
+        else:
+            arguments, function = (product.lhs, product.rhs, output), f"fma{suffix}"
+        text = self.scalars.call(function, *map(self.name, arguments))
+        self._assign(total.result, self.scalars.wrapped(total.result.type, text))
 
     # Elements
 
@@ -451,6 +452,27 @@ class BodyPrinter(ABC):
         """Print that names get values, all at once."""
         if names:
             self.line(f"{', '.join(names)} = {', '.join(values)}")
+
+
+def running_sum(computation: Computation) -> arith.AddfOp | None:
+    """The op that adds to the output of a reduction, if that is all it does."""
+    body = computation.body
+    output, last = body.args[-1], body.last_op
+    if not computation.has_reductions or last is None or len(list(output.uses)) != 1:
+        return None
+    total = last.operands[0].owner
+    if not isinstance(total, arith.AddfOp) or output not in total.operands:
+        return None
+    return total if len(list(total.result.uses)) == 1 else None
+
+
+def product_in(total: arith.AddfOp) -> arith.MulfOp | None:
+    """The product that a sum adds, if it is used for nothing else."""
+    for operand in total.operands:
+        owner = operand.owner
+        if isinstance(owner, arith.MulfOp) and len(list(operand.uses)) == 1:
+            return owner if owner.parent is total.parent else None
+    return None
 
 
 def signature(op: Operation) -> str:

@@ -28,6 +28,8 @@ def cpu_source(kernel: KernelOp) -> str:
 class CpuPrinter(BodyPrinter):
     """Prints a kernel for `cpu`."""
 
+    reorders_sums = True
+
     def text(self) -> str:
         """The module text."""
         self.scalars.names.add("c_kernel")

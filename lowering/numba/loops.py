@@ -108,9 +108,11 @@ def extents_of(
 
 def merged(nest: Nest) -> Nest:
     """
-    The nest with neighbouring loops made one where every operand allows it: both are
-    parallel or both reductions, and a step of the outer one is a whole inner one.
+    The nest without loops that run once, and with neighbouring loops made one where
+    every operand allows it: both are parallel or both reductions, and a step of the
+    outer one is a whole inner one.
     """
+    nest = _kept(nest, [loop for loop, n in enumerate(nest.extents) if n != 1])
     loop = 0
     while loop + 1 < len(nest.extents):
         if _are_mergeable(nest, loop):
@@ -129,16 +131,19 @@ def _are_mergeable(nest: Nest, outer: int) -> bool:
 
 
 def _merge(nest: Nest, outer: int) -> Nest:
-    def without_outer(items: tuple[int, ...]) -> tuple[int, ...]:
-        return items[:outer] + items[outer + 1 :]
-
     extents = list(nest.extents)
     extents[outer + 1] *= extents[outer]
+    loops = [loop for loop in range(len(extents)) if loop != outer]
+    return _kept(replace(nest, extents=tuple(extents)), loops)
+
+
+def _kept(nest: Nest, loops: Sequence[int]) -> Nest:
+    """The nest of some of its loops."""
     return Nest(
-        without_outer(tuple(extents)),
-        nest.reductions[:outer] + nest.reductions[outer + 1 :],
+        tuple(nest.extents[loop] for loop in loops),
+        tuple(nest.reductions[loop] for loop in loops),
         tuple(
-            replace(access, strides=without_outer(access.strides))
+            replace(access, strides=tuple(access.strides[loop] for loop in loops))
             for access in nest.accesses
         ),
     )

@@ -103,6 +103,11 @@ class Scalars:
                     name, str((value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1))
                 )
 
+    def unsigned(self, value: str, type: str | None) -> str:
+        """An integer taken as an unsigned one of its size."""
+        assert type is not None, "checked before"
+        return self.call("u64" if type == "index" else f"u{type[1:]}", value)
+
     def wrapped(self, type: Attribute, text: str) -> str:
         """An operation's result, cut or rounded to what its type can hold."""
         match type_name(type):
@@ -156,11 +161,48 @@ def _function(name: str) -> Expression:
     return build
 
 
-def _integer_function(name: str) -> Expression:
-    """A function of integers that wraps by itself."""
+def _exact_function(name: str) -> Expression:
+    """A function whose result always fits into its type."""
 
     def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
         return scalars.call(name, *operands)
+
+    return build
+
+
+def _unsigned_function(name: str) -> Expression:
+    """A function of integers that are taken as unsigned."""
+
+    def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
+        type = type_name(op.results[0].type)
+        if type == "i1":
+            return None
+        values = (scalars.unsigned(value, type) for value in operands)
+        back = "i64" if type == "index" else type or ""
+        return scalars.call(back, scalars.call(name, *values))
+
+    return build
+
+
+def _signed_function(name: str) -> Expression:
+    def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
+        if type_name(op.results[0].type) == "i1":
+            return None
+        return scalars.call(name, *operands)
+
+    return build
+
+
+def _choice(relation: str, unsigned: bool) -> Expression:
+    """The operand that stands in the relation to the other one."""
+
+    def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
+        a, b = operands
+        type = type_name(op.results[0].type)
+        if type == "i1":
+            return f"{a} | {b}" if (relation == ">") == unsigned else f"{a} & {b}"
+        compared = [scalars.unsigned(v, type) if unsigned else v for v in operands]
+        return scalars.call("select", f" {relation} ".join(compared), a, b)
 
     return build
 
@@ -180,12 +222,15 @@ def _reciprocal_root(
 
 def _absolute(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
     value, type = operands[0], op.results[0].type
-    negated = scalars.wrapped(type, f"-{value}")
-    return scalars.call("max_si", value, negated)
+    if type_name(type) == "i1":
+        return value
+    return scalars.call(
+        "select", f"{value} < 0", scalars.wrapped(type, f"-{value}"), value
+    )
 
 
-INTEGER_RELATIONS = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
-UNSIGNED_RELATIONS = {6: "<", 7: "<=", 8: ">", 9: ">="}
+INTEGER_RELATIONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
+FIRST_UNSIGNED = 6
 ORDERED_RELATIONS = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<="}
 UNORDERED_RELATIONS = {9: "<=", 10: "<", 11: ">=", 12: ">", 13: "!="}
 """The relation whose contrary holds with a NaN, except for `!=` itself."""
@@ -195,16 +240,15 @@ def _compared_integers(
     scalars: Scalars, op: Operation, operands: Sequence[str]
 ) -> str | None:
     assert isinstance(op, arith.CmpiOp), "looked up by its name"
-    a, b = operands
-    predicate = op.predicate.value.data
-    signed = predicate in INTEGER_RELATIONS
-    if predicate < 2 or (signed and type_name(op.lhs.type) != "i1"):
-        return f"{a} {INTEGER_RELATIONS[predicate]} {b}"
-    relation = (INTEGER_RELATIONS | UNSIGNED_RELATIONS)[predicate]
-    less = "less_si" if signed else "less_ui"
-    ordered = (a, b) if relation in ("<", ">=") else (b, a)
-    text = scalars.call(less, *ordered)
-    return text if relation in ("<", ">") else f"not {text}"
+    predicate, type = op.predicate.value.data, type_name(op.lhs.type)
+    values = list(operands)
+    if type == "i1" and predicate > 1:
+        values = [scalars.call("u8", value) for value in operands]
+        if predicate < FIRST_UNSIGNED:
+            values.reverse()
+    elif predicate >= FIRST_UNSIGNED:
+        values = [scalars.unsigned(value, type) for value in operands]
+    return f" {INTEGER_RELATIONS[predicate]} ".join(values)
 
 
 def _compared_floats(
@@ -252,7 +296,7 @@ def _extended_unsigned(
     assert target is not None, "checked before"
     if source == "i1":
         return scalars.call(target, operands[0])
-    return scalars.call(target, scalars.call("u" + source[1:], operands[0]))
+    return scalars.call(target, scalars.unsigned(operands[0], source))
 
 
 def _float_of(unsigned: bool) -> Expression:
@@ -297,7 +341,8 @@ def _bitcast(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | 
         return operands[0]
     if target not in ("f32", "f64", "i32", "i64"):
         return None
-    return scalars.call(f"bitcast_{target}", operands[0])
+    scalars.names.add(target)
+    return f"{operands[0]}.view({target})"
 
 
 EXPRESSIONS: dict[str, Expression] = {
@@ -316,30 +361,25 @@ EXPRESSIONS: dict[str, Expression] = {
     "arith.addi": _integer_operator("+", "^"),
     "arith.subi": _integer_operator("-", "^"),
     "arith.muli": _integer_operator("*", "&"),
-    **{
-        f"arith.{name}": _integer_function(function)
-        for name, function in {
-            "divsi": "div_si",
-            "divui": "div_ui",
-            "floordivsi": "floor_div_si",
-            "ceildivsi": "ceil_div_si",
-            "ceildivui": "ceil_div_ui",
-            "remsi": "rem_si",
-            "remui": "rem_ui",
-            "maxsi": "max_si",
-            "minsi": "min_si",
-            "maxui": "max_ui",
-            "minui": "min_ui",
-            "shli": "shl",
-            "shrsi": "shr_si",
-            "shrui": "shr_ui",
-            "maximumf": "maximum",
-            "minimumf": "minimum",
-            "maxnumf": "maxnum",
-            "minnumf": "minnum",
-            "select": "select",
-        }.items()
-    },
+    "arith.divsi": _signed_function("div_trunc"),
+    "arith.floordivsi": _signed_function("div_floor"),
+    "arith.ceildivsi": _signed_function("div_ceil"),
+    "arith.remsi": _signed_function("rem_trunc"),
+    "arith.shli": _signed_function("shl"),
+    "arith.shrsi": _signed_function("shr"),
+    "arith.divui": _unsigned_function("div_trunc"),
+    "arith.ceildivui": _unsigned_function("div_ceil"),
+    "arith.remui": _unsigned_function("rem_trunc"),
+    "arith.shrui": _unsigned_function("shr"),
+    "arith.maxsi": _choice(">", unsigned=False),
+    "arith.minsi": _choice("<", unsigned=False),
+    "arith.maxui": _choice(">", unsigned=True),
+    "arith.minui": _choice("<", unsigned=True),
+    "arith.maximumf": _exact_function("maximum"),
+    "arith.minimumf": _exact_function("minimum"),
+    "arith.maxnumf": _exact_function("maxnum"),
+    "arith.minnumf": _exact_function("minnum"),
+    "arith.select": _exact_function("select"),
     "arith.negf": _negated,
     "arith.cmpi": _compared_integers,
     "arith.cmpf": _compared_floats,
@@ -355,7 +395,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "arith.truncf": _cast_float,
     "arith.bitcast": _bitcast,
     **{
-        f"math.{name}": _integer_function(function)
+        f"math.{name}": _exact_function(function)
         for name, function in {
             "absf": "fabs",
             "ceil": "ceil",
@@ -380,17 +420,34 @@ EXPRESSIONS: dict[str, Expression] = {
 
 SUPPORT_NAMES = frozenset(
     (
-        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitcast_f32"),
-        *("bitcast_f64", "bitcast_i32", "bitcast_i64", "buffer_f16", "buffer_f32"),
-        *("buffer_f64", "buffer_i16", "buffer_i32", "buffer_i64", "buffer_i8"),
-        *("buffer_u8", "c_kernel", "cbrt", "ceil", "ceil_div_si", "ceil_div_ui"),
-        *("copysign", "cos", "cosh", "div_si", "div_ui", "erf", "exp", "exp2"),
-        *("expm1", "f32", "f64", "fabs", "floor", "floor_div_si", "fma", "i16", "i32"),
-        *("i64", "i8", "inf", "less_si", "less_ui", "log", "log10", "log1p", "log2"),
-        *("max_si", "max_ui", "maximum", "maxnum", "min_si", "min_ui", "minimum"),
-        *("minnum", "nan", "pow", "rem_si", "rem_ui", "round_away", "round_even"),
-        *("round_f16", "select", "shl", "shr_si", "shr_ui", "sin", "sinh", "sqrt"),
+        *("acos", "acosh", "add_reordered", "asin", "asinh", "atan", "atan2", "atanh"),
+        *("buffer_f16", "buffer_f32", "buffer_f64", "buffer_i16", "buffer_i32"),
+        *("buffer_i64", "buffer_i8", "buffer_u8", "c_kernel", "cbrt", "ceil"),
+        *(
+            "copysign",
+            "cos",
+            "cosh",
+            "div_ceil",
+            "div_floor",
+            "div_trunc",
+            "erf",
+            "exp",
+        ),
+        *(
+            "exp2",
+            "expm1",
+            "f32",
+            "f64",
+            "fabs",
+            "floor",
+            "fma",
+            "fma_reordered",
+            "i16",
+        ),
+        *("i32", "i64", "i8", "inf", "log", "log10", "log1p", "log2", "maximum"),
+        *("maxnum", "minimum", "minnum", "nan", "pow", "rem_trunc", "round_away"),
+        *("round_even", "round_f16", "select", "shl", "shr", "sin", "sinh", "sqrt"),
         *("tan", "tanh", "trunc", "u16", "u32", "u64", "u8"),
     )
 )
-"""All names of the support modules that a kernel's source may use."""
+"""All names that a kernel's source may take from a support module."""
