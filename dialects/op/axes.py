@@ -1,8 +1,9 @@
-"""What the ops share that rearrange axes: lists of integers, maps, copies."""
+"""What the ops share that rearrange axes: lists of integers and copies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
@@ -36,42 +37,44 @@ def one_per_axis(what: str, values: Sequence[int], rank: int) -> None:
         raise VerifyException(f"expected {rank} {what}, got {len(values)}")
 
 
-def strided_map(starts: Sequence[int], steps: Sequence[int]) -> AffineMap:
-    """The map from loops `d` to the index `start + step * d` on each axis."""
-    exprs = [
-        AffineExpr.dimension(axis) * step + start
-        for axis, (start, step) in enumerate(zip(starts, steps, strict=True))
-    ]
-    return AffineMap(len(exprs), 0, tuple(exprs))
-
-
-def offset_map(rank: int, axis: int, offset: int) -> AffineMap:
-    """The map from loops to the index that is shifted by `offset` on one axis."""
-    starts = [offset if other == axis else 0 for other in range(rank)]
-    return strided_map(starts, [1] * rank)
-
-
-def move(
+def copy_part(
     k: KernelBuilder,
-    source: SSAValue,
-    target: SSAValue,
+    part: SSAValue,
+    whole: SSAValue,
+    starts: Sequence[int],
+    steps: Sequence[int],
     *,
-    source_map: AffineMap | None = None,
-    target_map: AffineMap | None = None,
+    is_target: bool,
 ) -> None:
     """
-    A phase that copies elements between memrefs of one rank: the loops go over the
-    side without a map, and the other side's map gives the place that belongs to it.
+    A phase that copies between a memref and the elements of another one, of the same
+    rank, at `start + step * place` on each axis; into `part` if it is the target.
     """
-    rank = memref_type(source).get_num_dims()
-    identity = AffineMap.identity(rank)
-    k.generic(
-        [source],
-        target,
-        [source_map or identity, target_map or identity],
-        [PARALLEL] * rank,
-        lambda k, scalars: scalars[0],
-    )
+    shape = memref_type(part).get_shape()
+    if 0 in shape:
+        return
+    whole_shape = memref_type(whole).get_shape()
+    strides = [prod(whole_shape[axis + 1 :]) for axis in range(len(shape))]
+    line = k.view(whole, [prod(whole_shape)])
+    block = k.view(part, [1, *shape])
+    weights = [step * stride for step, stride in zip(steps, strides, strict=True)]
+    # A loop of extent 1 comes first, since a dimension that is indexed by nothing but
+    # a loop has to be covered. It merges with the next one.
+    weights = [shape[0] * weights[0] if shape else 1, *weights]
+    origin = sum(start * stride for start, stride in zip(starts, strides, strict=True))
+    place = AffineExpr.constant(origin)
+    for axis, weight in enumerate(weights):
+        place += AffineExpr.dimension(axis) * weight
+    rank = len(weights)
+    line_map, block_map = AffineMap(rank, 0, (place,)), AffineMap.identity(rank)
+    source, target = (line, block) if is_target else (block, line)
+    maps = (line_map, block_map) if is_target else (block_map, line_map)
+    k.generic([source], target, maps, [PARALLEL] * rank, lambda k, scalars: scalars[0])
+
+
+def offset_by(rank: int, axis: int, offset: int) -> list[int]:
+    """Starts that are 0 but on one axis."""
+    return [offset if other == axis else 0 for other in range(rank)]
 
 
 def dense(array: Array) -> Array:

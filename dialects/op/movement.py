@@ -27,7 +27,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.pattern_rewriter import RewritePattern
-from xdsl.traits import Pure
+from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import (
@@ -36,13 +36,12 @@ from penstock.dialects.interfaces import (
     shape_text,
     tensor_type,
 )
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel import PARALLEL, memref_type
 from penstock.dialects.op.axes import (
     I64Attr,
     I64List,
     dense,
     int_list,
-    move,
 )
 from penstock.dialects.op.checks import normal_axis
 
@@ -190,7 +189,13 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
         permutation = self.permutation.get_values()
         rank = len(permutation)
         exprs = [AffineExpr.dimension(permutation.index(axis)) for axis in range(rank)]
-        move(k, ins[0], outs[0], source_map=AffineMap(rank, 0, tuple(exprs)))
+        k.generic(
+            ins,
+            outs[0],
+            [AffineMap(rank, 0, tuple(exprs)), AffineMap.identity(rank)],
+            [PARALLEL] * rank,
+            lambda k, scalars: scalars[0],
+        )
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -315,7 +320,8 @@ class GatherOp(TensorOp):
     axis = prop_def(I64Attr)
     result = result_def(TensorType)
 
-    traits = traits_def(Pure())
+    # Not speculatable: an index out of range is an error.
+    traits = traits_def(NoMemoryEffect())
 
     assembly_format = (
         "$data `[` $indices `]` `axis` $axis attr-dict "

@@ -33,11 +33,10 @@ from penstock.dialects.interfaces import TensorOp, element_bytes, tensor_type
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.op.axes import (
     I64List,
+    copy_part,
     dense,
     int_list,
-    move,
     one_per_axis,
-    strided_map,
 )
 from penstock.dialects.op.number import Number
 
@@ -138,10 +137,12 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
+        if not self.pads:
+            return operands
         if self.mode.data != PadMode.CONSTANT:
             return (dense(np.pad(operands[0], self.pads, self.mode.data.value)),)
         value = operands[0].dtype.type(self.value.value.data)
-        return (np.pad(operands[0], self.pads, constant_values=value),)
+        return (dense(np.pad(operands[0], self.pads, constant_values=value)),)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -150,9 +151,9 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
             k.copy(ins[0], outs[0])
         elif self.mode.data == PadMode.CONSTANT:
             befores = self.before.get_values()
+            steps = [1] * len(befores)
             k.fill(outs[0], self.value.value.data)
-            place = strided_map(befores, [1] * len(befores))
-            move(k, ins[0], outs[0], target_map=place)
+            copy_part(k, ins[0], outs[0], befores, steps, is_target=False)
         else:
             extents = memref_type(outs[0]).get_shape()
             k.parallel(

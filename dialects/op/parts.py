@@ -31,12 +31,11 @@ from penstock.dialects.kernel import memref_type
 from penstock.dialects.op.axes import (
     I64Attr,
     I64List,
+    copy_part,
     dense,
     int_list,
-    move,
-    offset_map,
+    offset_by,
     one_per_axis,
-    strided_map,
 )
 from penstock.dialects.op.checks import known, may_equal, normal_axis, same_element_type
 
@@ -96,7 +95,8 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
         axis = normal_axis(self.axis.value.data, rank)
         offset = 0
         for part in ins:
-            move(k, part, outs[0], target_map=offset_map(rank, axis, offset))
+            starts = offset_by(rank, axis, offset)
+            copy_part(k, part, outs[0], starts, [1] * rank, is_target=False)
             offset += memref_type(part).get_shape()[axis]
 
     @classmethod
@@ -197,7 +197,8 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
         axis = normal_axis(self.axis.value.data, rank)
         offset = 0
         for part, size in zip(outs, self.sizes.get_values(), strict=True):
-            move(k, ins[0], part, source_map=offset_map(rank, axis, offset))
+            starts = offset_by(rank, axis, offset)
+            copy_part(k, part, ins[0], starts, [1] * rank, is_target=True)
             offset += size
 
     @classmethod
@@ -311,7 +312,7 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
         ]
         starts = [places.start for places in ranges]
         steps = [places.step for places in ranges]
-        move(k, ins[0], outs[0], source_map=strided_map(starts, steps))
+        copy_part(k, outs[0], ins[0], starts, steps, is_target=True)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
