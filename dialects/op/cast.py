@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i1,
 )
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -21,6 +22,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 from xdsl.utils.hints import isa
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class CastOp(ArrayOp):
+class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
     """
     Each element as the nearest number of another type.
 
@@ -86,6 +88,12 @@ class CastOp(ArrayOp):
         from penstock.dialects.numpy_types import dtype_of
 
         return operands[0].astype(dtype_of(self.to))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import CastToSameType
+
+        return (CastToSameType(),)
 
 
 def to_float(value: SSAValue, target: AnyFloat) -> Operation:

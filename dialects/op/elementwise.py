@@ -24,9 +24,13 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.interfaces import ConditionallySpeculatableInterface
+from xdsl.interfaces import (
+    ConditionallySpeculatableInterface,
+    HasCanonicalizationPatternsInterface,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Commutative, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -163,7 +167,7 @@ class BinaryOp(ArrayOp, ABC):
 
 
 @irdl_op_definition
-class AddOp(BinaryOp):
+class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
     The sum of two tensors.
 
@@ -184,9 +188,15 @@ class AddOp(BinaryOp):
 
         return np.add(*operands)
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import AddZero
+
+        return (AddZero(),)
+
 
 @irdl_op_definition
-class SubOp(BinaryOp):
+class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
     The difference of two tensors.
 
@@ -207,9 +217,15 @@ class SubOp(BinaryOp):
 
         return np.subtract(*operands)
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import SubtractZero
+
+        return (SubtractZero(),)
+
 
 @irdl_op_definition
-class MulOp(BinaryOp):
+class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
     The product of two tensors, element by element.
 
@@ -230,12 +246,20 @@ class MulOp(BinaryOp):
 
         return np.multiply(*operands)
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import MultiplyByOne
+
+        return (MultiplyByOne(),)
+
 
 DIVISION_BY_ZERO = "integer division by zero"
 
 
 @irdl_op_definition
-class DivOp(BinaryOp, ConditionallySpeculatableInterface):
+class DivOp(
+    BinaryOp, ConditionallySpeculatableInterface, HasCanonicalizationPatternsInterface
+):
     """
     The quotient of two tensors; that of integers is rounded toward zero.
 
@@ -277,6 +301,12 @@ class DivOp(BinaryOp, ConditionallySpeculatableInterface):
         if not np.all(b):
             raise ZeroDivisionError(DIVISION_BY_ZERO)
         return np.floor_divide(np.subtract(a, np.fmod(a, b)), b)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.op import DivideByOne
+
+        return (DivideByOne(),)
 
 
 @irdl_op_definition

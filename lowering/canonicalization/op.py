@@ -1,7 +1,13 @@
-"""Canonicalization patterns of the op dialect. Each one keeps every bit of a value."""
+"""
+Canonicalization patterns of the op dialect.
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+Each one keeps every bit of a value, but for the one that makes a NaN signal.
+"""
+
+from math import copysign
+
+from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
@@ -10,6 +16,9 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.hints import isa
 
 from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp, SubOp
 from penstock.dialects.op.movement import ExpandOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
@@ -140,3 +149,83 @@ class PadByNothing(RewritePattern):
             return
         if op.source.type == op.result.type:
             rewriter.replace(op, [], [op.source])
+
+
+class CastToSameType(RewritePattern):
+    """
+    cast(x) = x if the type is x's own.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
+        if op.operand.type == op.result.type:
+            rewriter.replace(op, [], [op.operand])
+
+
+class AddZero(RewritePattern):
+    """
+    x + 0 = 0 + x = x, where the zero of floats is -0.0: 0.0 would make 0.0 of -0.0.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AddOp, rewriter: PatternRewriter) -> None:
+        zero = -0.0 if has_floats(op.result) else 0
+        if is_filled(op.rhs, zero):
+            keep_operand(op, op.lhs, rewriter)
+        elif is_filled(op.lhs, zero):
+            keep_operand(op, op.rhs, rewriter)
+
+
+class SubtractZero(RewritePattern):
+    """
+    x - 0 = x, where the zero of floats is 0.0: -0.0 would make 0.0 of -0.0.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SubOp, rewriter: PatternRewriter) -> None:
+        if is_filled(op.rhs, 0):
+            keep_operand(op, op.lhs, rewriter)
+
+
+class MultiplyByOne(RewritePattern):
+    """
+    x * 1 = 1 * x = x.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MulOp, rewriter: PatternRewriter) -> None:
+        if is_filled(op.rhs, 1):
+            keep_operand(op, op.lhs, rewriter)
+        elif is_filled(op.lhs, 1):
+            keep_operand(op, op.rhs, rewriter)
+
+
+class DivideByOne(RewritePattern):
+    """
+    x / 1 = x.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DivOp, rewriter: PatternRewriter) -> None:
+        if is_filled(op.rhs, 1):
+            keep_operand(op, op.lhs, rewriter)
+
+
+def has_floats(value: SSAValue) -> bool:
+    """Whether a value is a tensor of floats."""
+    return isa(value.type, TensorType) and isinstance(value.type.element_type, AnyFloat)
+
+
+def is_filled(value: SSAValue, number: float) -> bool:
+    """Whether a value is a constant all of whose elements are this number."""
+    if not isinstance(constant := value.owner, ConstantOp):
+        return False
+    if (splat := constant.splat) is None or splat != number:
+        return False
+    return copysign(1, splat) == copysign(1, number)
+
+
+def keep_operand(op: Operation, operand: SSAValue, rewriter: PatternRewriter) -> None:
+    """Replace an op by its operand, unless the operand is broadcast."""
+    if same_static_type(operand, op.results[0]):
+        rewriter.replace(op, [], [operand])
