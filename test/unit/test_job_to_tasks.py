@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    Builtin,
     FileLineColLoc,
     IntAttr,
     ModuleOp,
@@ -16,8 +17,10 @@ from xdsl.dialects.builtin import (
     f32,
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
+from penstock.dialects import get_all_dialects
 from penstock.dialects.job import (
     CopyOp,
     InitAttr,
@@ -113,6 +116,33 @@ def test_orders_number_each_stream_without_gaps(streams: int):
     assert all(numbers == list(range(len(numbers))) for numbers in orders.values())
     compute = {task.stream.index.data for task in plan.tasks if task.kind == "compute"}
     assert compute == set(range(streams))
+
+
+def read(text: str) -> ModuleOp:
+    """The module that a text is."""
+    context = Context()
+    context.load_dialect(Builtin)
+    for name, factory in get_all_dialects().items():
+        context.register_dialect(name, factory)
+    return Parser(context, text).parse_module()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_texts_between_passes_can_be_read_and_resumed(seed: int):
+    passes = (
+        JobPlacePass(),
+        OpFuseElementwisePass(),
+        ConvertJobToPlanPass(),
+        PlanAssignStreamsPass(streams=2),
+    )
+    straight = read(str(ModuleOp([random_job(seed, length=30)])))
+    dumped = straight.clone()
+    for each in passes:
+        apply(straight, each)
+        # What an earlier pass is given again it leaves as it is.
+        apply(dumped, *passes[: passes.index(each) + 1])
+        dumped = read(str(dumped))
+        assert str(dumped) == str(straight)
 
 
 def located(op: Operation, line: int) -> Operation:
