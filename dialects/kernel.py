@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, cf, linalg, math, memref, scf
+from xdsl.dialects import arith, cf, math, memref, scf
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -29,6 +29,8 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.linalg.ops import FillOp, GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
@@ -209,7 +211,7 @@ class KernelBuilder:
     def fill(self, target: SSAValue, value: float) -> None:
         """A phase that writes one number to every element."""
         scalar = self.constant(value, memref_type(target).element_type)
-        self.effect(linalg.FillOp([scalar], [target], res=()))
+        self.effect(FillOp([scalar], [target], res=()))
 
     def copy(self, source: SSAValue, target: SSAValue) -> None:
         """A phase that copies a memref to another one of the same type."""
@@ -233,17 +235,14 @@ class KernelBuilder:
         types = [memref_type(value).element_type for value in (*ins, out)]
         block = Block(arg_types=types)
         inside = KernelBuilder(InsertPoint.at_end(block))
-        inside.effect(linalg.YieldOp(body(inside, block.args)))
+        inside.effect(YieldOp(body(inside, block.args)))
         self.effect(
-            linalg.GenericOp(
+            GenericOp(
                 ins,
                 [out],
                 Region(block),
                 [AffineMapAttr(map) for map in maps],
-                [
-                    linalg.IteratorTypeAttr(linalg.IteratorType(iterator))
-                    for iterator in iterators
-                ],
+                [IteratorTypeAttr(IteratorType(iterator)) for iterator in iterators],
             )
         )
 
