@@ -40,6 +40,9 @@ class Device(Protocol):
     callbacks: list[Callback]
     """The functions that its calls run in Python."""
 
+    is_simulated: bool
+    """Whether kernels are run by something that only stands in for the device."""
+
     def allocate(self, size: int) -> Chunk:
         """Memory for `size` bytes, all zero."""
         ...
@@ -55,6 +58,8 @@ class Device(Protocol):
 
 class Cpu:
     """The processor: kernels are C functions on addresses of the host's memory."""
+
+    is_simulated = False
 
     def __init__(self) -> None:
         self.callbacks: list[Callback] = []

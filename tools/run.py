@@ -157,7 +157,12 @@ def _run(args: argparse.Namespace) -> int:
         loading = time.perf_counter() - start
         inputs = _inputs(args, session.executor.program.inputs)
         outputs, seconds = _timed(session, inputs, args.repeat)
-        print(summary(job.oracle.entry, session.program, args.device, args.threads))
+        simulated = " (simulated)" * session.is_simulated
+        print(
+            summary(
+                job.oracle.entry, session.program, args.device + simulated, args.threads
+            )
+        )
     print(f"compile and load {loading:.2f} s, run {_time_text(seconds)}")
     if args.outputs is not None:
         write_arrays(args.outputs, outputs)

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from penstock.dialects.job import JobOp
-from penstock.dialects.launch import KernelOp, ProgramOp
+from penstock.dialects.launch import ChunkOp, KernelOp, ProgramOp
 from penstock.dialects.plan import PlanOp
 from penstock.tools.compiler import Compiler, installed_compiler, run_pipeline
 from penstock.tools.diagnostics import UsageError
@@ -25,6 +25,7 @@ from penstock.tools.files import explain_os_error
 from penstock.tools.pass_pipeline import PassTable
 
 if TYPE_CHECKING:
+    from penstock.runtime.devices import Device
     from penstock.runtime.executor import Executor
     from penstock.runtime.initializers import Array
 
@@ -103,15 +104,7 @@ def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executo
     """
     Allocate and compile what a program needs. Raises PenstockError if it cannot run.
     """
-    if any(
-        op.target.data == "cuda" for op in program.walk() if isinstance(op, KernelOp)
-    ):
-        # It decides about the simulator, before anything imports Numba.
-        from penstock.runtime.cuda import Cuda
-
-        devices = {"cuda": Cuda()}
-    else:
-        devices = {}
+    devices = open_devices(program)
     from penstock.runtime.executor import Executor
     from penstock.runtime.loader import load_program
 
@@ -124,6 +117,23 @@ def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executo
         devices=devices,
     )
     return Executor(loaded, engine)
+
+
+def open_devices(program: ProgramOp) -> dict[str, Device]:
+    """
+    The devices that a program needs besides the processor, by kind.
+
+    It comes before anything that imports Numba, which reads only once whether CUDA is
+    simulated.
+    """
+    kinds = {
+        op.memory_case.device_kind for op in program.walk() if isinstance(op, ChunkOp)
+    }
+    if "cuda" not in kinds:
+        return {}
+    from penstock.runtime.cuda import open_cuda
+
+    return {"cuda": open_cuda()}
 
 
 class Session:
@@ -166,6 +176,12 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether CUDA kernels run in Numba's simulator."""
+        devices = self._executor.program.devices
+        return any(device.is_simulated for device in devices.values())
 
     @property
     def executor(self) -> Executor:
