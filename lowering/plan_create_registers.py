@@ -82,7 +82,7 @@ class Homes:
                 homes._pin(result, source)
         return homes
 
-    def is_between_devices(self, source: SSAValue, target: SSAValue) -> bool:
+    def differ(self, source: SSAValue, target: SSAValue) -> bool:
         """Whether two tensors lie on different devices."""
         return self.device.get(source) != self.device.get(target)
 
@@ -109,24 +109,25 @@ def source_of(task: TaskOp, copy: CopyOp) -> SSAValue:
     return task.ins[inside.index]
 
 
-def default_slots(task: TaskOp, homes: Homes) -> int:
-    """The slots of a task's registers where it does not ask for another number."""
-    if not isinstance(copy := task.op, CopyOp):
-        return 1
-    source = source_of(task, copy)
-    return 2 if homes.is_between_devices(source, task.results_[0]) else 1
+def slots_of(task: TaskOp, result: SSAValue, homes: Homes) -> int:
+    """The slots of the register of a task's result."""
+    if (requested := requested_slots(task)) is not None:
+        return requested
+    copy = task.op
+    if isinstance(copy, CopyOp) and homes.differ(source_of(task, copy), result):
+        return 2
+    return 1
 
 
 def registers_of(task: TaskOp, homes: Homes) -> Iterator[RegisterOp]:
     """A register for each result of a task, in order."""
-    slots = requested_slots(task) or default_slots(task, homes)
     for index, result in enumerate(task.results_):
         suffix = f"_{index}" if index else ""
         register = RegisterOp(
             f"{task.task_name.data}/out{suffix}",
             homes.memory_case(result),
             DataType(tensor_type(result)),
-            slots=slots,
+            slots=slots_of(task, result, homes),
         )
         register.location = task.location
         register.register.name_hint = result.name_hint

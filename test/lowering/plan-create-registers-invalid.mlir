@@ -1,0 +1,41 @@
+// RUN: penstock-opt %s -p plan-create-registers --verify-diagnostics --split-input-file
+
+// Everything that is wrong is listed.
+
+plan.plan @slots {
+  // expected-error@+1 {{plan-create-registers: slots must be an i64 of at least 1, got 0 : i64}}
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 0 : i64} {
+    %v = job.input "a" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{plan-create-registers: slots must be an i64 of at least 1, got 2 : i32}}
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 2 : i32} {
+    %v = job.input "b" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{plan-create-registers: slots must be an i64 of at least 1, got "two"}}
+  %c = plan.task "c" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = "two"} {
+    %v = job.input "c" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @variable {
+  // expected-error@+1 {{plan-create-registers: a variable has one slot, got 2 : i64}}
+  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 2 : i64} {
+    %v = job.variable "w" init <zeros> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @shape {
+  // expected-error@+1 {{plan-create-registers: a register's payload must have a static shape, got tensor<?xf32>}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<?xf32> {
+    %v = job.input "x" : tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+}

@@ -1,0 +1,148 @@
+// RUN: penstock-opt %s -p plan-create-registers --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p plan-create-registers,plan-create-registers --split-input-file | filecheck %s
+
+// What a task hands on lies in a register of that name, in the memory of its device.
+// Registers come first, and tasks keep their bodies.
+
+// CHECK-LABEL: plan.plan @names
+// CHECK-NEXT:    %[[X:.+]] = regst.register "x/out" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+// CHECK-NEXT:    %[[H:.+]] = regst.register "h/out" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+plan.plan @names {
+  // CHECK-NEXT:  plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%[[X]] : !regst.data<tensor<4xf32>>) {
+  // CHECK-NEXT:    %[[V:.+]] = job.input "x" : tensor<4xf32>
+  // CHECK-NEXT:    plan.yield %[[V]] : tensor<4xf32>
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // CHECK:       plan.task "h" on <0, cpu:0> stream <compute, 1> ins(%[[X]] : !regst.data<tensor<4xf32>>) outs(%[[H]] : !regst.data<tensor<4xf32>>) {
+  // CHECK-NEXT:  ^bb0(%[[A:.+]]: tensor<4xf32>):
+  // CHECK-NEXT:    op.relu %[[A]]
+  %h = plan.task "h" on <0, cpu:0> stream <compute, 1> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = op.relu %a : tensor<4xf32> -> tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  // CHECK:       plan.task "y" on <0, cpu:0> stream <compute, 0> order 1 ins(%[[H]] : !regst.data<tensor<4xf32>>) {
+  // CHECK-NEXT:  ^bb0(%[[A:.+]]: tensor<4xf32>):
+  // CHECK-NEXT:    job.output "y", %[[A]]
+  plan.task "y" on <0, cpu:0> stream <compute, 0> order 1 ins(%h : tensor<4xf32>) {
+  ^bb0(%a: tensor<4xf32>):
+    job.output "y", %a : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// -----
+
+// Each result has a register of its own; tasks keep what they wait for and signal.
+
+// CHECK-LABEL: plan.plan @several
+plan.plan @several {
+  %k = regst.register "k" slots 1 initial 1 on <0, host> : !regst.control
+  // CHECK:      %[[A:.+]] = regst.register "s/out" slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+  // CHECK-NEXT: %[[B:.+]] = regst.register "s/out_1" slots 1 on <0, host> : !regst.data<tensor<3xi1>>
+  // CHECK-NEXT: plan.task "s" on <0, cpu:0> stream <compute, 0> ins() outs(%[[A]], %[[B]] : !regst.data<tensor<2xf32>>, !regst.data<tensor<3xi1>>) waits(%k : !regst.control) signals(%k : !regst.control)
+  %a, %b = plan.task "s" on <0, cpu:0> stream <compute, 0> ins() waits(%k : !regst.control) signals(%k : !regst.control) -> tensor<2xf32>, tensor<3xi1> {
+    %v, %w = "test.op"() : () -> (tensor<2xf32>, tensor<3xi1>)
+    plan.yield %v, %w : tensor<2xf32>, tensor<3xi1>
+  }
+}
+
+// -----
+
+// A task may ask for slots, which is then done.
+
+// CHECK-LABEL: plan.plan @asked
+plan.plan @asked {
+  // CHECK-NEXT: regst.register "x/out" slots 3 on
+  // CHECK-NOT:  slots = 3
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 3 : i64, note = "kept"} {
+  // CHECK:      plan.task "x" {{.*}} attributes {note = "kept"} {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A copy between devices has two slots, so that the next one can start early. On its
+// way from or to a host, data lies in memory that is pinned for the other device.
+
+// CHECK-LABEL: plan.plan @copies
+// CHECK-NEXT:    regst.register "x/out" slots 1 on <0, pinned cuda:0> : !regst.data<tensor<4xf32>>
+// CHECK-NEXT:    regst.register "to_device/out" slots 2 on <0, device cuda:0> : !regst.data<tensor<4xf32>>
+// CHECK-NEXT:    regst.register "r/out" slots 1 on <0, device cuda:0> : !regst.data<tensor<4xf32>>
+// CHECK-NEXT:    regst.register "to_host/out" slots 2 on <0, pinned cuda:0> : !regst.data<tensor<4xf32>>
+// CHECK-NEXT:    regst.register "x/out_again/out" slots 2 on <0, device cuda:1> : !regst.data<tensor<4xf32>>
+plan.plan @copies {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %d = plan.task "to_device" on <0, cuda:0> stream <copy_h2d, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <0, cuda:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %s = plan.task "r" on <0, cuda:0> stream <compute, 0> ins(%d : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = op.relu %a : tensor<4xf32> -> tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %h = plan.task "to_host" on <0, cuda:0> stream <copy_d2h, 0> ins(%s : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %v = job.copy %a to <0, cpu:0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // What is copied to two devices is pinned for the first.
+  %e = plan.task "x/out_again" on <0, cuda:1> stream <copy_h2d, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %v = job.copy %a to <0, cuda:1> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A copy on one device is a task like another. Between processors nothing is pinned.
+
+// CHECK-LABEL: plan.plan @host_copies
+// CHECK-NEXT:    regst.register "x/out" slots 1 on <0, host>
+// CHECK-NEXT:    regst.register "same/out" slots 1 on <0, host>
+// CHECK-NEXT:    regst.register "other/out" slots 2 on <0, host>
+plan.plan @host_copies {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %s = plan.task "same" on <0, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <0, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %o = plan.task "other" on <0, cpu:1> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <0, cpu:1> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Memory of one rank is not pinned for a device of another.
+
+// CHECK-LABEL: plan.plan @ranks
+// CHECK-NEXT:    regst.register "x/out" slots 1 on <0, host>
+// CHECK-NEXT:    regst.register "far/out" slots 2 on <1, device cuda:0>
+plan.plan @ranks {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %o = plan.task "far" on <1, cuda:0> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <1, cuda:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}

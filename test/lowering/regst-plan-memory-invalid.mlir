@@ -1,0 +1,67 @@
+// RUN: penstock-opt %s -p regst-plan-memory --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{regst-plan-memory: tasks hand on values, run plan-create-registers first}}
+plan.plan @values {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @unwritten {
+  // expected-error@+1 {{regst-plan-memory: no task writes register 'x'}}
+  %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  // expected-error@+1 {{regst-plan-memory: no task writes register 'k'}}
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+}
+
+// -----
+
+plan.plan @some_ordered {
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{regst-plan-memory: task 'b' has no order, but others of its stream have one}}
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // A variable has none, and another stream is on its own.
+  %w = regst.register "w" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !regst.data<tensor<4xf32>>) {
+    %v = job.variable "w" init <zeros> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "c" on <0, cpu:0> stream <compute, 1> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// Control counts, but for slots that are full at the start.
+
+plan.plan @too_early {
+  %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %turn = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+  // expected-error@+1 {{regst-plan-memory: task 'a' is before or at 'x' in its stream, but reads from it}}
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins(%x : !regst.data<tensor<4xf32>>) waits(%turn : !regst.control) {
+  ^bb0(%v: tensor<4xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> order 1 ins() outs(%x : !regst.data<tensor<4xf32>>) signals(%turn : !regst.control) {
+    %v = "test.op"() : () -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{regst-plan-memory: task 'self' is before or at 'self' in its stream, but reads from it}}
+  plan.task "self" on <0, cpu:0> stream <compute, 0> order 2 ins() waits(%k : !regst.control) signals(%k : !regst.control) {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
