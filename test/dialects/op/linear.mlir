@@ -1,0 +1,80 @@
+// RUN: penstock-opt %s | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+
+// Matrix products print as they were written.
+
+// CHECK-LABEL: func.func @matmul
+func.func @matmul(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  %r = op.matmul %a, %b : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @matmul_transposed
+func.func @matmul_transposed(%a: tensor<3x2xf32>, %b: tensor<4x3xf32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b transpose_a transpose_b : tensor<3x2xf32>, tensor<4x3xf32> -> tensor<2x4xf32>
+  %r = op.matmul %a, %b transpose_a transpose_b : tensor<3x2xf32>, tensor<4x3xf32> -> tensor<2x4xf32>
+  return
+}
+
+// All dimensions before the last two are broadcast.
+
+// CHECK-LABEL: func.func @matmul_of_stacks
+func.func @matmul_of_stacks(%a: tensor<5x1x2x3xf32>, %b: tensor<6x4x3xf32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b transpose_b : tensor<5x1x2x3xf32>, tensor<6x4x3xf32> -> tensor<5x6x2x4xf32>
+  %r = op.matmul %a, %b transpose_b : tensor<5x1x2x3xf32>, tensor<6x4x3xf32> -> tensor<5x6x2x4xf32>
+  return
+}
+
+// A tensor of one dimension is a row or a column.
+
+// CHECK-LABEL: func.func @matmul_of_vectors
+func.func @matmul_of_vectors(%a: tensor<3xi32>, %b: tensor<3xi32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b : tensor<3xi32>, tensor<3xi32> -> tensor<i32>
+  %r = op.matmul %a, %b : tensor<3xi32>, tensor<3xi32> -> tensor<i32>
+  return
+}
+
+// CHECK-LABEL: func.func @matmul_of_vector_and_matrix
+func.func @matmul_of_vector_and_matrix(%a: tensor<3xf32>, %b: tensor<5x3x4xf32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b : tensor<3xf32>, tensor<5x3x4xf32> -> tensor<5x4xf32>
+  %r = op.matmul %a, %b : tensor<3xf32>, tensor<5x3x4xf32> -> tensor<5x4xf32>
+  return
+}
+
+// Extents that are not known fit all, also in the result.
+
+// CHECK-LABEL: func.func @matmul_of_unknown_extents
+func.func @matmul_of_unknown_extents(%a: tensor<?x2x?xf32>, %b: tensor<3x?xf32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b : tensor<?x2x?xf32>, tensor<3x?xf32> -> tensor<?x2x?xf32>
+  %r = op.matmul %a, %b : tensor<?x2x?xf32>, tensor<3x?xf32> -> tensor<?x2x?xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gemm
+func.func @gemm(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
+  // CHECK-NEXT: %r = op.gemm %a, %b : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  %r = op.gemm %a, %b : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gemm_with_addend
+func.func @gemm_with_addend(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<4xf32>) {
+  // CHECK-NEXT: %r = op.gemm %a, %b, %c : tensor<2x3xf32>, tensor<3x4xf32>, tensor<4xf32> -> tensor<2x4xf32>
+  %r = op.gemm %a, %b, %c : tensor<2x3xf32>, tensor<3x4xf32>, tensor<4xf32> -> tensor<2x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gemm_with_all
+func.func @gemm_with_all(%a: tensor<3x2xf32>, %b: tensor<4x3xf32>, %c: tensor<2x1xf32>) {
+  // CHECK-NEXT: %r = op.gemm %a, %b, %c transpose_a transpose_b alpha 5.000000e-01 beta 2.000000e+00 : tensor<3x2xf32>, tensor<4x3xf32>, tensor<2x1xf32> -> tensor<2x4xf32>
+  %r = op.gemm %a, %b, %c transpose_a transpose_b alpha 5.000000e-01 beta 2.000000e+00 : tensor<3x2xf32>, tensor<4x3xf32>, tensor<2x1xf32> -> tensor<2x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gemm_of_unknown_extents
+func.func @gemm_of_unknown_extents(%a: tensor<?x3xf32>, %b: tensor<?x?xf32>, %c: tensor<?x4xf32>) {
+  // CHECK-NEXT: %r = op.gemm %a, %b, %c : tensor<?x3xf32>, tensor<?x?xf32>, tensor<?x4xf32> -> tensor<?x?xf32>
+  %r = op.gemm %a, %b, %c : tensor<?x3xf32>, tensor<?x?xf32>, tensor<?x4xf32> -> tensor<?x?xf32>
+  return
+}
