@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.elementwise import NUMBERS, Elements, UnaryOp
 from penstock.dialects.op.functions import erf
+from penstock.dialects.op.number import Number
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -58,8 +59,11 @@ class LeakyReluOp(UnaryOp):
 
     alpha = prop_def(F64Attr)
 
+    custom_directives = (Number,)
+
     assembly_format = (
-        "$operand `alpha` $alpha attr-dict `:` type($operand) `->` type($result)"
+        "$operand `alpha` custom<Number>($alpha) "
+        "attr-dict `:` type($operand) `->` type($result)"
     )
 
     def __init__(self, operand: SSAValue | Operation, alpha: float = 0.01):
@@ -98,8 +102,10 @@ class ClipOp(UnaryOp):
     min = opt_prop_def(F64Attr)
     max = opt_prop_def(F64Attr)
 
+    custom_directives = (Number,)
+
     assembly_format = (
-        "$operand (`min` $min^)? (`max` $max^)? "
+        "$operand (`min` custom<Number>($min)^)? (`max` custom<Number>($max)^)? "
         "attr-dict `:` type($operand) `->` type($result)"
     )
 
@@ -154,17 +160,25 @@ class SigmoidOp(UnaryOp):
     name = "op.sigmoid"
 
     def scalar_flops(self) -> int:
-        return 4
+        return 7
+
+    # exp(x) / (1 + exp(x)) is the same function, and exp of no positive number
+    # overflows.
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a = operands[0]
-        one = k.constant(1, a.type)
-        return k.div(one, k.add(one, k.exp(k.insert(arith.NegfOp(a)))))
+        zero, one = k.constant(0, a.type), k.constant(1, a.type)
+        exp = k.exp(k.insert(arith.NegfOp(k.insert(math.AbsFOp(a)))))
+        dividend = k.select(k.compare("ge", a, zero), one, exp)
+        return k.div(dividend, k.add(one, exp))
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np
 
-        return np.reciprocal(np.add(np.exp(np.negative(operands[0])), 1))
+        a = operands[0]
+        exp = np.exp(np.negative(np.abs(a)))
+        dividend = np.where(np.greater_equal(a, 0), a.dtype.type(1), exp)
+        return np.divide(dividend, np.add(1, exp))
 
 
 @irdl_op_definition

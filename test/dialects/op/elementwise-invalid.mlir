@@ -164,6 +164,6 @@ func.func @f(%a: tensor<4xf32>) {
 
 func.func @f(%a: tensor<4xf32>) {
   // expected-error@+1 {{op.clip: a bound must be a number, got nan}}
-  %r = "op.clip"(%a) <{max = 0x7FF8000000000000 : f64, min = 0xFFF0000000000000 : f64}> : (tensor<4xf32>) -> tensor<4xf32>
+  %r = op.clip %a min neg_inf max nan : tensor<4xf32> -> tensor<4xf32>
   func.return
 }

@@ -63,14 +63,14 @@ func.func @activations_with_parameters(%a: tensor<4xf32>) {
   %gelu_tanh = op.gelu %a approximate "tanh" : tensor<4xf32> -> tensor<4xf32>
   // CHECK-NEXT: %gelu_none = op.gelu %a : tensor<4xf32> -> tensor<4xf32>
   %gelu_none = op.gelu %a approximate "none" : tensor<4xf32> -> tensor<4xf32>
-  // CHECK-NEXT: %leaky = op.leaky_relu %a alpha 1.000000e-02 : tensor<4xf32> -> tensor<4xf32>
-  %leaky = op.leaky_relu %a alpha 1.000000e-02 : tensor<4xf32> -> tensor<4xf32>
-  // CHECK-NEXT: %relu6 = op.clip %a min 0.000000e+00 max 6.000000e+00 : tensor<4xf32> -> tensor<4xf32>
-  %relu6 = op.clip %a min 0.000000e+00 max 6.000000e+00 : tensor<4xf32> -> tensor<4xf32>
-  // CHECK-NEXT: %min = op.clip %a min -1.500000e+00 : tensor<4xf32> -> tensor<4xf32>
-  %min = op.clip %a min -1.500000e+00 : tensor<4xf32> -> tensor<4xf32>
-  // CHECK-NEXT: %max = op.clip %a max 1.000000e-01 : tensor<4xf32> -> tensor<4xf32>
-  %max = op.clip %a max 1.000000e-01 : tensor<4xf32> -> tensor<4xf32>
+  // CHECK-NEXT: %leaky = op.leaky_relu %a alpha 0.01 : tensor<4xf32> -> tensor<4xf32>
+  %leaky = op.leaky_relu %a alpha 0.01 : tensor<4xf32> -> tensor<4xf32>
+  // CHECK-NEXT: %relu6 = op.clip %a min 0.0 max 6.0 : tensor<4xf32> -> tensor<4xf32>
+  %relu6 = op.clip %a min 0.0 max 6.0 : tensor<4xf32> -> tensor<4xf32>
+  // CHECK-NEXT: %min = op.clip %a min -1.5 : tensor<4xf32> -> tensor<4xf32>
+  %min = op.clip %a min -1.5 : tensor<4xf32> -> tensor<4xf32>
+  // CHECK-NEXT: %max = op.clip %a max 0.1 : tensor<4xf32> -> tensor<4xf32>
+  %max = op.clip %a max 0.1 : tensor<4xf32> -> tensor<4xf32>
   func.return
 }
 
