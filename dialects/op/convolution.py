@@ -130,7 +130,9 @@ class Conv2dOp(TensorOp):
         images, channels, rows, columns, *taps = patches.shape
         groups = self.groups.value.data
         terms = channels // groups * taps[0] * taps[1]
-        patches = patches.reshape(images, groups, -1, rows, columns, *taps)
+        patches = patches.reshape(
+            images, groups, channels // groups, rows, columns, *taps
+        )
         patches = patches.transpose(0, 1, 2, 5, 6, 3, 4)
         result = np.matmul(
             weights.reshape(groups, len(weights) // groups, terms),

@@ -19,7 +19,9 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from scipy import special
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     FloatAttr,
     IntegerAttr,
     TensorType,
@@ -98,6 +100,11 @@ def random(shape: Sequence[int], dtype: str, seed: int) -> Array:
     limits = np.iinfo(kind)
     numbers = rng.integers(limits.min, limits.max, shape, np.int64, endpoint=True)
     return numbers.astype(kind)
+
+
+def zeros(*shapes: Sequence[int]) -> list[Array]:
+    """Operands of these shapes."""
+    return [np.zeros(shape, "float32") for shape in shapes]
 
 
 def attribute(value: Property) -> Attribute | None:
@@ -320,6 +327,7 @@ CONVOLUTIONS = [
     ),
     conv((1, 2, 1, 2), (3, 2, 3, 5), pads=[1, 2, 1, 2]),
     conv((1, 1, 1, 1), (1, 1, 2, 2), pads=[3, 3, 3, 3], dilations=[2, 2]),
+    conv((0, 4, 3, 3), (2, 2, 2, 2), groups=2),
 ]
 
 
@@ -357,6 +365,23 @@ def test_conv2d_of_random_shape(seed: int):
 @pytest.mark.parametrize("case", kernels(CONVOLUTIONS, 8))
 def test_conv2d_kernel(case: Case, run_op: RunOp):
     check_kernel(case, run_op)
+
+
+@pytest.mark.parametrize(
+    ("case", "phases"),
+    [
+        (conv((1, 2, 4, 4), (3, 2, 3, 3), bias=False), ["fill", "generic"]),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3)), ["generic", "generic"]),
+        (conv((1, 2, 4, 4), (2, 1, 3, 3), groups=2), ["generic", "generic"]),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3), pads=[0, 0, 0, 1]), ["parallel"]),
+    ],
+)
+def test_conv2d_phases(case: Case, phases: Sequence[str]):
+    """Without pads all sums are one perfect nest; with them no loop has a condition."""
+    body = kernel_body(case.op(*zeros(*case.shapes)))
+    names = [op.name for op in body.block.ops if op.name.startswith(("linalg", "scf"))]
+    assert [name.split(".")[1] for name in names] == phases
+    assert not any(isinstance(op, scf.IfOp) for op in body.walk())
 
 
 def test_conv2d_of_integers(run_op: RunOp):
@@ -746,10 +771,6 @@ def test_reduction_of_nothing(cls: type[TensorOp], expected: float):
 ################################################################################
 
 
-def zeros(*shapes: Sequence[int]) -> list[Array]:
-    return [np.zeros(shape, "float32") for shape in shapes]
-
-
 FLOPS = [
     # 2 * 5 * 3 results * 7 products
     (Case(MatmulOp, [(5, 7), (7, 3)]), 210),
@@ -790,6 +811,33 @@ def test_cost_counts_each_value_once():
     x = Block(arg_types=[TensorType(f32, [4, 4])]).args[0]
     cost = MatmulOp.inferred([x, x]).cost()
     assert cost.bytes == 2 * 4 * 4 * 4
+
+
+UNKNOWN = DYNAMIC_INDEX
+
+UNKNOWN_EXTENTS = [
+    (Case(MatmulOp, [(UNKNOWN, 1, 2, 3), (5, UNKNOWN, 4)]), (UNKNOWN, 5, 2, 4)),
+    (Case(MatmulOp, [(1, 2, 3), (UNKNOWN, 3, 4)]), (UNKNOWN, 2, 4)),
+    (Case(GemmOp, [(UNKNOWN, 3), (3, 4), (2, 4)]), (UNKNOWN, 4)),
+    (conv((UNKNOWN, UNKNOWN, 8, UNKNOWN), (6, 4, 3, 3)), (UNKNOWN, 6, 6, UNKNOWN)),
+    (conv((1, 4, 8, 8), (UNKNOWN, UNKNOWN, UNKNOWN, 3)), (1, UNKNOWN, UNKNOWN, 6)),
+    (max_pool((UNKNOWN, 4, 8, UNKNOWN), kernel=[3, 3]), (UNKNOWN, 4, 6, UNKNOWN)),
+    (Case(GlobalAveragePoolOp, [(UNKNOWN, 4, UNKNOWN)]), (UNKNOWN, 4, 1)),
+    (layer_norm((UNKNOWN, UNKNOWN, 4), 1), (UNKNOWN, UNKNOWN, 4)),
+    (Case(SoftmaxOp, [(UNKNOWN, 4)]), (UNKNOWN, 4)),
+    (Case(ReduceSumOp, [(UNKNOWN, 4, UNKNOWN)], {"axes": [1, 2]}), (UNKNOWN,)),
+    # There may be nothing to take a maximum of, and no result either.
+    (Case(ReduceMaxOp, [(UNKNOWN, 0)], {"axes": [1]}), (UNKNOWN,)),
+]
+
+
+@pytest.mark.parametrize(("case", "shape"), UNKNOWN_EXTENTS, ids=str)
+def test_unknown_extents(case: Case, shape: Sequence[int]):
+    """An extent of a result is known where the operands tell it."""
+    types = [TensorType(f32, shape) for shape in case.shapes]
+    properties = {name: attribute(value) for name, value in case.properties.items()}
+    op = case.cls.inferred(Block(arg_types=types).args, properties)
+    assert op.results[0].type == TensorType(f32, shape)
 
 
 @pytest.mark.parametrize("ceil", [False, True])
