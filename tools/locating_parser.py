@@ -5,14 +5,18 @@ from bisect import bisect_right
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
     FileLineColLoc,
+    IndexType,
     IntAttr,
+    IntegerType,
     ModuleOp,
     StringAttr,
     UnknownLoc,
 )
 from xdsl.ir import Operation
-from xdsl.parser import Parser, ParserState
+from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
@@ -79,6 +83,12 @@ class LocatingParser(Parser):
         self._locate(op, start)
         return op
 
+    def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
+        element = super()._parse_tensor_literal_element()
+        if not element.span.text.startswith("0x"):
+            return element
+        return _BitsElement(element.is_negative, element.value, element.span)
+
     def _get_op_by_name(self, name: str) -> type[Operation]:
         stack = self._parser_state.dialect_stack
         op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
@@ -101,6 +111,22 @@ class LocatingParser(Parser):
 
     def _end_of_line(self, position: int) -> int:
         return self.lexer.input.get_end_of_line(position)
+
+
+# xDSL has no public hook for elements.
+class _BitsElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+    """
+    A hexadecimal element of a dense literal: the bits of a float, as xDSL prints
+    infinities, NaNs and large floats, though it reads them back as integers.
+    """
+
+    def to_type(
+        self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType
+    ) -> int | float | tuple[int, int] | tuple[float, float]:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        data = self.to_int(parser).to_bytes(type.compile_time_size, "little")
+        return type.unpack(data, 1)[0]
 
 
 def _explain(error: Exception) -> str:
