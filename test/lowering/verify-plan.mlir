@@ -1,0 +1,384 @@
+// RUN: penstock-opt %s -p verify-plan --verify-diagnostics --split-input-file | filecheck %s
+
+// Registers share bytes if the users of the one act before the writer of the other, and
+// the other way round from one act to the next: here over data and a control register.
+
+!r = !regst.data<tensor<16xf32>>
+
+// CHECK-LABEL: plan.plan @in_turn
+plan.plan @in_turn {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %a = regst.register "a" in %m at 64 slots 1 on <0, host> : !r
+  %b = regst.register "b" in %m at 0 slots 1 on <0, host> : !r
+  %turn = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !r) outs(%b : !r) signals(%turn : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// The order of a stream counts for nothing unless registers make it, and one token of
+// too many on the way back is enough to be too early.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @too_many_tokens {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %a = regst.register "a" in %m at 64 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'x' and 'b' share 64 bytes, but may be in use at the same time}}
+  %b = regst.register "b" in %m at 0 slots 1 on <0, host> : !r
+  %turn = regst.register "turn" slots 2 initial 2 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%x : !r) waits(%turn : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 1 ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> order 2 ins(%a : !r) outs(%b : !r) signals(%turn : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// What one task reads and writes never shares bytes. All pairs are named, with the bytes
+// that both have; blocks may overlap, chunks do not.
+
+!r = !regst.data<tensor<16xf32>>
+!s = !regst.data<tensor<32xf32>>
+
+plan.plan @all_pairs {
+  %c = regst.chunk on <0, host> size 192
+  %m = regst.block in %c at 0 size 128
+  %n = regst.block in %c at 64 size 128
+  %other = regst.chunk on <0, host> size 128
+  %o = regst.block in %other at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !s
+  // expected-error@+1 {{registers 'x' and 'a' share 64 bytes}}
+  %a = regst.register "a" in %n at 0 slots 1 on <0, host> : !s
+  // expected-error@+2 {{registers 'x' and 'b' share 64 bytes}}
+  // expected-error@+1 {{registers 'a' and 'b' share 64 bytes}}
+  %b = regst.register "b" in %m at 64 slots 1 on <0, host> : !r
+  %elsewhere = regst.register "elsewhere" in %o at 0 slots 1 on <0, host> : !s
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !s) {
+    %v = "test.op"() : () -> tensor<32xf32>
+    plan.yield %v : tensor<32xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !s) outs(%a, %b, %elsewhere : !s, !r, !s) {
+  ^bb0(%0: tensor<32xf32>):
+    %v, %w, %u = "test.op"() : () -> (tensor<32xf32>, tensor<16xf32>, tensor<32xf32>)
+    plan.yield %v, %w, %u : tensor<32xf32>, tensor<16xf32>, tensor<32xf32>
+  }
+}
+
+// -----
+
+// A variable is needed all the time.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @variable {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <0, host> : !r
+  // expected-error@+1 {{registers 'w' and 'x' share 64 bytes}}
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// A variable never acts.
+
+plan.plan @acting_variable {
+  %w = regst.register "w" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  // expected-error@+1 {{verify-plan: variable 'w' waits or signals, but never acts}}
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !regst.data<tensor<4xf32>>) signals(%k : !regst.control) {
+    %v = job.variable "w" init <zeros> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A cycle without a token never acts: over data and control, from what is free at the
+// start as much as from what is full. `d` needs both, and `e` can signal neither alone.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @deadlocks {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %self = regst.register "self" slots 2 on <0, host> : !regst.control
+  %full = regst.register "full" slots 2 initial 2 on <0, host> : !regst.control
+  %go = regst.register "go" slots 1 on <0, host> : !regst.control
+  %fine = regst.register "fine" slots 1 initial 1 on <0, host> : !regst.control
+  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'a' -> 'b' -> 'a'}}
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%k : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%x : !r) waits(%fine : !regst.control) signals(%k, %fine : !regst.control, !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'c' -> 'c'}}
+  plan.task "c" on <0, cpu:0> stream <compute, 0> ins() waits(%self : !regst.control) signals(%self : !regst.control) {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'd' -> 'e' -> 'd'}}
+  plan.task "d" on <0, cpu:0> stream <compute, 0> ins() waits(%full, %go : !regst.control, !regst.control) {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "e" on <0, cpu:0> stream <compute, 0> ins() signals(%full, %go : !regst.control, !regst.control) {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// Tasks behind a deadlock are not part of it; places are not looked at then.
+
+plan.plan @behind {
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %l = regst.register "l" slots 1 on <0, host> : !regst.control
+  plan.task "after" on <0, cpu:0> stream <compute, 0> ins() waits(%l : !regst.control) {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'c' -> 'c'}}
+  plan.task "c" on <0, cpu:0> stream <compute, 0> ins() waits(%k : !regst.control) signals(%k, %l : !regst.control, !regst.control) {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// Tasks of one stream have different places in it; those of two streams need not.
+
+plan.plan @equal_orders {
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 3 ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: tasks 'a' and 'b' both have order 3}}
+  plan.task "b" on <0, cpu:0> stream <compute, 0> order 3 ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "c" on <0, cpu:0> stream <compute, 1> order 3 ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "d" on <0, cpu:1> stream <compute, 0> order 3 ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// A task works in place if nobody else reads what it overwrites afterwards.
+
+!r = !regst.data<tensor<16xf32>>
+
+// CHECK-LABEL: plan.plan @in_place
+plan.plan @in_place {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  %z = regst.register "z" alias %y : !r slots 1 on <0, host> : !r
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "early" on <0, cpu:0> stream <compute, 1> ins(%x : !r) signals(%k : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) waits(%k : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%z : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @overwritten {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  %z = regst.register "z" alias %y : !r slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "late" on <0, cpu:0> stream <compute, 1> ins(%x : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'x', which 'late' may read later}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // The same holds for the alias of an alias.
+  // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'late' may read later}}
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%z : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// The users of an alias are users of what it stands for.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @user_of_alias {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  // expected-error@+1 {{registers 'x' and 'b' share 64 bytes}}
+  %b = regst.register "b" in %m at 0 slots 1 on <0, host> : !r
+  %turn = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%b : !r) signals(%turn : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// A task can only write over what it reads, by an op that can.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @not_in_place {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  %z = regst.register "z" alias %x : !r slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'x', but test.op cannot work in place}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"(%0) : (tensor<16xf32>) -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which it does not read}}
+  // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'y' may read later}}
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// An addition that broadcasts may overwrite the operand of the result's shape alone.
+
+!r = !regst.data<tensor<4x4xf32>>
+!s = !regst.data<tensor<4x1xf32>>
+
+plan.plan @broadcast {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %s = regst.register "s" slots 1 on <0, host> : !s
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  %bad = regst.register "bad" alias %y : !r slots 1 on <0, host> : !s
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %s : !r, !s) {
+    %v, %w = "test.op"() : () -> (tensor<4x4xf32>, tensor<4x1xf32>)
+    plan.yield %v, %w : tensor<4x4xf32>, tensor<4x1xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%s, %x : !s, !r) outs(%y : !r) {
+  ^bb0(%0: tensor<4x1xf32>, %1: tensor<4x4xf32>):
+    %v = op.add %1, %0 : tensor<4x4xf32>, tensor<4x1xf32> -> tensor<4x4xf32>
+    plan.yield %v : tensor<4x4xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 'bad' writes 'bad' over 'y', but job.copy cannot work in place}}
+  plan.task "bad" on <0, cpu:0> stream <compute, 0> ins(%y, %s : !r, !s) outs(%bad : !s) {
+  ^bb0(%0: tensor<4x4xf32>, %1: tensor<4x1xf32>):
+    %v = job.copy %1 to <0, cpu:0> : tensor<4x1xf32>
+    plan.yield %v : tensor<4x1xf32>
+  }
+}
+
+// -----
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @over_a_variable {
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %w : !r slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'w', a variable}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) outs(%y : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
