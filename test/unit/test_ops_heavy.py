@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block
 
 from penstock.dialects.interfaces import InPlacePair, TensorOp
@@ -729,9 +730,9 @@ REDUCE_KERNELS = [
     *(reduce(cls, (3, 4, 5), [-1]) for cls in REDUCTIONS),
     *(reduce(cls, (3, 4, 5), [0, 2], keepdims=True) for cls in REDUCTIONS),
     reduce(ReduceMaxOp, (3, 5), [1], dtype="int64"),
+    reduce(ReduceMinOp, (8, 2), [1], dtype="bool"),
     reduce(ReduceMinOp, (3, 5), [1], dtype="int8"),
-    reduce(ReduceMaxOp, (3, 5), [1], dtype="bool"),
-    reduce(ReduceMinOp, (3, 2), [1], dtype="bool"),
+    reduce(ReduceMaxOp, (8, 2), [1], dtype="bool"),
     reduce(ReduceSumOp, (3, 5), [0], dtype="int32"),
     reduce(ReduceProdOp, (3, 5), [0], dtype="int64"),
     reduce(ReduceMeanOp, (3, 5), dtype="float64"),
@@ -746,6 +747,14 @@ REDUCE_KERNELS = [
 @pytest.mark.parametrize("case", kernels(REDUCE_KERNELS, 12))
 def test_reduce_kernel(case: Case, run_op: RunOp):
     check_kernel(case, run_op)
+
+
+def test_reduced_loops_are_not_parallel():
+    case = reduce(ReduceSumOp, (3, 4, 5), [-3, 1])
+    body = kernel_body(case.op(*case.arrays()))
+    (phase,) = (op for op in body.block.ops if isinstance(op, GenericOp))
+    iterators = [iterator.data for iterator in phase.iterator_types]
+    assert iterators == ["reduction", "reduction", "parallel"]
 
 
 @pytest.mark.parametrize("cls", [ReduceMaxOp, ReduceMinOp])
