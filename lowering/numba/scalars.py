@@ -336,13 +336,13 @@ def _cast_float(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str
 
 
 def _bitcast(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
-    target = type_name(op.results[0].type)
-    if target == type_name(op.operands[0].type):
+    source, target = (type_name(v.type) for v in (op.operands[0], op.results[0]))
+    if source == target:
         return operands[0]
-    if target not in ("f32", "f64", "i32", "i64"):
+    if source not in ("f32", "f64", "i32", "i64") or target is None:
         return None
     scalars.names.add(target)
-    return f"{operands[0]}.view({target})"
+    return f"{scalars.call(source, operands[0])}.view({target})"
 
 
 EXPRESSIONS: dict[str, Expression] = {

@@ -10,8 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from xdsl.context import Context
 from xdsl.dialects import cf
+from xdsl.dialects import get_all_dialects as upstream_dialects
+from xdsl.parser import Parser
 
+from penstock.dialects import get_all_dialects
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
@@ -21,6 +25,10 @@ from penstock.lowering.numba_target import kernel_source
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]
 RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
+ParseKernel: TypeAlias = Callable[[str], KernelOp]
+
+TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
+"""What kernels of the fixtures are compiled for."""
 
 GUARD_BYTES = 64
 GUARD = 0xA5
@@ -57,9 +65,27 @@ class Guarded:
 
 
 @pytest.fixture
+def parse_kernel() -> ParseKernel:
+    """Read one `launch.kernel` from its text."""
+
+    def parse(text: str) -> KernelOp:
+        context = Context()
+        for name, factory in {**upstream_dialects(), **get_all_dialects()}.items():
+            context.register_dialect(name, factory)
+        module = Parser(context, text).parse_module()
+        module.verify()
+        kernel = next(op for op in module.walk() if isinstance(op, KernelOp))
+        kernel.detach()
+        return kernel
+
+    return parse
+
+
+@pytest.fixture
 def run_kernel() -> RunKernel:
     """
-    Run a kernel on arrays, one an argument, which are written in place.
+    Run a kernel on arrays, one an argument, which are written in place: compiled for
+    `cpu`, or in a session that `PENSTOCK_TEST_TARGET=cuda` is set for, by CUDA.
 
     Raises `RuntimeError` with the text of a failed `cf.assert`, and `AssertionError`
     if anything outside of the arrays was written.
@@ -70,7 +96,7 @@ def run_kernel() -> RunKernel:
 @pytest.fixture
 def run_op() -> RunOp:
     """
-    Run an op on arrays, one an operand, as a kernel on `cpu`; returns its results.
+    Run an op on arrays, one an operand, as a kernel; returns its results.
 
     Raises what `run_kernel` does.
     """
@@ -79,32 +105,57 @@ def run_op() -> RunOp:
         types = [tensor_type(value) for value in op.operands]
         for type, array in zip(types, arrays, strict=True):
             wanted = type.get_shape(), dtype_of(type.element_type)
-            assert wanted == (array.shape, array.dtype), f"{type} is not {array.dtype}"
+            given = array.shape, array.dtype
+            assert wanted == given, f"the operand is {type}, the array is {given}"
         results = [
-            np.full(
-                tensor_type(value).get_shape(),
-                113,
-                dtype_of(tensor_type(value).element_type),
-            )
-            for value in op.results
+            np.full(type.get_shape(), 113, dtype_of(type.element_type))
+            for type in map(tensor_type, op.results)
         ]
-        _run_kernel(KernelOp("kernel", "cpu", kernel_body(op)), [*arrays, *results])
+        _run_kernel(KernelOp("kernel", TARGET, kernel_body(op)), [*arrays, *results])
         return results
 
     return run
 
 
 def _run_kernel(kernel: KernelOp, arrays: Sequence[Array]) -> None:
-    from penstock.runtime.jit import compile_cpu
-
+    kernel = KernelOp(kernel.sym_name.data, TARGET, kernel.body.clone())
     kernel.verify()
-    compiled = compile_cpu(kernel_source(kernel), kernel.sym_name.data)
     copies = [Guarded(array) for array in arrays]
-    args = np.array([copy.array.ctypes.data for copy in copies], np.int64)
-    status = compiled(args.ctypes.data)
+    run = _run_on_cuda if TARGET == "cuda" else _run_on_cpu
+    status = run(kernel_source(kernel), [copy.array for copy in copies])
     assert not any(copy.is_overrun for copy in copies), "written outside of a buffer"
     for copy, array in zip(copies, arrays, strict=True):
         array[...] = copy.array
     if status:
         asserts = [op for op in kernel.body.walk() if isinstance(op, cf.AssertOp)]
         raise RuntimeError(asserts[status - 1].msg.data)
+
+
+def _run_on_cpu(source: str, arrays: Sequence[Array]) -> int:
+    from penstock.runtime.jit import compile_cpu
+
+    args = np.array([array.ctypes.data for array in arrays], np.int64)
+    return compile_cpu(source, "kernel")(args.ctypes.data)
+
+
+def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
+    from penstock.runtime import cuda_kernels
+
+    cuda_kernels.use_simulator_if_no_gpu()
+    views: list[cuda_kernels.DeviceArray] = []
+    for array in arrays:
+        chunk = cuda_kernels.allocate(max(array.nbytes, 1))
+        views.append(cuda_kernels.view(chunk, 0, array.size, array.dtype))
+        views[-1].copy_to_device(stored(array))
+    dtypes = [stored(array).dtype for array in arrays]
+    kernel = cuda_kernels.compile_cuda(source, "kernel", dtypes)
+    cuda_kernels.launch(kernel, views)
+    for array, view in zip(arrays, views, strict=True):
+        stored(array)[...] = view.copy_to_host()
+    return cuda_kernels.failure_of(kernel)
+
+
+def stored(array: Array) -> Array:
+    """A flat view of an array as it is kept in memory: booleans are bytes."""
+    flat = array.reshape(-1)
+    return flat.view(np.uint8) if array.dtype == np.bool_ else flat
