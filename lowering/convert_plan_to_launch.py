@@ -25,14 +25,14 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
-from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.kernel import as_memref, kernel_body
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
@@ -152,21 +152,17 @@ class Kernels:
     def memref_of(self, type: TensorType) -> MemRefType:
         """The type of the memory that holds a tensor."""
         if (known := self.memrefs.get(type)) is None:
-            known = MemRefType(type.element_type, type.get_shape())
-            self.memrefs[type] = known
+            known = self.memrefs[type] = as_memref(type)
         return known
 
     def _build(self, op: TensorOp, target: str) -> launch.KernelOp:
-        values = (*op.operands, *op.results)
-        block = Block(arg_types=[self.memref_of(tensor_type(v)) for v in values])
-        ins, outs = block.args[: len(op.operands)], block.args[len(op.operands) :]
         try:
-            op.build_kernel(KernelBuilder(InsertPoint.at_end(block)), ins, outs)
+            body = kernel_body(op)
         except VerifyException as error:
             self.complaints.append((op, f"{op.name} has no kernel: {error}"))
-        short_name = op.name.split(".", 1)[-1]
-        name = self.names.make_numbered(short_name)
-        kernel = launch.KernelOp(name, target, Region(block))
+            body = Region(Block())
+        name = self.names.make_numbered(op.name.split(".", 1)[-1])
+        kernel = launch.KernelOp(name, target, body)
         kernel.location = op.location
         return kernel
 

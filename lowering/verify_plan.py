@@ -80,7 +80,7 @@ class MarkedGraph:
         ready = [actor for actor in range(self.size) if seen[actor]]
         self.order += self._release(ready, waiting, seen)
         for actor in range(self.size):
-            if not seen[actor]:
+            while not seen[actor]:
                 cycle = self._cycle_behind(actor, seen)
                 self.cycles.append(cycle)
                 for member in cycle:
