@@ -37,14 +37,21 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     Write an `.npz` file that no reader ever sees half of. Raises UsageError if that
     fails.
     """
-    import numpy as np
-
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+        _write(draft, arrays)
         draft.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _write(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays of any names: `numpy.savez` takes some for options of its own."""
+    from numpy.lib.format import write_array
+
+    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                write_array(file, array, allow_pickle=False)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
+
+from xdsl.printer import Printer
 
 from penstock.tools.arrays import write_arrays
 from penstock.tools.compiler import installed_compiler
@@ -56,6 +59,13 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="SEED",
         help="replace the weights by random ones (He scaling)",
     )
+    parser.add_argument(
+        "--extra-output",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="make a value of the graph an output too; may be given several times",
+    )
     return parser
 
 
@@ -64,13 +74,40 @@ def _import(args: argparse.Namespace) -> None:
         from penstock.tools.onnx_import.model import import_file
     except ImportError as error:
         raise UsageError(NEEDS_ONNX.format(error)) from error
+    if args.file.is_dir():
+        raise UsageError(f"cannot read {args.file}: is a directory")
     output: Path = args.output or args.file.with_suffix(".mlir")
-    weights = output.with_suffix(".npz")
+    weights = weights_path(output, args.file)
     imported = import_file(
-        args.file, random_weights=args.random_weights, weights_file=weights.name
+        args.file,
+        random_weights=args.random_weights,
+        weights_file=weights.name,
+        extra_outputs=args.extra_output,
     )
     installed_compiler()[0].verify(imported.module)
     if imported.weights:
         write_arrays(weights, imported.weights)
-    write_whole(str(output), f"{imported.module}\n")
+    text = StringIO()
+    Printer(text).print_op(imported.module)
+    write_whole(str(output), text.getvalue() + "\n")
     print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
+
+
+def weights_path(output: Path, model: Path) -> Path:
+    """
+    Where the weights of a job go that is written to `output`. Raises UsageError if
+    either file cannot be written without losing another one.
+    """
+    if output.is_dir():
+        raise UsageError(f"cannot write {output}: is a directory")
+    weights = output.with_suffix(".npz")
+    if weights == output:
+        raise UsageError(f"{output} is where the weights would go: name it .mlir")
+    for path in (output, weights):
+        if path.resolve() == model.resolve():
+            raise UsageError(f"writing {path} would destroy the model")
+    return weights
+
+
+if __name__ == "__main__":
+    main()

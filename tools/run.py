@@ -110,6 +110,13 @@ def _arguments() -> argparse.ArgumentParser:
         help="replace the weights of an ONNX model by random ones (He scaling)",
     )
     parser.add_argument(
+        "--extra-output",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="make a value of an ONNX graph an output too; may be given several times",
+    )
+    parser.add_argument(
         "--outputs", type=Path, metavar="OUT.npz", help="write the outputs by name"
     )
     parser.add_argument(
@@ -180,13 +187,19 @@ def _read(args: argparse.Namespace, compiler: Compiler) -> Job:
         except ImportError as error:
             raise UsageError(NEEDS_ONNX.format(error)) from error
 
-        imported = import_file(args.file, random_weights=args.random_weights)
+        imported = import_file(
+            args.file,
+            random_weights=args.random_weights,
+            extra_outputs=args.extra_output,
+        )
         compiler.verify(imported.module)
         model = Model(imported.module, imported.weights, args.file.parent)
         onnx = imported.proto
     else:
         if args.random_weights is not None:
             raise UsageError("--random-weights is for ONNX models")
+        if args.extra_output:
+            raise UsageError("--extra-output is for ONNX models")
         model, onnx = read_model(compiler, args.file), None
     return Job(model, Model(model.module.clone(), model.weights, model.directory), onnx)
 

@@ -8,16 +8,29 @@ are brought to a newer version first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
-from xdsl.ir import Attribute
+from onnx import TensorProto
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    f16,
+    f32,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
 
-from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.interfaces import TensorOp, broadcast_shapes, tensor_type
 from penstock.dialects.op import activation, comparison, elementwise, functions
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.checks import normal_axis
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import (
@@ -26,7 +39,12 @@ from penstock.dialects.op.movement import (
     ReshapeOp,
     TransposeOp,
 )
-from penstock.dialects.op.normalization import BatchNormOp, LayerNormOp, SoftmaxOp
+from penstock.dialects.op.normalization import (
+    BatchNormOp,
+    LayerNormOp,
+    LogSoftmaxOp,
+    SoftmaxOp,
+)
 from penstock.dialects.op.padding import PadMode, PadModeAttr, PadOp
 from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.pooling import (
@@ -87,14 +105,12 @@ def variadic(op: type[TensorOp]) -> Converter:
 
 def identity(node: Node) -> None:
     """The operand itself."""
-    node.give_value(node.builder.values[node.proto.input[0]])
+    node.give_value(node.value())
 
 
 def dropout(node: Node) -> None:
     """Nothing is dropped outside of training."""
-    if len(node.outputs) > 1:
-        raise Unsupported("the mask of Dropout is not computed")
-    if node.has(2) and bool(node.known(2, "training_mode")):
+    if node.has(2) and node.known_number(2, "'training_mode'"):
         raise Unsupported("training is not imported")
     identity(node)
 
@@ -104,8 +120,7 @@ def conv(node: Node) -> None:
     if len(node.shape()) != 4:
         raise Unsupported(f"only images are convolved, got {len(node.shape())} axes")
     kernel = node.shape(1)[2:]
-    strides = node.ints("strides") or [1, 1]
-    dilations = node.ints("dilations") or [1, 1]
+    strides, dilations = pair(node, "strides"), pair(node, "dilations")
     node.give(
         Conv2dOp,
         node.tensors(),
@@ -118,14 +133,23 @@ def conv(node: Node) -> None:
     )
 
 
+def pair(node: Node, name: str) -> list[int]:
+    """A list of one number for each axis of an image, ones if it is left out."""
+    values = node.ints(name) or [1, 1]
+    if len(values) != 2:
+        raise Unsupported(f"'{name}' should be 2 numbers, got {values}")
+    return values
+
+
 def pads_of(
     node: Node, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[int]:
     """Top, left, bottom, right, as `pads` or `auto_pad` say."""
     auto = node.text("auto_pad", "NOTSET")
-    if auto in ("NOTSET", "VALID"):
-        explicit = node.ints("pads") if auto == "NOTSET" else None
-        return explicit or [0, 0, 0, 0]
+    if auto == "NOTSET":
+        return node.ints("pads") or [0, 0, 0, 0]
+    if auto == "VALID":
+        return [0, 0, 0, 0]
     total = [
         max(0, (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1 - extent)
         for extent, size, stride, dilation in zip(
@@ -142,11 +166,8 @@ def pool(op: type[MaxPool2dOp | AveragePool2dOp]) -> Converter:
     def convert(node: Node) -> None:
         if len(node.shape()) != 4:
             raise Unsupported(f"only images are pooled, got {len(node.shape())} axes")
-        if len(node.outputs) > 1:
-            raise Unsupported("the indices of maxima are not computed")
-        kernel = node.ints("kernel_shape") or []
-        strides = node.ints("strides") or [1, 1]
-        dilations = node.ints("dilations") or [1, 1]
+        kernel = pair(node, "kernel_shape")
+        strides, dilations = pair(node, "strides"), pair(node, "dilations")
         properties: dict[str, Attribute | None] = {
             "kernel": int_list(kernel),
             "strides": int_list(strides),
@@ -181,30 +202,58 @@ def gemm(node: Node) -> None:
 
 def batch_norm(node: Node) -> None:
     """Normalisation by statistics that are given."""
-    if node.int("training_mode", 0) or len(node.outputs) > 1:
+    if node.int("training_mode", 0):
         raise Unsupported("training is not imported")
     epsilon = number(node.float("epsilon", 1e-5))
     node.give(BatchNormOp, node.tensors(), {"epsilon": epsilon})
 
 
 def layer_norm(node: Node) -> None:
-    """Normalisation over the last axes."""
-    if len(node.outputs) > 1:
-        raise Unsupported("the mean and deviation of LayerNormalization are not given")
-    node.give(
-        LayerNormOp,
-        node.tensors(),
-        {
-            "axis": IntegerAttr(node.int("axis", -1), i64),
-            "epsilon": number(node.float("epsilon", 1e-5)),
-        },
-    )
+    """Normalisation over the last axes; half-precision floats go through f32."""
+    axis, element = node.axis(-1), tensor_type(node.tensor()).element_type
+    operands = [
+        node.tensor(),
+        *(
+            expanded_to(node, index, node.shape()[axis:])
+            for index in (1, 2)
+            if node.has(index)
+        ),
+    ]
+    properties = {
+        "axis": IntegerAttr(axis, i64),
+        "epsilon": number(node.float("epsilon", 1e-5)),
+    }
+    if element != f16 or node.int("stash_type", 1) != TensorProto.FLOAT:
+        node.give(LayerNormOp, operands, properties)
+        return
+    wide = [cast_to(node, operand, f32) for operand in operands]
+    (result,) = node.builder.add(LayerNormOp, wide, properties)
+    node.give(CastOp, [result], {"to": element})
 
 
-def softmax(node: Node) -> None:
-    """Exponentials that sum to one."""
-    axis = IntegerAttr(node.int("axis", -1), i64)
-    node.give(SoftmaxOp, node.tensors(), {"axis": axis})
+def expanded_to(node: Node, index: int, shape: Sequence[int]) -> SSAValue:
+    """An operand broadcast to a shape, unless it has that shape already."""
+    if node.shape(index) == list(shape):
+        return node.tensor(index)
+    properties = {"shape": int_list(shape)}
+    return node.builder.add(ExpandOp, [node.tensor(index)], properties)[0]
+
+
+def cast_to(node: Node, value: SSAValue, element: Attribute) -> SSAValue:
+    """A tensor with elements of another type, unless it has them already."""
+    if tensor_type(value).element_type == element:
+        return value
+    return node.builder.add(CastOp, [value], {"to": element})[0]
+
+
+def along_axis(op: type[SoftmaxOp | LogSoftmaxOp]) -> Converter:
+    """An op that takes lines along the attribute `axis`, the last one by default."""
+
+    def convert(node: Node) -> None:
+        axis = IntegerAttr(node.int("axis", -1), i64)
+        node.give(op, node.tensors(), {"axis": axis})
+
+    return convert
 
 
 def gelu(node: Node) -> None:
@@ -221,21 +270,36 @@ def leaky_relu(node: Node) -> None:
 
 def clip(node: Node) -> None:
     """Elements no smaller and no larger than two numbers."""
-    bounds = {
-        name: number(float(node.known(index, f"'{name}'").reshape(())))
-        for index, name in ((1, "min"), (2, "max"))
-        if node.has(index)
-    }
-    node.give(activation.ClipOp, [node.tensor(0)], bounds)
+    element = tensor_type(node.tensor()).element_type
+    given = [index for index in (1, 2) if node.has(index)]
+    known = all(not isinstance(node.value(index), SSAValue) for index in given)
+    if known and isinstance(element, AnyFloat):
+        bounds = {
+            ("min", "max")[index - 1]: number(node.known_number(index, "a bound"))
+            for index in given
+        }
+        node.give(activation.ClipOp, [node.tensor()], bounds)
+        return
+    value = node.tensor()
+    for index in given:
+        op = (elementwise.MaximumOp, elementwise.MinimumOp)[index - 1]
+        (value,) = node.builder.add(op, [value, node.tensor(index)])
+    node.give_value(value)
 
 
 def power(node: Node) -> None:
-    """A power, whose exponent may be of another type."""
+    """
+    A power, whose exponent may be of another type. Integers go through 64-bit floats,
+    which hold them exactly up to 2^53.
+    """
     base, exponent = node.tensors()
     element = tensor_type(base).element_type
-    if tensor_type(exponent).element_type != element:
-        (exponent,) = node.builder.add(CastOp, [exponent], {"to": element})
-    node.give(elementwise.PowOp, [base, exponent])
+    if isinstance(element, AnyFloat):
+        node.give(elementwise.PowOp, [base, cast_to(node, exponent, element)])
+        return
+    wide = [cast_to(node, value, f64) for value in (base, exponent)]
+    (result,) = node.builder.add(elementwise.PowOp, wide)
+    node.give(CastOp, [result], {"to": element})
 
 
 def reduce(op: type[ReduceOp]) -> Converter:
@@ -250,16 +314,17 @@ def reduce(op: type[ReduceOp]) -> Converter:
             "axes": int_list(axes or []),
             "keepdims": flag(node.int("keepdims", 1) == 1),
         }
-        node.give(op, [node.tensor(0)], properties)
+        node.give(op, [node.tensor()], properties)
 
     return convert
 
 
 def reshape(node: Node) -> None:
     """The same elements in another shape; 0 keeps an extent."""
-    target = node.known_ints(1, "the shape")
+    source, target = node.shape(), node.known_ints(1, "the shape")
     if not node.int("allowzero", 0):
-        source = node.shape()
+        if 0 in target[len(source) :]:
+            raise Unsupported(f"0 in {target} keeps none of {len(source)} extents")
         target = [
             source[axis] if extent == 0 else extent
             for axis, extent in enumerate(target)
@@ -269,32 +334,33 @@ def reshape(node: Node) -> None:
 
 def give_reshaped(node: Node, shape: Sequence[int]) -> None:
     """Let the first operand in another shape be the output."""
-    node.give(ReshapeOp, [node.tensor(0)], {"shape": int_list(shape)})
+    node.give(ReshapeOp, [node.tensor()], {"shape": int_list(shape)})
 
 
 def flatten(node: Node) -> None:
     """A matrix of the axes before one and those from it on."""
     shape, axis = node.shape(), node.int("axis", 1)
-    axis += len(shape) * (axis < 0)
-    rows = int(np.prod(shape[:axis], dtype=np.int64))
-    give_reshaped(node, [rows, int(np.prod(shape[axis:], dtype=np.int64))])
+    if axis != len(shape):
+        axis = normal_axis(axis, len(shape))
+    give_reshaped(node, [prod(shape[:axis]), prod(shape[axis:])])
 
 
 def squeeze(node: Node) -> None:
     """Fewer axes of extent 1."""
     shape = node.shape()
     given = node.ints_or_operand("axes", 1)
-    axes = [axis for axis, extent in enumerate(shape) if extent == 1]
-    if given is not None:
-        axes = [axis % len(shape) for axis in given]
-    give_reshaped(node, [x for axis, x in enumerate(shape) if axis not in axes])
+    if given is None:
+        gone = {axis for axis, extent in enumerate(shape) if extent == 1}
+    else:
+        gone = {normal_axis(axis, len(shape)) for axis in given}
+    give_reshaped(node, [x for axis, x in enumerate(shape) if axis not in gone])
 
 
 def unsqueeze(node: Node) -> None:
     """More axes of extent 1."""
     given = node.ints_or_operand("axes", 1) or []
     shape, rank = node.shape(), len(node.shape()) + len(given)
-    for axis in sorted(axis % rank for axis in given):
+    for axis in sorted(normal_axis(axis, rank) for axis in given):
         shape.insert(axis, 1)
     give_reshaped(node, shape)
 
@@ -307,8 +373,8 @@ def transpose(node: Node) -> None:
 
 def expand(node: Node) -> None:
     """Broadcasting with a shape, in both directions."""
-    shape = np.broadcast_shapes(node.shape(), node.known_ints(1, "the shape"))
-    node.give(ExpandOp, [node.tensor(0)], {"shape": int_list(list(shape))})
+    shape = broadcast_shapes([node.shape(), node.known_ints(1, "the shape")])
+    node.give(ExpandOp, [node.tensor()], {"shape": int_list(shape)})
 
 
 def concat(node: Node) -> None:
@@ -319,69 +385,99 @@ def concat(node: Node) -> None:
 
 def split(node: Node) -> None:
     """Parts of a tensor along an axis; without sizes, equal ones but for the last."""
-    axis = node.int("axis", 0)
+    axis = node.axis(0)
     extent, count = node.shape()[axis], len(node.outputs)
     sizes = node.ints_or_operand("split", 1)
     if sizes is None:
         part = -(-extent // count)
         sizes = [min(part, extent - part * index) for index in range(count)]
+    if len(sizes) != count:
+        raise Unsupported(f"{count} outputs do not fit the sizes {sizes}")
     node.give(
         SplitOp,
-        [node.tensor(0)],
+        [node.tensor()],
         {"axis": IntegerAttr(axis, i64), "sizes": int_list(sizes)},
+        count=count,
     )
 
 
 def slice_(node: Node) -> None:
     """A range of elements along some axes."""
-    rank = len(node.shape())
+    extents = node.shape()
     starts, ends = node.known_ints(1, "the start"), node.known_ints(2, "the end")
-    axes = node.known_ints(3, "the axes") if node.has(3) else list(range(len(starts)))
-    steps = node.known_ints(4, "the steps") if node.has(4) else [1] * len(starts)
-    ranges = [slice(None)] * rank
+    axes = list(range(len(starts)))
+    if node.has(3):
+        axes = node.known_ints(3, "the axes")
+    steps = node.known_ints(4, "the step") if node.has(4) else [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise Unsupported("starts, ends, axes and steps should be as many")
+    ranges = [(0, extent, 1) for extent in extents]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        ranges[axis] = slice(start, end, step)
-    bounds = [
-        one.indices(extent) for one, extent in zip(ranges, node.shape(), strict=True)
-    ]
-    # A range that ends before the first element cannot be told from one that ends
-    # before the last unless its end is out of range.
-    ends = [
-        end if end >= 0 else -extent - 1
-        for (_, end, _), extent in zip(bounds, node.shape(), strict=True)
-    ]
-    node.give(
-        SliceOp,
-        [node.tensor(0)],
-        {
-            "starts": int_list([start for start, _, _ in bounds]),
-            "ends": int_list(ends),
-            "steps": int_list([step for _, _, step in bounds]),
-        },
-    )
+        axis = normal_axis(axis, len(extents))
+        ranges[axis] = range_of(start, end, step, extents[axis])
+    first, last, by = zip(*ranges, strict=True)
+    properties = {
+        "starts": int_list(first),
+        "ends": int_list(last),
+        "steps": int_list(by),
+    }
+    node.give(SliceOp, [node.tensor()], properties)
+
+
+def range_of(start: int, end: int, step: int, extent: int) -> tuple[int, int, int]:
+    """
+    The range that `Slice` means along an axis, as `op.slice` says it: a start behind
+    an end of the axis is moved to the element there.
+    """
+    start, end = (place + extent if place < 0 else place for place in (start, end))
+    if step > 0:
+        return min(max(start, 0), extent), min(max(end, 0), extent), step
+    start, end = min(max(start, 0), extent - 1), min(max(end, -1), extent - 1)
+    # Below zero `op.slice` counts from the end of the axis.
+    return max(start, 0), end if end >= 0 else -extent - 1, step
 
 
 def pad(node: Node) -> None:
-    """More elements before and after those of a tensor."""
+    """More elements before and after those of a tensor; fewer if negative."""
     rank, mode = len(node.shape()), node.text("mode", "constant")
     if mode not in tuple(PadMode):
         raise Unsupported(f"the padding mode '{mode}' is not known")
     pads = node.known_ints(1, "the padding")
     axes = node.known_ints(3, "the axes") if node.has(3) else list(range(rank))
+    if len(pads) != 2 * len(axes):
+        raise Unsupported(f"{len(axes)} axes do not fit the pads {pads}")
     before, after = [0] * rank, [0] * rank
     for axis, first, last in zip(axes, pads, pads[len(axes) :], strict=False):
+        axis = normal_axis(axis, rank)
         before[axis], after[axis] = first, last
-    value = float(node.known(2, "the value").reshape(())) if node.has(2) else 0.0
+    value = node.known_number(2, "the value") if node.has(2) else 0.0
     node.give(
         PadOp,
-        [node.tensor(0)],
+        [cropped(node, before, after)],
         {
-            "before": int_list(before),
-            "after": int_list(after),
+            "before": int_list([max(0, count) for count in before]),
+            "after": int_list([max(0, count) for count in after]),
             "mode": PadModeAttr(PadMode(mode)),
             "value": number(value),
         },
     )
+
+
+def cropped(node: Node, before: Sequence[int], after: Sequence[int]) -> SSAValue:
+    """The first operand without the elements that negative pads take away."""
+    extents = node.shape()
+    starts = [max(0, -count) for count in before]
+    ends = [
+        extent + min(0, count) for extent, count in zip(extents, after, strict=True)
+    ]
+    if ends == extents and not any(starts):
+        return node.tensor()
+    properties = {
+        "starts": int_list(starts),
+        "ends": int_list([max(0, end) for end in ends]),
+        "steps": int_list([1] * len(extents)),
+    }
+    return node.builder.add(SliceOp, [node.tensor()], properties)[0]
 
 
 def gather(node: Node) -> None:
@@ -393,7 +489,7 @@ def gather(node: Node) -> None:
 def cast(node: Node) -> None:
     """The same numbers in another type."""
     element = element_type_of_onnx(node.int("to", 0))
-    node.give(CastOp, [node.tensor(0)], {"to": element})
+    node.give(CastOp, [node.tensor()], {"to": element})
 
 
 def shape(node: Node) -> None:
@@ -434,6 +530,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "Less": same(comparison.LessOp),
     "LessOrEqual": same(comparison.LessEqualOp),
     "Log": same(functions.LogOp),
+    "LogSoftmax": along_axis(LogSoftmaxOp),
     "MatMul": same(MatmulOp),
     "Max": variadic(elementwise.MaximumOp),
     "MaxPool": pool(MaxPool2dOp),
@@ -455,7 +552,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "Shape": shape,
     "Sigmoid": same(activation.SigmoidOp),
     "Slice": slice_,
-    "Softmax": softmax,
+    "Softmax": along_axis(SoftmaxOp),
     "Split": split,
     "Sqrt": same(functions.SqrtOp),
     "Squeeze": squeeze,

@@ -15,13 +15,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import AttributeProto, NodeProto, numpy_helper
+from onnx import NodeProto
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
 from penstock.dialects.numpy_types import dense_of, element_type_of
+from penstock.dialects.op.checks import normal_axis
 from penstock.dialects.op.constant import ConstantOp
 
 Array: TypeAlias = npt.NDArray[np.generic]
@@ -47,36 +48,38 @@ class JobBuilder:
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
         self._weights_file = weights_file
-        self._variables: dict[str, SSAValue] = {}
+        self._tensors: dict[str, SSAValue] = {}
 
     def add_input(self, name: str, type: TensorType) -> None:
         """Add a tensor that the caller feeds."""
         self.values[name] = self._insert(InputOp(name, type), [name])[0]
 
     def add_output(self, name: str) -> None:
-        """Add a tensor that the caller fetches."""
+        """
+        Add a tensor that the caller fetches. Raises `VerifyException` if the op
+        dialect has no tensors of its element type.
+        """
         self.block.add_op(OutputOp(name, self.tensor(name)))
 
     def tensor(self, name: str) -> SSAValue:
-        """A value as a tensor of the job."""
+        """
+        A value as a tensor of the job. Raises `VerifyException` if the op dialect has
+        no tensors of its element type.
+        """
         value = self.values[name]
         if isinstance(value, SSAValue):
             return value
-        if name not in self._variables:
-            self._variables[name] = self._materialize(name, value)
-        return self._variables[name]
+        if name not in self._tensors:
+            self._tensors[name] = self._materialize(name, value)
+        return self._tensors[name]
 
     def _materialize(self, name: str, array: Array) -> SSAValue:
         if array.size <= LONGEST_CONSTANT:
             return self._insert(ConstantOp(dense_of(array)), [name])[0]
-        self.weights[name] = array
         type = TensorType(element_type_of(array.dtype), array.shape)
+        self.weights[name] = np.asarray(array, order="C")
         init = InitAttr("npz", {"file": self._weights_file})
         return self._insert(VariableOp(name, init, type), [name])[0]
-
-    def constant(self, array: Array) -> SSAValue:
-        """A new constant of the job."""
-        return self._insert(ConstantOp(dense_of(array)), [])[0]
 
     def add(
         self,
@@ -84,18 +87,17 @@ class JobBuilder:
         operands: Sequence[SSAValue],
         properties: Mapping[str, Attribute | None] | None = None,
         *,
-        names: Sequence[str] = (),
+        names: Sequence[str] = ("",),
     ) -> Sequence[SSAValue]:
         """
         Add an op, whose results follow from its operands; `names` are those of its
         results. Raises `VerifyException` if the operands do not fit.
         """
-        count = max(1, len(names))
-        return self._insert(op.inferred(operands, properties, count), names)
+        return self._insert(op.inferred(operands, properties, len(names)), names)
 
     def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
         self.block.add_op(op)
-        for result, name in zip(op.results, names, strict=False):
+        for result, name in zip(op.results, names, strict=True):
             result.name_hint = hint(name)
         return op.results
 
@@ -110,55 +112,42 @@ class Node:
     """
     One node of a graph, as its converter sees it.
 
-    Input and output names that are empty stand for operands that are left out.
+    Input names that are empty stand for operands that are left out. What an attribute
+    or an operand asks for and the op dialect cannot say raises `Unsupported`.
     """
 
     def __init__(self, proto: NodeProto, builder: JobBuilder):
-        self.proto = proto
         self.builder = builder
+        self.inputs = list(proto.input)
+        self.outputs = list(proto.output)
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
-
-    @property
-    def outputs(self) -> list[str]:
-        """The names of the outputs that are asked for."""
-        names = list(self.proto.output)
-        while names and not names[-1]:
-            names.pop()
-        return names
 
     def has(self, index: int) -> bool:
         """Whether an operand is given."""
-        return index < len(self.proto.input) and bool(self.proto.input[index])
+        return index < len(self.inputs) and bool(self.inputs[index])
 
-    @property
-    def operand_count(self) -> int:
-        """The operands that are given."""
-        return sum(bool(name) for name in self.proto.input)
+    def value(self, index: int = 0) -> Value:
+        """An operand, known or not."""
+        return self.builder.values[self.inputs[index]]
 
-    def tensor(self, index: int) -> SSAValue:
+    def tensor(self, index: int = 0) -> SSAValue:
         """An operand as a tensor of the job."""
-        return self.builder.tensor(self.proto.input[index])
+        return self.builder.tensor(self.inputs[index])
 
     def tensors(self) -> list[SSAValue]:
         """All operands that are given, as tensors of the job."""
-        return [
-            self.tensor(index)
-            for index in range(len(self.proto.input))
-            if self.has(index)
-        ]
+        return [self.builder.tensor(name) for name in self.inputs if name]
 
     def shape(self, index: int = 0) -> list[int]:
         """The shape of an operand."""
-        value = self.builder.values[self.proto.input[index]]
+        value = self.value(index)
         if isinstance(value, SSAValue):
             return list(tensor_type(value).get_shape())
         return list(value.shape)
 
     def known(self, index: int, what: str) -> Array:
-        """
-        The value of an operand. Raises `Unsupported` if it is only known at run time.
-        """
-        value = self.builder.values[self.proto.input[index]]
+        """The value of an operand, which must be known."""
+        value = self.value(index)
         if isinstance(value, SSAValue):
             raise Unsupported(f"{what} is only known at run time")
         return value
@@ -166,6 +155,13 @@ class Node:
     def known_ints(self, index: int, what: str) -> list[int]:
         """The integers of an operand that is known."""
         return [int(value) for value in self.known(index, what).reshape(-1)]
+
+    def known_number(self, index: int, what: str) -> float:
+        """The number that is all of an operand that is known."""
+        value = self.known(index, what)
+        if value.size != 1:
+            raise Unsupported(f"{what} should be one number, got {value.size}")
+        return float(value.reshape(()))
 
     def int(self, name: str, default: int) -> int:
         """An integer attribute."""
@@ -185,35 +181,31 @@ class Node:
         """A list of integers, or None where it is left out."""
         return list(self._attributes[name].ints) if name in self._attributes else None
 
-    def array(self, name: str) -> Array | None:
-        """A tensor attribute, or None where it is left out."""
-        if name not in self._attributes:
-            return None
-        return numpy_helper.to_array(self._attributes[name].t)
-
-    def attribute(self, name: str) -> AttributeProto | None:
-        """An attribute as it is, or None where it is left out."""
-        return self._attributes.get(name)
-
     def ints_or_operand(self, name: str, index: int) -> list[int] | None:
         """Integers that newer versions give as an operand, older as an attribute."""
         if self.has(index):
-            return self.known_ints(index, f"the operand '{name}'")
+            return self.known_ints(index, f"'{name}'")
         return self.ints(name)
+
+    def axis(self, default: int) -> int:
+        """The attribute `axis` of the first operand, counted from its first axis."""
+        return normal_axis(self.int("axis", default), len(self.shape()))
 
     def give(
         self,
         op: type[TensorOp],
         operands: Sequence[SSAValue],
         properties: Mapping[str, Attribute | None] | None = None,
+        *,
+        count: int = 1,
     ) -> None:
-        """Let the results of a new op be the outputs of this node."""
-        results = self.builder.add(op, operands, properties, names=self.outputs)
-        for name, result in zip(self.outputs, results, strict=True):
-            self.builder.values[name] = result
+        """Let the results of a new op be the first `count` outputs of this node."""
+        names = self.outputs[:count]
+        results = self.builder.add(op, operands, properties, names=names)
+        self.builder.values.update(zip(names, results, strict=True))
 
     def give_value(self, value: Value) -> None:
-        """Let a value be the output of this node."""
+        """Let a value be the first output of this node."""
         self.builder.values[self.outputs[0]] = value
 
 

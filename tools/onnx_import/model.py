@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from math import sqrt
 from pathlib import Path
+from typing import Protocol, cast
 
 import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
+from onnx.inliner import inline_local_functions
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import (
     FileLineColLoc,
@@ -25,7 +25,7 @@ from xdsl.ir import Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import JobOp, PlacementAttr
-from penstock.tools.diagnostics import Diagnosis, Rejected, UsageError
+from penstock.tools.diagnostics import Diagnosis, Rejected, UsageError, suggest
 from penstock.tools.files import explain_os_error
 from penstock.tools.onnx_import.converters import CONVERTERS
 from penstock.tools.onnx_import.graph import (
@@ -36,6 +36,7 @@ from penstock.tools.onnx_import.graph import (
     element_type_of_onnx,
     hint,
 )
+from penstock.tools.onnx_import.random_weights import with_random_weights
 
 OLDEST_OPSET = 13
 """The oldest version that the converters read."""
@@ -43,12 +44,28 @@ OLDEST_OPSET = 13
 TARGET_OPSET = 18
 """The version that older models are brought to."""
 
+RANDOM_OPS = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+"""Ops whose results do not follow from their operands."""
+
+EVALUATED_OPS = frozenset({"Constant", "ConstantOfShape", "Range"})
+"""Ops that are not converted, but have known results where their operands are known."""
+
 
 @dataclass(frozen=True)
 class ImportedModel:
     """
     A module with one job, the values of its variables by port, and the model that was
-    imported (with random weights, if these were asked for).
+    imported, with the random weights and the further outputs that were asked for.
     """
 
     module: ModuleOp
@@ -56,110 +73,251 @@ class ImportedModel:
     proto: ModelProto
 
 
+def import_file(
+    path: Path,
+    *,
+    random_weights: int | None = None,
+    weights_file: str = "weights.npz",
+    extra_outputs: Sequence[str] = (),
+) -> ImportedModel:
+    """
+    Import a file, with its weights replaced by random ones if a seed is given; see
+    `import_model`.
+    """
+    model = read_onnx(path)
+    if random_weights is not None:
+        model = with_random_weights(model, random_weights)
+    return import_model(model, str(path), weights_file, extra_outputs)
+
+
 def read_onnx(path: Path) -> ModelProto:
     """Read and check a model. Raises UsageError if it is none."""
     try:
-        model = onnx.load(path)
-        onnx.checker.check_model(model)
+        model = cast(_Onnx, onnx).load(str(path))
+        cast(_Onnx, onnx).checker.check_model(model)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except Exception as error:
         # Protocol buffers, the checker and external data each raise their own.
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise UsageError(f"{path} is no ONNX model: {reason}") from error
+        raise UsageError(f"{path} is no ONNX model: {first_line(error)}") from error
     return model
 
 
-def import_file(
-    path: Path, *, random_weights: int | None = None, weights_file: str = "weights.npz"
-) -> ImportedModel:
-    """Import a file; see `import_model`."""
-    model = read_onnx(path)
-    if random_weights is not None:
-        model = with_random_weights(model, random_weights)
-    return import_model(model, str(path), weights_file)
+class _Checker(Protocol):
+    def check_model(self, model: ModelProto) -> None: ...
+
+
+class _Onnx(Protocol):
+    """Of the package `onnx`, what its own annotations leave partly open."""
+
+    checker: _Checker
+
+    def load(self, f: str) -> ModelProto: ...
+
+
+class _Evaluator(Protocol):
+    """Of ONNX's evaluator, what its own annotations leave open."""
+
+    def run(
+        self, output_names: None, feed_inputs: dict[str, Array]
+    ) -> Sequence[object]: ...
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says first, or what it is."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def import_model(
-    model: ModelProto, name: str, weights_file: str = "weights.npz"
+    model: ModelProto,
+    name: str,
+    weights_file: str = "weights.npz",
+    extra_outputs: Sequence[str] = (),
 ) -> ImportedModel:
     """
     The job that a model stands for; its variables start from `weights_file`.
 
-    Raises `Rejected` with everything in the model that cannot be imported: `name` is
-    what messages call it.
+    `extra_outputs` names values of the graph that become outputs beside those it has.
+    A node that no output depends on is left out. Raises `Rejected` with everything in
+    the model that cannot be imported, and UsageError if it cannot be brought to a newer
+    version: `name` is what messages call it.
     """
-    model = modernized(model, name)
-    builder = JobBuilder(weights_file)
-    complaints = _Complaints(name)
-    complaints.unknown_ops(model.graph)
-    _add_inputs(model.graph, builder, complaints)
-    if not complaints:
-        _add_nodes(model, builder, complaints)
-    complaints.raise_if_any()
-    for output in model.graph.output:
-        builder.add_output(output.name)
+    reader = _Reader(modernized(model, name), JobBuilder(weights_file), _Complaints())
+    given = [output.name for output in model.graph.output]
+    outputs = list(dict.fromkeys([*given, *extra_outputs]))
+    reader.read(outputs, names_of(model.graph))
+    reader.complaints.raise_if_any()
     symbol = hint(model.graph.name or Path(name).stem) or "main"
-    job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), Region(builder.block))
+    region = Region(reader.builder.block)
+    job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), region)
     location = FileLineColLoc(StringAttr(name), IntAttr(1), IntAttr(1))
     for op in job.walk():
         op.location = location
-    return ImportedModel(ModuleOp([job]), builder.weights, model)
+    proto = with_outputs(model, outputs)
+    return ImportedModel(ModuleOp([job]), reader.builder.weights, proto)
 
 
 def modernized(model: ModelProto, name: str) -> ModelProto:
-    """The model in a version that the converters read."""
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    if versions.get("", OLDEST_OPSET) >= OLDEST_OPSET:
-        return model
+    """
+    The model in a version that the converters read, with the functions that it defines
+    written out. Raises UsageError if it cannot be brought there.
+    """
+    versions = {
+        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
+    }
+    version = versions.get("ai.onnx", OLDEST_OPSET)
     try:
+        if model.functions:
+            model = inline_local_functions(model)
+        if version >= OLDEST_OPSET:
+            return model
         return onnx.version_converter.convert_version(model, TARGET_OPSET)
     except Exception as error:
-        # The converter is C++ and says what is wrong only in the text.
+        # Both are C++ and say what is wrong only in the text.
         raise UsageError(
-            f"{name} cannot be brought from opset {versions['']} to {TARGET_OPSET}: "
-            f"{str(error).strip()}"
+            f"{name} cannot be brought from opset {version} to {TARGET_OPSET}: "
+            f"{first_line(error)}"
         ) from error
+
+
+def with_outputs(model: ModelProto, outputs: Iterable[str]) -> ModelProto:
+    """The model with further outputs; it is copied only if it lacks one."""
+    given = {output.name for output in model.graph.output}
+    missing = [name for name in outputs if name not in given]
+    if not missing:
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    changed.graph.output.extend(ValueInfoProto(name=name) for name in missing)
+    return changed
 
 
 class _Complaints:
     """What is wrong with a model, with the nodes concerned."""
 
-    def __init__(self, name: str):
-        self._name = name
+    def __init__(self):
         self._unknown: dict[str, list[str]] = defaultdict(list)
         self._others: list[str] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._unknown or self._others)
-
-    def unknown_ops(self, graph: GraphProto) -> None:
-        for index, node in enumerate(graph.node):
-            if node.domain not in ("", "ai.onnx") or node.op_type not in KNOWN_OPS:
-                title = f"{node.domain}.{node.op_type}".lstrip(".")
-                self._unknown[title].append(name_of(node, index))
+    def add_unknown(self, proto: NodeProto, name: str) -> None:
+        self._unknown[f"{proto.domain}.{proto.op_type}".lstrip(".")].append(name)
 
     def add(self, text: str) -> None:
         self._others.append(text)
 
     def raise_if_any(self) -> None:
         notes = [
-            f"  {op}: {len(nodes)} node{'s' * (len(nodes) > 1)} ({', '.join(nodes)})"
+            f"  op {op} is not known: {len(nodes)} node{'s' * (len(nodes) > 1)} "
+            f"({', '.join(nodes)})"
             for op, nodes in sorted(self._unknown.items())
         ]
         notes += [f"  {text}" for text in self._others]
-        if not notes:
-            return
-        count = len(notes)
-        what = "1 thing" if count == 1 else f"{count} things"
-        message = f"{what} in {self._name} cannot be imported:"
-        raise Rejected([Diagnosis(None, message, tuple(notes))])
+        if notes:
+            message = "the model cannot be imported:"
+            raise Rejected([Diagnosis(None, message, tuple(notes))])
 
 
-EVALUATED_OPS = frozenset({"Constant", "ConstantOfShape", "Range"})
-"""Ops that are not converted, but have known results where their operands are known."""
+@dataclass
+class _Reader:
+    """Reads a graph into a job, and goes on after what cannot be read."""
 
-KNOWN_OPS = frozenset(CONVERTERS) | EVALUATED_OPS
+    model: ModelProto
+    builder: JobBuilder
+    complaints: _Complaints
+
+    def read(self, outputs: Sequence[str], known: Sequence[str]) -> None:
+        """
+        Read the graph, whose values of these names are the outputs. Only values that
+        are `known` to who asks for them can be.
+        """
+        graph = self.model.graph
+        self._read_inputs(graph)
+        needed = needed_values(graph, outputs)
+        for index, proto in enumerate(graph.node):
+            if needed.intersection(proto.output):
+                self._read_node(proto, name_of(proto, index), needed)
+        present = set(names_of(graph))
+        for name in outputs:
+            self._read_output(name, [each for each in known if each in present])
+
+    def _read_inputs(self, graph: GraphProto) -> None:
+        values, complain = self.builder.values, self.complaints.add
+        for tensor in graph.initializer:
+            values[tensor.name] = numpy_helper.to_array(tensor)
+        for sparse in graph.sparse_initializer:
+            complain(f"initializer '{sparse.values.name}': it is sparse")
+        for value in graph.input:
+            if value.name in values:
+                continue
+            try:
+                self.builder.add_input(value.name, input_type(value))
+            except (Unsupported, VerifyException) as error:
+                complain(f"input '{value.name}': {error}")
+
+    def _read_node(self, proto: NodeProto, name: str, needed: set[str]) -> None:
+        operands = [name for name in proto.input if name]
+        present = all(name in self.builder.values for name in operands)
+        is_known = present and not any(
+            isinstance(self.builder.values[name], SSAValue) for name in operands
+        )
+        try:
+            if is_known and is_evaluable(proto):
+                self._evaluate(proto, operands)
+            elif is_standard(proto) and proto.op_type in CONVERTERS:
+                if present:  # Else what it needs is already complained about.
+                    self._convert(proto, needed)
+            elif is_standard(proto) and proto.op_type in EVALUATED_OPS:
+                if present:
+                    raise Unsupported("its operands are only known at run time")
+            else:
+                self.complaints.add_unknown(proto, name)
+        except (Unsupported, VerifyException) as error:
+            self.complaints.add(f"{proto.op_type} '{name}': {error}")
+
+    def _evaluate(self, proto: NodeProto, operands: Sequence[str]) -> None:
+        arrays = {
+            name: value
+            for name in operands
+            if not isinstance(value := self.builder.values[name], SSAValue)
+        }
+        results = evaluate_node(self.model, proto, arrays)
+        self.builder.values.update(results)
+
+    def _convert(self, proto: NodeProto, needed: set[str]) -> None:
+        CONVERTERS[proto.op_type](Node(proto, self.builder))
+        for output in needed.intersection(proto.output):
+            if output not in self.builder.values:
+                raise Unsupported(f"its output '{output}' is not computed")
+
+    def _read_output(self, name: str, known: Iterable[str]) -> None:
+        if name not in known:
+            like = suggest(name, known)
+            self.complaints.add(f"output '{name}': there is no such value{like}")
+        if name not in self.builder.values:
+            return  # What it needs is already complained about.
+        try:
+            self.builder.add_output(name)
+        except VerifyException as error:
+            self.complaints.add(f"output '{name}': {error}")
+
+
+def needed_values(graph: GraphProto, outputs: Iterable[str]) -> set[str]:
+    """The names of the values that the outputs depend on."""
+    needed = set(outputs)
+    for proto in reversed(graph.node):
+        if needed.intersection(proto.output):
+            needed.update(proto.input)
+    needed.discard("")
+    return needed
+
+
+def names_of(graph: GraphProto) -> list[str]:
+    """The names of all values of a graph."""
+    names = [value.name for value in graph.input]
+    names += [tensor.name for tensor in graph.initializer]
+    names += [tensor.values.name for tensor in graph.sparse_initializer]
+    names += [output for proto in graph.node for output in proto.output if output]
+    return list(dict.fromkeys(names))
 
 
 def name_of(node: NodeProto, index: int) -> str:
@@ -167,151 +325,65 @@ def name_of(node: NodeProto, index: int) -> str:
     return node.name or next(filter(None, node.output), f"#{index}")
 
 
-def _add_inputs(graph: GraphProto, builder: JobBuilder, wrong: _Complaints) -> None:
-    for tensor in graph.initializer:
-        builder.values[tensor.name] = numpy_helper.to_array(tensor)
-    for value in graph.input:
-        if value.name in builder.values:
-            continue
-        try:
-            builder.add_input(value.name, input_type(value))
-        except (Unsupported, VerifyException) as error:
-            wrong.add(f"input '{value.name}': {error}")
+def is_standard(proto: NodeProto) -> bool:
+    """Whether an op is one of ONNX's own."""
+    return proto.domain in ("", "ai.onnx")
+
+
+def is_evaluable(proto: NodeProto) -> bool:
+    """Whether the results of a node follow from the operands it names."""
+    has_graph = any(
+        attribute.HasField("g") or attribute.graphs for attribute in proto.attribute
+    )
+    return is_standard(proto) and not has_graph and proto.op_type not in RANDOM_OPS
 
 
 def input_type(value: ValueInfoProto) -> TensorType:
     """
     The type of an input. Raises `Unsupported` unless it is a tensor whose shape is
-    known.
+    known, and `VerifyException` if the op dialect has no tensors of its element type.
     """
     if not value.type.HasField("tensor_type"):
         raise Unsupported("it is no tensor")
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         raise Unsupported("its shape is not known")
-    unknown = [dim.dim_param or "?" for dim in tensor.shape.dim if not dim.dim_value]
+    extents = [
+        dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim
+    ]
+    unknown = [
+        f"'{dim.dim_param}'" if dim.dim_param else "?"
+        for dim, extent in zip(tensor.shape.dim, extents, strict=True)
+        if extent < 0
+    ]
     if unknown:
-        raise Unsupported(f"its extents {', '.join(unknown)} are not known")
-    shape = [dim.dim_value for dim in tensor.shape.dim]
-    return TensorType(element_type_of_onnx(tensor.elem_type), shape)
-
-
-def _add_nodes(model: ModelProto, builder: JobBuilder, wrong: _Complaints) -> None:
-    for index, proto in enumerate(model.graph.node):
-        operands = [name for name in proto.input if name]
-        if any(name not in builder.values for name in operands):
-            continue  # What it needs is already complained about.
-        try:
-            add_node(model, proto, builder)
-        except (Unsupported, VerifyException) as error:
-            wrong.add(f"{proto.op_type} '{name_of(proto, index)}': {error}")
-
-
-def add_node(model: ModelProto, proto: NodeProto, builder: JobBuilder) -> None:
-    """Evaluate a node whose operands are known, and convert any other."""
-    known = {
-        name: value
-        for name in proto.input
-        if name and not isinstance(value := builder.values[name], SSAValue)
-    }
-    if len(known) == len({name for name in proto.input if name}):
-        results = evaluate_node(model, proto, known)
-        for name, result in zip(proto.output, results, strict=False):
-            if name:
-                builder.values[name] = result
-        return
-    if proto.op_type in EVALUATED_OPS:
-        raise Unsupported("its operands are only known at run time")
-    CONVERTERS[proto.op_type](Node(proto, builder))
+        raise Unsupported(f"extents {', '.join(unknown)} of its shape are not known")
+    return TensorType(element_type_of_onnx(tensor.elem_type), extents)
 
 
 def evaluate_node(
     model: ModelProto, proto: NodeProto, operands: Mapping[str, Array]
-) -> Sequence[Array]:
-    """The results of a node whose operands are known, by ONNX's own reference."""
-    inputs = [onnx.ValueInfoProto(name=name) for name in operands]
-    outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
+) -> dict[str, Array]:
+    """
+    The results of a node of a model whose operands are known, by ONNX's own reference.
+
+    Raises `Unsupported` where that fails or gives no tensors.
+    """
+    names = [name for name in proto.output if name]
+    inputs = [ValueInfoProto(name=name) for name in operands]
+    outputs = [ValueInfoProto(name=name) for name in names]
     graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
     single = onnx.helper.make_model(graph, opset_imports=model.opset_import)
-    results = ReferenceEvaluator(single).run(None, dict(operands))
-    return [np.asarray(result) for result in results]
-
-
-# Random weights
-
-
-def with_random_weights(model: ModelProto, seed: int) -> ModelProto:
-    """
-    The same model with its weights replaced by random ones.
-
-    Weights are float tensors with an axis that are initializers, or that
-    `ConstantOfShape` makes. Those of matrices and convolutions are normal with the
-    variance 2 / fan-in (He et al. 2015), so that activations neither grow nor vanish
-    from layer to layer; other tensors are uniform in 0.5..1.5, so that variances stay
-    positive. Each depends on the seed and its name alone.
-    """
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    graph = changed.graph
-    fans = fan_ins(graph)
-    for tensor in graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims):
-            value = random_weight(tensor.name, list(tensor.dims), fans, seed)
-            tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
-    _replace_filled(graph, fans, seed)
-    return changed
-
-
-def _replace_filled(graph: GraphProto, fans: Mapping[str, int], seed: int) -> None:
-    """Turn the float tensors that `ConstantOfShape` makes into random initializers."""
-    shapes = {
-        tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
-    }
-    kept: list[NodeProto] = []
-    for node in graph.node:
-        shape = shapes.get(node.input[0]) if node.input else None
-        if node.op_type != "ConstantOfShape" or shape is None or not shape.size:
-            kept.append(node)
-            continue
-        value = random_weight(node.output[0], shape.tolist(), fans, seed)
-        graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
-    del graph.node[:]
-    graph.node.extend(kept)
-
-
-def random_weight(
-    name: str, shape: Sequence[int], fans: Mapping[str, int], seed: int
-) -> Array:
-    """A float32 weight of a shape; see `with_random_weights`."""
-    generator = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    if name in fans:
-        value = generator.normal(0.0, sqrt(2 / fans[name]), shape)
-    else:
-        value = generator.uniform(0.5, 1.5, shape)
-    return value.astype(np.float32)
-
-
-def fan_ins(graph: GraphProto) -> dict[str, int]:
-    """How many products each output is a sum of, for each matrix and convolution."""
-    shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
-    contents = {
-        tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
-    }
-    for node in graph.node:
-        if node.op_type == "ConstantOfShape" and node.input[0] in contents:
-            shapes[node.output[0]] = contents[node.input[0]].tolist()
-    fans: dict[str, int] = {}
-    for node in graph.node:
-        if len(node.input) < 2 or not (shape := shapes.get(node.input[1])):
-            continue
-        if node.op_type == "Conv":
-            fans[node.input[1]] = int(np.prod(shape[1:]))
-        elif node.op_type == "MatMul" and len(shape) > 1:
-            fans[node.input[1]] = shape[-2]
-        elif node.op_type == "Gemm":
-            flipped = any(a.name == "transB" and a.i for a in node.attribute)
-            fans[node.input[1]] = shape[1] if flipped else shape[0]
-    return fans
+    try:
+        evaluator = cast(_Evaluator, ReferenceEvaluator(single))
+        results = evaluator.run(None, dict(operands))
+    except Exception as error:
+        # Each op of the reference raises what it likes.
+        raise Unsupported(f"it cannot be evaluated: {first_line(error)}") from error
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        raise Unsupported("its results are no tensors")
+    arrays = [np.asarray(cast(Array, result)) for result in results]
+    return dict(zip(names, arrays, strict=True))
 
 
 # The other side of a check
@@ -323,7 +395,7 @@ def run_onnxruntime(
     """
     The outputs of a model by name, computed by ONNX Runtime.
 
-    Raises UsageError if ONNX Runtime is not installed.
+    Raises UsageError if ONNX Runtime is not installed or cannot run the model.
     """
     try:
         # Its stubs leave most types open.
@@ -334,9 +406,14 @@ def run_onnxruntime(
         ) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    options.log_severity_level = 4  # What goes wrong is raised as well.
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    except Exception as error:
+        # Its exceptions have no base of their own.
+        reason = first_line(error)
+        raise UsageError(f"ONNX Runtime cannot run the model: {reason}") from error

@@ -1,0 +1,570 @@
+"""Whole ONNX graphs: names, known values, outputs, and all that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from xdsl.ir import Operation
+
+from penstock.dialects.job import InputOp, VariableOp
+from penstock.tools.diagnostics import Rejected, UsageError
+from penstock.tools.onnx_import.model import (
+    ImportedModel,
+    import_model,
+    read_onnx,
+    run_onnxruntime,
+)
+
+Array: TypeAlias = NDArray[np.generic]
+Arrays: TypeAlias = Mapping[str, Array]
+MakeModel: TypeAlias = Callable[..., ModelProto]
+Evaluate: TypeAlias = Callable[[ImportedModel, Arrays], dict[str, Array]]
+
+X = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
+
+
+def check(
+    model: ModelProto, inputs: Arrays, evaluate: Evaluate, *extra: str
+) -> dict[str, Array]:
+    """The outputs of a model, once they are those of ONNX Runtime."""
+    imported = import_model(model, "model", extra_outputs=extra)
+    got = evaluate(imported, inputs)
+    wanted = run_onnxruntime(imported.proto, inputs)
+    assert got.keys() == wanted.keys()
+    for name, array in wanted.items():
+        assert got[name].dtype == array.dtype
+        np.testing.assert_allclose(got[name], array, 1e-5, 1e-6)
+    return got
+
+
+def complaints(model: ModelProto, *extra: str) -> list[str]:
+    """What is said about a model that cannot be imported, line by line."""
+    with pytest.raises(Rejected) as raised:
+        import_model(model, "model", extra_outputs=extra)
+    (diagnosis,) = raised.value.diagnoses
+    assert diagnosis.message == "the model cannot be imported:"
+    return [note.strip() for note in diagnosis.notes]
+
+
+def ops_of(imported: ImportedModel, kind: type[Operation]) -> list[Operation]:
+    return [op for op in imported.module.walk() if isinstance(op, kind)]
+
+
+def node(
+    op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes: object
+):
+    return helper.make_node(op, inputs, outputs, **attributes)
+
+
+# What is known
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        (
+            "value",
+            numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(2, 3)),
+        ),
+        ("value_float", 2.5),
+        ("value_floats", [1.0, 2.0, 3.0]),
+        ("value_int", 7),
+        ("value_ints", [1, 2, 3]),
+    ],
+)
+def test_constant_nodes_are_known(
+    attribute: str, value: object, make_model: MakeModel, evaluate: Evaluate
+):
+    x = X if "int" not in attribute else np.arange(6).reshape(2, 3)
+    nodes = [
+        node("Constant", outputs=("c",), **{attribute: value}),
+        node("Add", "x", "c"),
+    ]
+    check(make_model(nodes, {"x": x}), {"x": x}, evaluate)
+
+
+def test_constants_of_a_shape_and_ranges_are_known(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    nodes = [
+        node("Shape", "x", outputs=("shape",)),
+        node("ConstantOfShape", "shape", outputs=("zeros",)),
+        node("Range", "start", "end", "step", outputs=("range",)),
+        node("Add", "x", "zeros", outputs=("sum",)),
+        node("Add", "sum", "range"),
+    ]
+    known = {
+        name: np.array(value, np.float32)
+        for name, value in (("start", 1), ("end", 7), ("step", 2))
+    }
+    check(make_model(nodes, {"x": X}, known=known), {"x": X}, evaluate)
+
+
+def test_what_follows_from_a_shape_is_known(make_model: MakeModel, evaluate: Evaluate):
+    nodes = [
+        node("Shape", "x", outputs=("shape",)),
+        node("Gather", "shape", "zero", outputs=("rows",), axis=0),
+        node("Unsqueeze", "rows", "axes", outputs=("row_list",)),
+        node("Concat", "row_list", "rest", outputs=("target",), axis=0),
+        node("Reshape", "x", "target"),
+    ]
+    known = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([1, -1])}
+    model = make_model(nodes, {"x": X}, known=known)
+    assert check(model, {"x": X}, evaluate)["y"].shape == (2, 1, 3)
+
+
+def test_an_unknown_op_on_known_operands_is_evaluated(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    nodes = [node("Mod", "a", "b", outputs=("c",)), node("Add", "x", "c")]
+    known = {"a": np.array([7, 8, 9]), "b": np.array([4, 4, 4])}
+    x = np.arange(3)
+    check(make_model(nodes, {"x": x}, known=known), {"x": x}, evaluate)
+
+
+def test_short_values_are_constants_and_long_ones_variables(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    known = {
+        "short/c": np.arange(8, dtype=np.float32),
+        "long.c": np.arange(9, dtype=np.float32)[:, None],
+    }
+    nodes = [
+        node("Add", "x", "short/c", outputs=("s",)),
+        node("Add", "s", "long.c"),
+    ]
+    x = np.ones(8, np.float32)
+    model = make_model(nodes, {"x": x}, known=known)
+    imported = import_model(model, "model", "w.npz")
+    assert list(imported.weights) == ["long.c"]
+    (variable,) = ops_of(imported, VariableOp)
+    assert isinstance(variable, VariableOp)
+    assert str(variable.init) == '#job.init<npz, file = "w.npz">'
+    check(model, {"x": x}, evaluate)
+
+
+def test_evaluated_weights_are_row_major(make_model: MakeModel):
+    nodes = [node("Transpose", "w", outputs=("t",)), node("MatMul", "x", "t")]
+    model = make_model(nodes, {"x": X}, known={"w": np.ones((4, 3), np.float32)})
+    assert import_model(model, "model").weights["t"].flags.c_contiguous
+
+
+def test_a_weight_of_several_ops_is_one_variable(make_model: MakeModel):
+    nodes = [node("MatMul", "x", "w", outputs=("s",)), node("MatMul", "s", "w")]
+    model = make_model(nodes, {"x": X}, known={"w": np.ones((3, 3), np.float32)})
+    assert len(ops_of(import_model(model, "model"), VariableOp)) == 1
+
+
+# Inputs, outputs and names
+
+
+def test_initializers_that_are_inputs_are_no_inputs(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    model = make_model([node("Add", "x", "c")], {"x": X, "c": X}, known={"c": 2 * X})
+    assert len(ops_of(import_model(model, "model"), InputOp)) == 1
+    np.testing.assert_array_equal(check(model, {"x": X}, evaluate)["y"], X + 2 * X)
+
+
+def test_outputs_may_be_inputs_and_constants(make_model: MakeModel, evaluate: Evaluate):
+    nodes = [node("Identity", "x", outputs=("same",)), node("Relu", "x")]
+    model = make_model(nodes, {"x": X}, ["x", "same", "c", "y"], {"c": np.arange(20.0)})
+    check(model, {"x": X}, evaluate)
+
+
+def test_names_need_not_be_identifiers(make_model: MakeModel, evaluate: Evaluate):
+    names = ["a/b:0", "0", "%x", "ä ö", '"q"']
+    nodes = [
+        node("Relu", first, outputs=(second,)) for first, second in pairwise(names)
+    ]
+    model = make_model(nodes, {names[0]: X}, [names[-1]])
+    model.graph.name = "torch-graph 1.0"
+    imported = import_model(model, "model")
+    assert "job.job @torch_graph_1_0 " in str(imported.module)
+    assert "%a_b = job.input" in str(imported.module)
+    check(model, {names[0]: X}, evaluate)
+
+
+def test_optional_outputs_that_nothing_reads_are_left_out(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    nodes = [
+        node("Dropout", "x", outputs=("d", "mask")),
+        node("LayerNormalization", "d", "s", outputs=("n", "mean", "deviation")),
+        node("MaxPool", "n", outputs=("y", "places"), kernel_shape=[2, 2]),
+    ]
+    x = np.arange(36, dtype=np.float32).reshape(1, 1, 6, 6) ** 2
+    model = make_model(nodes, {"x": x}, known={"s": np.ones(6, np.float32)})
+    check(model, {"x": x}, evaluate)
+
+
+def test_nodes_that_no_output_depends_on_are_left_out(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    nodes = [node("NonZero", "x", outputs=("places",)), node("Relu", "x")]
+    check(make_model(nodes, {"x": X}), {"x": X}, evaluate)
+
+
+def test_values_of_the_graph_become_outputs_on_both_sides(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    nodes = [node("Relu", "x", outputs=("r",)), node("Softmax", "r")]
+    model = make_model(nodes, {"x": X})
+    got = check(model, {"x": X}, evaluate, "r", "y", "r")
+    np.testing.assert_array_equal(got["r"], np.maximum(X, 0))
+    assert list(got) == ["y", "r"]
+    assert [output.name for output in model.graph.output] == ["y"]
+
+
+def test_functions_of_the_model_are_written_out(
+    make_model: MakeModel, evaluate: Evaluate
+):
+    body = [node("Mul", "a", "a", outputs=("aa",)), node("Neg", "aa", outputs=("b",))]
+    opsets = [helper.make_opsetid("", 18)]
+    function = helper.make_function("own", "Negated", ["a"], ["b"], body, opsets)
+    call = helper.make_node("Negated", ["x"], ["y"], domain="own")
+    model = make_model([call], {"x": X})
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    check(model, {"x": X}, evaluate)
+
+
+@pytest.mark.parametrize("opset", [9, 11])
+def test_older_models_are_brought_to_a_newer_version(
+    opset: int, make_model: MakeModel, evaluate: Evaluate
+):
+    x = np.random.default_rng(1).standard_normal((2, 4, 5)).astype(np.float32)
+    nodes = [
+        node("Squeeze", "x", outputs=("q",), axes=[0]),
+        node("Unsqueeze", "q", outputs=("u",), axes=[2]),
+        node("Split", "u", outputs=("a", "b"), axis=1, split=[1, 4]),
+        node("ReduceSum", "b", outputs=("s",), axes=[1]),
+        node("Mul", "a", "s", outputs=("m",)),
+        # Over all axes from the second one on, as it was then.
+        node("Softmax", "m", axis=0),
+    ]
+    x = x[:1]
+    check(make_model(nodes, {"x": x}, opset=opset), {"x": x}, evaluate)
+
+
+# What is refused
+
+
+def test_unknown_ops_are_all_listed(make_model: MakeModel):
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["a"], name="first"),
+        helper.make_node("NonZero", ["a"], ["b"]),
+        helper.make_node("Gone", ["x"], ["c"], domain="com.mine"),
+        helper.make_node("Relu", ["c"], ["d"]),
+        helper.make_node("Concat", ["b", "e"], ["y"], axis=0),
+        helper.make_node("Gather", ["a", "d"], ["e"], axis=0),
+    ]
+    nodes[4], nodes[5] = nodes[5], nodes[4]
+    assert complaints(make_model(nodes, {"x": X})) == [
+        "op NonZero is not known: 2 nodes (first, b)",
+        "op com.mine.Gone is not known: 1 node (c)",
+    ]
+
+
+def test_inputs_without_a_shape_are_all_listed(make_model: MakeModel):
+    model = make_model([node("Sum", "x", "z", "s", "u")], {"x": X, "z": X})
+    dims = [*model.graph.input[0].type.tensor_type.shape.dim]
+    dims[0].dim_param = "batch"
+    dims[1].ClearField("dim_value")
+    model.graph.input[1].type.tensor_type.ClearField("shape")
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2])
+    unsigned = helper.make_tensor_value_info("u", TensorProto.UINT8, [2])
+    model.graph.input.extend([sequence, unsigned])
+    assert complaints(model) == [
+        "input 'x': extents 'batch', ? of its shape are not known",
+        "input 'z': its shape is not known",
+        "input 's': it is no tensor",
+        "input 'u': there are no tensors of uint8",
+    ]
+
+
+def test_bad_inputs_and_unknown_ops_are_listed_together(make_model: MakeModel):
+    model = make_model([node("NonZero", "x", outputs=("y",))], {"x": X})
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    assert complaints(model) == [
+        "op NonZero is not known: 1 node (y)",
+        "input 'x': extents 'n' of its shape are not known",
+    ]
+
+
+IMAGE = np.ones((1, 4, 6, 6), np.float32)
+CUBE = np.ones((1, 4, 6, 6, 6), np.float32)
+WEIGHTS = np.ones((4, 4, 3, 3), np.float32)
+N = np.array([2, 3])
+
+REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
+    "dropout in training": (
+        node("Dropout", "x", "r", "t"),
+        {"x": X},
+        {"r": np.float32(0.5), "t": np.array(True)},
+        "training is not imported",
+    ),
+    "the mask of dropout": (
+        node("Dropout", "x", outputs=("d", "y")),
+        {"x": X},
+        {},
+        "its output 'y' is not computed",
+    ),
+    "batch norm in training": (
+        node("BatchNormalization", "x", "s", "s", "s", "s", training_mode=1),
+        {"x": X},
+        {"s": np.ones(3, np.float32)},
+        "training is not imported",
+    ),
+    "conv of volumes": (
+        node("Conv", "x", "w"),
+        {"x": CUBE},
+        {"w": np.ones((4, 4, 3, 3, 3), np.float32)},
+        "only images are convolved, got 5 axes",
+    ),
+    "pool of volumes": (
+        node("MaxPool", "x", kernel_shape=[2, 2, 2]),
+        {"x": CUBE},
+        {},
+        "only images are pooled, got 5 axes",
+    ),
+    "strides of another rank": (
+        node("Conv", "x", "w", strides=[1, 1, 1]),
+        {"x": IMAGE},
+        {"w": WEIGHTS},
+        "'strides' should be 2 numbers, got [1, 1, 1]",
+    ),
+    "dilated averages": (
+        node("AveragePool", "x", kernel_shape=[2, 2], dilations=[2, 2]),
+        {"x": IMAGE},
+        {},
+        "averages of dilated windows are not computed",
+    ),
+    "a shape of run time": (
+        node("Reshape", "x", "n"),
+        {"x": X, "n": N},
+        {},
+        "the shape is only known at run time",
+    ),
+    "a constant of a shape of run time": (
+        node("ConstantOfShape", "n"),
+        {"n": N},
+        {},
+        "its operands are only known at run time",
+    ),
+    "a shape that keeps too much": (
+        node("Reshape", "x", "n"),
+        {"x": X},
+        {"n": np.array([2, 3, 0])},
+        "0 in [2, 3, 0] keeps none of 2 extents",
+    ),
+    "a shape for other elements": (
+        node("Reshape", "x", "n"),
+        {"x": X},
+        {"n": np.array([4, -1])},
+        "cannot reshape 6 elements to [4, -1]",
+    ),
+    "a bound that is a list": (
+        node("Clip", "x", "n"),
+        {"x": X},
+        {"n": np.ones(2, np.float32)},
+        "a bound should be one number, got 2",
+    ),
+    "a shape that does not broadcast": (
+        node("Expand", "x", "n"),
+        {"x": X},
+        {"n": np.array([2, 4])},
+        "shapes 2x3, 2x4 do not broadcast",
+    ),
+    "sizes for fewer outputs": (
+        node("Split", "x", "n", outputs=("y", "z")),
+        {"x": X},
+        {"n": np.array([2])},
+        "2 outputs do not fit the sizes [2]",
+    ),
+    "slices with too few steps": (
+        node("Slice", "x", "n", "n", "n", "s"),
+        {"x": X},
+        {"n": np.array([0, 1]), "s": np.array([1])},
+        "starts, ends, axes and steps should be as many",
+    ),
+    "a slice with a step of 0": (
+        node("Slice", "x", "n", "m", "n", "n"),
+        {"x": X},
+        {"n": np.array([0]), "m": np.array([2])},
+        "steps must not be 0, got [0, 1]",
+    ),
+    "a padding mode": (
+        node("Pad", "x", "n", mode="wrap"),
+        {"x": X},
+        {"n": np.array([0, 1, 0, 1])},
+        "the padding mode 'wrap' is not known",
+    ),
+    "pads for fewer axes": (
+        node("Pad", "x", "n"),
+        {"x": X},
+        {"n": np.array([0, 1])},
+        "2 axes do not fit the pads [0, 1]",
+    ),
+    "an axis that is not there": (
+        node("Split", "x", outputs=("y", "z"), axis=5),
+        {"x": X},
+        {},
+        "axis 5 is out of range for 2 dimensions",
+    ),
+    "a type that is not there": (
+        node("Cast", "x", to=TensorProto.BFLOAT16),
+        {"x": X},
+        {},
+        "there are no tensors of bfloat16",
+    ),
+    "operands that do not fit": (
+        node("Add", "x", "n"),
+        {"x": X},
+        {"n": np.ones(4, np.float32)},
+        "shapes 2x3, 4 do not broadcast",
+    ),
+    "an evaluation that fails": (
+        node("Reshape", "m", "n"),
+        {"x": X},
+        {"m": np.ones(5), "n": np.array([4, -1])},
+        "it cannot be evaluated: cannot reshape array of size 5 into shape (4,newaxis)",
+    ),
+    "an evaluation that gives no tensor": (
+        node("SequenceConstruct", "m", "m"),
+        {"x": X},
+        {"m": np.ones(5)},
+        "its results are no tensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_node_that_cannot_be_said_is_named(name: str, make_model: MakeModel):
+    proto, inputs, known, message = REFUSED[name]
+    proto.name = "the node"
+    model = make_model([proto], inputs, [proto.output[-1] or "y"], known)
+    assert complaints(model) == [f"{proto.op_type} 'the node': {message}"]
+
+
+def test_random_ops_are_not_evaluated(make_model: MakeModel):
+    nodes = [
+        node("RandomNormal", outputs=("r",), shape=[2, 3]),
+        node("Add", "x", "r"),
+    ]
+    assert complaints(make_model(nodes, {"x": X})) == [
+        "op RandomNormal is not known: 1 node (r)"
+    ]
+
+
+def test_branches_are_not_evaluated(make_model: MakeModel):
+    constant = node("Constant", outputs=("c",), value_float=1.0)
+    value = helper.make_tensor_value_info("c", TensorProto.FLOAT, [])
+    branch = helper.make_graph([constant], "branch", [], [value])
+    nodes = [node("If", "k", then_branch=branch, else_branch=branch)]
+    assert complaints(make_model(nodes, {"x": X}, known={"k": np.array(True)})) == [
+        "op If is not known: 1 node (y)"
+    ]
+
+
+def test_sparse_initializers_are_named(make_model: MakeModel):
+    model = make_model([node("Add", "x", "s")], {"x": X})
+    sparse = helper.make_sparse_tensor(
+        helper.make_tensor("s", TensorProto.FLOAT, [1], [2.0]),
+        helper.make_tensor("", TensorProto.INT64, [1], [4]),
+        [2, 3],
+    )
+    model.graph.sparse_initializer.append(sparse)
+    assert complaints(model) == ["initializer 's': it is sparse"]
+
+
+def test_an_output_of_a_type_that_is_not_there_is_named(make_model: MakeModel):
+    known = {"c": np.ones(3, np.uint16)}
+    model = make_model([node("Relu", "x")], {"x": X}, ["y", "c"], known)
+    assert complaints(model) == ["output 'c': there are no tensors of uint16"]
+
+
+def test_further_outputs_that_are_not_there_are_named(make_model: MakeModel):
+    nodes = [node("Relu", "x", outputs=("hidden",)), node("Softmax", "hidden")]
+    model = make_model(nodes, {"x": X})
+    assert complaints(model, "hiden", "Q") == [
+        "output 'hiden': there is no such value, did you mean 'hidden'?",
+        "output 'Q': there is no such value",
+    ]
+
+
+def test_a_model_that_cannot_be_brought_to_a_newer_version(make_model: MakeModel):
+    model = make_model([node("Add", "x", "c")], {"x": X}, known={"c": X}, opset=9)
+    model.ir_version = 3  # In which an initializer has to be an input too.
+    with pytest.raises(UsageError) as raised:
+        import_model(model, "old.onnx")
+    assert str(raised.value) == (
+        "old.onnx cannot be brought from opset 9 to 18: Input c is undefined!"
+    )
+
+
+def test_what_onnx_runtime_cannot_run_is_a_usage_error(make_model: MakeModel):
+    node = helper.make_node("Gone", ["x"], ["y"], domain="com.mine")
+    with pytest.raises(UsageError, match=r"^ONNX Runtime cannot run the model: "):
+        run_onnxruntime(make_model([node], {"x": X}), {"x": X})
+
+
+def test_onnx_runtime_is_asked_for_where_it_is_missing(
+    make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(UsageError) as raised:
+        run_onnxruntime(make_model([], {}), {})
+    assert str(raised.value) == "ONNX Runtime is not installed: pip install onnxruntime"
+
+
+# Files
+
+
+def test_files_that_are_no_models(tmp_path: Path, make_model: MakeModel):
+    text, cut, empty = (tmp_path / name for name in ("text.onnx", "cut.onnx", "e.onnx"))
+    text.write_text("this is no model\n")
+    model = make_model([node("Relu", "x")], {"x": X})
+    cut.write_bytes(model.SerializeToString()[:-7])
+    empty.write_bytes(b"")
+    for path in (text, cut, empty):
+        with pytest.raises(UsageError) as raised:
+            read_onnx(path)
+        message = str(raised.value)
+        assert message.startswith(f"{path} is no ONNX model: ")
+        assert "\n" not in message
+
+
+def test_files_that_cannot_be_read(tmp_path: Path):
+    for path, reason in (
+        (tmp_path / "gone.onnx", "no such file or directory"),
+        (tmp_path, "is a directory"),
+    ):
+        with pytest.raises(UsageError) as raised:
+            read_onnx(path)
+        assert str(raised.value) == f"cannot read {path}: {reason}"
+
+
+def test_external_data_is_read_and_missed(
+    tmp_path: Path, make_model: MakeModel, evaluate: Evaluate
+):
+    known = {"w": np.arange(3000, dtype=np.float32).reshape(3, 1000)}
+    model = make_model([node("MatMul", "x", "w")], {"x": X}, known=known)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 1000])
+    model.graph.output[0].CopyFrom(result)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="data.bin")
+    np.testing.assert_array_equal(
+        evaluate(import_model(read_onnx(path), "model"), {"x": X})["y"], X @ known["w"]
+    )
+    (tmp_path / "data.bin").unlink()
+    with pytest.raises(UsageError, match=r"data\.bin"):
+        read_onnx(path)
