@@ -382,3 +382,34 @@ plan.plan @over_a_variable {
     plan.yield %v : tensor<16xf32>
   }
 }
+
+// -----
+
+// Who reads an alias holds what it stands for: 'x' cannot act again before 'c' has, so
+// that 'p' may lie where 'q' does.
+
+!r = !regst.data<tensor<16xf32>>
+
+// CHECK-LABEL: plan.plan @held
+plan.plan @held {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %p = regst.register "p" in %m at 64 slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  %q = regst.register "q" in %m at 64 slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %p : !r, !r) {
+    %v, %w = "test.op"() : () -> (tensor<16xf32>, tensor<16xf32>)
+    plan.yield %v, %w : tensor<16xf32>, tensor<16xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x, %p : !r, !r) outs(%y : !r) {
+  ^bb0(%0: tensor<16xf32>, %1: tensor<16xf32>):
+    %v = op.add %0, %1 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "c" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%q : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
