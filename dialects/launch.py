@@ -654,8 +654,10 @@ def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) ->
                 )
         case FeedOp():
             argument_type(step.target, actor, table)
+            verify_reach("cpu", step.target, actor, table)
         case FetchOp():
             argument_type(step.source, actor, table)
+            verify_reach("cpu", step.source, actor, table)
         case _:
             pass
 
@@ -676,6 +678,28 @@ def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> No
         raise VerifyException(
             f"@{name} calls @{kernel_name} with ({', '.join(map(str, given))}), "
             f"but it takes ({', '.join(map(str, expected))})"
+        )
+    for argument in call.arguments:
+        verify_reach(kernel.target.data, argument, actor, table)
+
+
+def verify_reach(
+    kind: str, reference: SymbolRefAttr, actor: ActorOp, table: dict[str, Operation]
+) -> None:
+    """
+    Raise `VerifyException` unless a register or variable lies in the memory that
+    devices of a kind work in. For the processor it is all memory of the host.
+    """
+    name = reference.root_reference.data
+    op = table[name]
+    assert isinstance(op, RegisterOp | VariableOp), "checked with its type"
+    if not isinstance(chunk := table.get(op.chunk.root_reference.data), ChunkOp):
+        return
+    owner = "cpu" if chunk.memory_case.is_host else chunk.memory_case.device_kind
+    if owner != kind:
+        raise VerifyException(
+            f"@{actor.sym_name.data} works on {kind} with @{name}, "
+            f"which lies in the memory of {owner}"
         )
 
 

@@ -434,11 +434,12 @@ class Core:
 
     def _task_error(self, start: int) -> TaskError:
         tables, control = self.tables, self._state.control
-        actor, code = int(control[FAILED_ACTOR]), int(control[FAILED_CODE])
-        kernel = int(tables.layout.kernel[control[FAILED_CALL]])
-        message = tables.messages.get(actor, {}).get(code)
-        act = int(self._state.acts[actor]) - start
-        error = TaskError(tables.actors[actor].name, act, code, message)
-        if code == CALLBACK_FAILED and kernel in tables.callbacks:
-            error.__cause__ = tables.callbacks[kernel].take_error()
+        index, code = int(control[FAILED_ACTOR]), int(control[FAILED_CODE])
+        actor, act = tables.actors[index], int(self._state.acts[index]) - start
+        # All calls are numbered through, actor by actor.
+        first = int(tables.layout.call_start[index])
+        call = actor.calls[int(control[FAILED_CALL]) - first]
+        error = TaskError(actor.name, act, code, call.message_of(code))
+        if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
+            error.__cause__ = tables.callbacks[call.kernel].take_error()
         return error

@@ -12,7 +12,7 @@ import ctypes
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     # Importing them imports Numba.
     from penstock.runtime.edges import Callback
     from penstock.runtime.tables import Argument, Call
+
+Dtypes: TypeAlias = tuple[np.dtype[np.generic], ...]
 
 FIRST_ADDRESS = 1 << 60
 """Beyond what a processor can address today: 57 bits."""
@@ -71,7 +73,7 @@ class Cuda:
         self._chunks: list[CudaChunk] = []
         self._starts: list[int] = []
         self._end = FIRST_ADDRESS
-        self._kernels: dict[str, CudaKernel] = {}
+        self._kernels: dict[tuple[str, Dtypes], CudaKernel] = {}
         self._views: dict[tuple[int, int, str], DeviceArray] = {}
 
     def allocate(self, size: int) -> CudaChunk:
@@ -89,11 +91,12 @@ class Cuda:
             (type.element_count(), dtype_of(type.element_type))
             for type in kernel.arguments
         ]
-        if source not in self._kernels:
-            self._kernels[source] = cuda_kernels.compile_cuda(
-                source, kernel.sym_name.data, [stored(dtype) for _, dtype in types]
+        dtypes = tuple(stored(dtype) for _, dtype in types)
+        if (source, dtypes) not in self._kernels:
+            self._kernels[source, dtypes] = cuda_kernels.compile_cuda(
+                source, kernel.sym_name.data, dtypes
             )
-        compiled = self._kernels[source]
+        compiled = self._kernels[source, dtypes]
 
         def run(row: int, part: int, parts: int) -> int:
             buffers = [

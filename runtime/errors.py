@@ -18,7 +18,7 @@ class TaskError(PenstockError):
     A kernel of the actor `task` returned `code` in act number `act` of the run.
 
     `message` says what the code means, if the program knows. If the kernel is a Python
-    callback, its exception is the cause of this one.
+    callback, its exception is the cause of this one, and part of its text.
     """
 
     def __init__(self, task: str, act: int, code: int, message: str | None = None):
@@ -30,7 +30,11 @@ class TaskError(PenstockError):
 
     def __str__(self) -> str:
         text = f"task '{self.task}' failed at act {self.act} with code {self.code}"
-        return f"{text}: {self.message}" if self.message else text
+        if self.message:
+            return f"{text}: {self.message}"
+        if (cause := self.__cause__) is not None:
+            return f"{text}: {type(cause).__name__}: {cause}"
+        return text
 
 
 class DeadlockError(PenstockError):

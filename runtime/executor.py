@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from penstock.runtime.core import Core
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.initializers import Array
-from penstock.runtime.loader import BATCH, LoadedProgram, Port, check_array
+from penstock.runtime.loader import BATCH, LoadedProgram, Port, fitting
 from penstock.runtime.reference import run_sequential
+
+Pieces: TypeAlias = list[dict[str, Array]]
 
 ENGINES = ("actors", "sequential")
 
@@ -34,6 +37,8 @@ class Executor:
         self._program = program
         self._core = Core(program.tables) if engine == "actors" else None
         self._closed = False
+        self._lock = threading.Lock()
+        self._pieces: tuple[Pieces, Pieces] = ([], [])
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +66,8 @@ class Executor:
         """
         Compute the outputs for one array for each input, of its shape and dtype.
 
-        Raises PenstockError if the arrays do not fit, and what `Core.run` raises.
+        Threads that call this at once take turns. Raises PenstockError if the arrays do
+        not fit, and what `Core.run` raises; the executor can run again after either.
         """
         return self.run_many([inputs])[0]
 
@@ -70,27 +76,29 @@ class Executor:
         Compute the outputs for each piece, where the work on one piece overlaps with
         that on the next as far as the slots of registers let it.
         """
+        fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
         results: list[dict[str, Array]] = []
-        for start in range(0, len(pieces), BATCH):
-            results += self._run_batch(pieces[start : start + BATCH])
+        with self._lock:
+            if self._closed:
+                raise PenstockError("the executor is closed")
+            for start in range(0, len(pieces), BATCH):
+                results += self._run_batch(fed[start : start + BATCH])
         return results
 
-    def _run_batch(
-        self, pieces: Sequence[Mapping[str, Array]]
-    ) -> list[dict[str, Array]]:
-        if self._closed:
-            raise PenstockError("the executor is closed")
-        fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
-        results: list[dict[str, Array]] = [
+    def _run_batch(self, fed: Pieces) -> Pieces:
+        results: Pieces = [
             {
                 port.name: np.empty(port.shape, port.dtype)
                 for port in self._program.outputs.values()
             }
-            for _ in pieces
+            for _ in fed
         ]
+        # They must live until the workers stop, which two interrupts do not wait for.
+        self._pieces = (fed, results)
         point(self._program.inputs.values(), fed)
         point(self._program.outputs.values(), results)
-        self._act(len(pieces))
+        self._act(len(fed))
+        self._pieces = ([], [])
         return results
 
     def _act(self, acts: int) -> None:
@@ -100,7 +108,7 @@ class Executor:
             run_sequential(self._program.tables, acts)
 
 
-def point(ports: Iterable[Port], pieces: Sequence[Mapping[str, Array]]) -> None:
+def point(ports: Iterable[Port], pieces: Pieces) -> None:
     """Let each port of the next run read or write its array of each piece."""
     for port in ports:
         port.point_to([piece[port.name] for piece in pieces])
@@ -111,14 +119,16 @@ def check_inputs(
 ) -> dict[str, Array]:
     """
     The arrays of one piece, contiguous. Raises PenstockError unless there is one of
-    the right shape and dtype for each port, and no other.
+    the right shape and dtype for each port, and no other array.
     """
     if missing := sorted(set(ports) - set(given)):
         raise PenstockError(f"no arrays are given for inputs {', '.join(missing)}")
     if extra := sorted(set(given) - set(ports)):
+        known = ", ".join(sorted(ports)) or "none"
         raise PenstockError(
-            f"there are no inputs {', '.join(extra)}, only {', '.join(sorted(ports))}"
+            f"there are no inputs {', '.join(extra)}, the program takes {known}"
         )
-    for name, port in ports.items():
-        check_array(f"input '{name}'", given[name], port.shape, port.dtype)
-    return {name: np.ascontiguousarray(array) for name, array in given.items()}
+    return {
+        name: fitting(f"input '{name}'", given[name], port.shape, port.dtype)
+        for name, port in ports.items()
+    }

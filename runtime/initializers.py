@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from math import prod, sqrt
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,16 @@ from penstock.dialects.job import InitAttr
 from penstock.runtime.errors import PenstockError
 
 Array: TypeAlias = npt.NDArray[np.generic]
+
+NPZ_ERRORS = (
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy raises on files that are missing, damaged or of another kind."""
 
 
 def initial_value(
@@ -29,21 +39,34 @@ def initial_value(
     """
     The array of this shape and dtype that an initialiser stands for.
 
-    Random values depend on the seed and the variable's `name` alone. Raises
-    PenstockError if a file or an array in it is missing or has another shape.
+    Random values depend on the seed and the variable's `name` alone; for integers they
+    are rounded toward zero. Raises PenstockError if a file or an array in it is missing
+    or does not fit, or if a constant is none of the dtype.
     """
     kind = init.kind.data
     if kind == "npz":
         file, key = str(init.value("file", "")), str(init.value("name", name))
-        return files.read(file, key, shape, name).astype(dtype, copy=False)
+        return files.read(file, key, shape, dtype, name)
     if kind in ("constant", "ones", "zeros"):
-        fill = {"constant": init.value("value", 0), "ones": 1, "zeros": 0}[kind]
-        return np.full(shape, fill, dtype)
+        fill = {"constant": _number(init, "value", 0), "ones": 1, "zeros": 0}[kind]
+        return _filled(fill, name, shape, dtype)
     return _random(init, name, shape).astype(dtype)
 
 
+def _filled(
+    fill: float, name: str, shape: Sequence[int], dtype: np.dtype[np.generic]
+) -> Array:
+    with np.errstate(over="ignore"):
+        value = np.asarray(fill).astype(dtype)
+    if dtype.kind == "f" and not np.isfinite(value.astype(np.float64)):
+        raise PenstockError(f"variable '{name}' of {dtype.name} cannot hold {fill}")
+    if dtype.kind != "f" and value != fill:
+        raise PenstockError(f"variable '{name}' of {dtype.name} cannot hold {fill}")
+    return np.full(shape, value)
+
+
 def _random(init: InitAttr, name: str, shape: Sequence[int]) -> Array:
-    seed = init.value("seed", 0)
+    seed = _number(init, "seed", 0)
     generator = np.random.default_rng([int(seed), zlib.crc32(name.encode())])
     match init.kind.data:
         case "uniform":
@@ -66,10 +89,10 @@ def _variance(family: str, fan_in: int, fan_out: int) -> float:
     return 2 / fan_in if family == "he" else 2 / (fan_in + fan_out)
 
 
-def _number(init: InitAttr, key: str, default: float) -> float:
+def _number(init: InitAttr, key: str, default: float) -> int | float:
     value = init.value(key, default)
     assert not isinstance(value, str), "checked by the attribute's verifier"
-    return float(value)
+    return value
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
@@ -86,6 +109,24 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     return max(1, shape[1] * window), max(1, shape[0] * window)
 
 
+def open_npz(path: Path) -> NpzFile[np.generic]:
+    """An `.npz` file to read from. Raises one of NPZ_ERRORS if it is none."""
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no .npz file")
+    loaded: object = np.load(path, allow_pickle=False)
+    if not isinstance(loaded, NpzFile):
+        raise ValueError("it is no .npz file")
+    return cast("NpzFile[np.generic]", loaded)
+
+
+def explain_npz_error(error: Exception) -> str:
+    """What one of NPZ_ERRORS says, without the file's name."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__
+
+
 class WeightFiles:
     """
     The `.npz` files of a directory, each opened once; arrays are read when asked for.
@@ -95,7 +136,7 @@ class WeightFiles:
 
     def __init__(self, directory: Path):
         self._directory = directory
-        self._open: dict[Path, NpzFile] = {}
+        self._open: dict[Path, NpzFile[np.generic]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -105,34 +146,46 @@ class WeightFiles:
             file.close()
         self._open.clear()
 
-    def read(self, file: str, key: str, shape: Sequence[int], name: str) -> Array:
+    def read(
+        self,
+        file: str,
+        key: str,
+        shape: Sequence[int],
+        dtype: np.dtype[np.generic],
+        name: str,
+    ) -> Array:
         """
-        The array `key` of a file, which the variable `name` starts from.
+        The array `key` of a file as this dtype, which the variable `name` starts from.
 
-        Raises PenstockError if there is no such file or array, or it has another shape.
+        Raises PenstockError if there is no such file or array, it has another shape, or
+        its dtype is of another kind (floats for integers).
         """
         path = self._directory / file
-        try:
-            arrays = self._opened(path)
-            present = key in arrays
-            array: Array = arrays[key] if present else np.empty(0)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise PenstockError(f"cannot read weights from {path}: {error}") from error
-        if not present:
-            raise PenstockError(
-                f"{path} has no array '{key}', which '{name}' starts from"
-            )
+        array = self._array(path, key, name)
         if array.shape != tuple(shape):
             raise PenstockError(
                 f"array '{key}' of {path} has shape {array.shape}, "
                 f"but '{name}' has {tuple(shape)}"
             )
-        return array
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise PenstockError(
+                f"array '{key}' of {path} has dtype {array.dtype.name}, "
+                f"but '{name}' has {dtype.name}"
+            )
+        return array.astype(dtype, copy=False)
 
-    def _opened(self, path: Path) -> NpzFile:
+    def _array(self, path: Path, key: str, name: str) -> Array:
+        try:
+            arrays = self._opened(path)
+            if key in arrays:
+                return arrays[key]
+        except NPZ_ERRORS as error:
+            raise PenstockError(
+                f"cannot read weights from {path}: {explain_npz_error(error)}"
+            ) from error
+        raise PenstockError(f"{path} has no array '{key}', which '{name}' starts from")
+
+    def _opened(self, path: Path) -> NpzFile[np.generic]:
         if path not in self._open:
-            loaded = np.load(path, allow_pickle=False)
-            if not isinstance(loaded, NpzFile):
-                raise ValueError("not an .npz file")
-            self._open[path] = loaded
+            self._open[path] = open_npz(path)
         return self._open[path]

@@ -10,7 +10,7 @@ worker of their own, because a device is driven from one thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -97,10 +97,12 @@ def load_program(
     """
     Allocate, initialise and compile everything that a program needs.
 
-    `sources` has the text of each kernel by name; `weights` are values of variables by
-    port, which take the place of their initialisers; files of initialisers are looked
-    up in `directory`. Streams are spread over `threads` workers. Raises PenstockError
-    if weights are missing or do not fit, or if the program cannot run to its end.
+    `sources` has the text of each kernel that is called by name; `weights` are values
+    of variables by port, which take the place of their initialisers; files of
+    initialisers are looked up in `directory`. Streams are spread over `threads`
+    workers. The program has been verified. Raises PenstockError if weights are missing
+    or do not fit, if there is no such device or not enough memory, or if the program
+    cannot run to its end.
     """
     if threads < 1:
         raise PenstockError(f"there must be at least one thread, got {threads}")
@@ -123,14 +125,14 @@ class _Loader:
 
     def __post_init__(self) -> None:
         self.symbols = self.program.symbol_table()
-        self.registers = {
+        self.actors = [op for op in self.symbols.values() if isinstance(op, ActorOp)]
+        self.producers = {
             name: index
-            for index, name in enumerate(
-                name
-                for name, op in self.symbols.items()
-                if isinstance(op, RegisterOp | ControlOp)
-            )
+            for index, actor in enumerate(self.actors)
+            for name in names_of(actor.writes)
         }
+        # Nobody reads a register that has no producer.
+        self.registers = {name: index for index, name in enumerate(self.producers)}
 
     # Memory
 
@@ -154,7 +156,8 @@ class _Loader:
         for op in self.symbols.values():
             if not isinstance(op, VariableOp):
                 continue
-            unused.discard(op.port_name)
+            if op.init is not None:
+                unused.discard(op.port_name)
             chunk = self.chunks[op.chunk.root_reference.data]
             chunk.write(op.offset.value.data, self._value(op, weights, files))
         if unused:
@@ -165,28 +168,20 @@ class _Loader:
     def _value(
         self, op: VariableOp, weights: Mapping[str, Array], files: WeightFiles
     ) -> Array:
-        shape, dtype = op.type.get_shape(), dtype_of(op.type.element_type)
-        if (given := weights.get(op.port_name)) is not None:
-            check_array(f"variable '{op.port_name}'", given, shape, dtype)
-            return given
         if op.value is not None:
             return array_of(op.value)
         assert op.init is not None, "checked by the verifier"
+        shape, dtype = op.type.get_shape(), dtype_of(op.type.element_type)
+        if (given := weights.get(op.port_name)) is not None:
+            return fitting(f"variable '{op.port_name}'", given, shape, dtype)
         return initial_value(op.init, op.port_name, shape, dtype, files)
 
     # Actors
 
     def finish(self) -> LoadedProgram:
-        actors = [op for op in self.symbols.values() if isinstance(op, ActorOp)]
-        producers = {
-            name: index
-            for index, actor in enumerate(actors)
-            for name in names_of(actor.writes)
-        }
         tables = Tables(
-            [self._register(name, producers) for name in self.registers],
-            [self._actor(actor) for actor in actors],
-            {index: self._messages(actor) for index, actor in enumerate(actors)},
+            [self._register(name) for name in self.registers],
+            [self._actor(actor) for actor in self.actors],
             [call for device in self.devices.values() for call in device.callbacks],
         )
         if (cycle := find_deadlock(tables)) is not None:
@@ -199,15 +194,13 @@ class _Loader:
             {
                 op.port_name: op
                 for op in self.symbols.values()
-                if isinstance(op, VariableOp)
+                if isinstance(op, VariableOp) and op.init is not None
             },
             self.devices,
         )
 
-    def _register(self, name: str, producers: Mapping[str, int]) -> Register:
-        op = self.symbols[name]
-        if (producer := producers.get(name)) is None:
-            raise PenstockError(f"register '{name}' is written by no actor")
+    def _register(self, name: str) -> Register:
+        op, producer = self.symbols[name], self.producers[name]
         if isinstance(op, ControlOp):
             return Register(name, producer, op.slots.value.data, op.initial_slots)
         assert isinstance(op, RegisterOp), "only registers have indices"
@@ -254,23 +247,25 @@ class _Loader:
                 return self._copy(step)
             case FeedOp():
                 return self._edge(FEED, step.port.data, step.target, self.inputs)
-            case FetchOp():
-                return self._edge(FETCH, step.port.data, step.source, self.outputs)
             case _:
-                raise PenstockError(f"{step.name} is no step of an actor")
+                assert isinstance(step, FetchOp), "checked by the verifier"
+                return self._edge(FETCH, step.port.data, step.source, self.outputs)
 
     def _call(self, step: CallOp, actor: ActorOp) -> Call:
         kernel = self.symbols[step.kernel.root_reference.data]
         assert isinstance(kernel, KernelOp), "checked by the verifier"
         args = [self._argument(reference) for reference in step.arguments]
         device = self._device(actor.device.kind.data)
-        return device.call(kernel, self.sources[kernel.sym_name.data], args)
+        call = device.call(kernel, self.sources[kernel.sym_name.data], args)
+        return replace(call, messages=assertions(kernel))
 
     def _copy(self, step: CopyOp) -> Call:
         names = (step.source.root_reference.data, step.target.root_reference.data)
         kinds = {self._memory_kind(name) for name in names} - {"cpu"}
         if len(kinds) > 1:
-            raise PenstockError(f"cannot copy between devices {', '.join(kinds)}")
+            raise PenstockError(
+                f"cannot copy between devices of kinds {', '.join(sorted(kinds))}"
+            )
         device = self._device(kinds.pop() if kinds else "cpu")
         size = memref_bytes(self._type(names[0]))
         return device.copy(
@@ -280,12 +275,9 @@ class _Loader:
     def _edge(
         self, kernel: int, port: str, place: SymbolRefAttr, ports: dict[str, Port]
     ) -> Call:
-        name = place.root_reference.data
-        if self._memory_kind(name) != "cpu":
-            raise PenstockError(f"port '{port}' must lie in the memory of the host")
         if port in ports:
             raise PenstockError(f"two actors serve the port '{port}'")
-        type = self._type(name)
+        type = self._type(place.root_reference.data)
         table = np.zeros(2 + BATCH, np.int64)
         table[1] = memref_bytes(type)
         ports[port] = Port(port, type.get_shape(), dtype_of(type.element_type), table)
@@ -303,31 +295,26 @@ class _Loader:
             return Fixed(self._address(op))
         return Slot(self.registers[name])
 
-    def _messages(self, actor: ActorOp) -> dict[int, str]:
-        """What the codes of an actor's kernels mean: the texts of their assertions."""
-        messages: dict[int, str] = {}
-        for step in actor.body.block.ops:
-            if isinstance(step, CallOp):
-                kernel = self.symbols[step.kernel.root_reference.data]
-                for code, text in enumerate(assertions(kernel), start=1):
-                    messages.setdefault(code, text)
-        return messages
 
-
-def assertions(kernel: Operation) -> list[str]:
+def assertions(kernel: KernelOp) -> tuple[str, ...]:
     """The messages of the assertions in a kernel, in the order of their codes."""
-    return [op.msg.data for op in kernel.walk() if isinstance(op, AssertOp)]
+    return tuple(op.msg.data for op in kernel.walk() if isinstance(op, AssertOp))
 
 
-def check_array(
-    what: str, array: Array, shape: Sequence[int], dtype: np.dtype[np.generic]
-) -> None:
-    """Raise PenstockError unless an array has a shape and a dtype."""
+def fitting(
+    what: str, given: npt.ArrayLike, shape: Sequence[int], dtype: np.dtype[np.generic]
+) -> Array:
+    """
+    What was given as a contiguous array in the byte order of this machine, copied only
+    if need be. Raises PenstockError unless it has a shape and a dtype.
+    """
+    array: Array = np.asarray(given)
     if array.shape != tuple(shape):
         raise PenstockError(
             f"{what} has shape {tuple(shape)}, got an array of shape {array.shape}"
         )
-    if array.dtype != dtype:
+    if array.dtype.newbyteorder("=") != dtype:
         raise PenstockError(
             f"{what} has dtype {dtype.name}, got an array of dtype {array.dtype.name}"
         )
+    return np.ascontiguousarray(array, dtype)

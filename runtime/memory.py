@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from penstock.runtime.errors import PenstockError
+
 PAGE = 4096
 """Bytes: chunks start at pages, so that offsets tell addresses modulo a page."""
 
@@ -23,11 +25,17 @@ def count_allocation() -> None:
 
 
 class HostChunk:
-    """`size` bytes of zeros from a page boundary on, for as long as this lives."""
+    """
+    `size` bytes of zeros from a page boundary on, for as long as this lives. Raises
+    PenstockError if the machine has not that many.
+    """
 
     def __init__(self, size: int):
+        try:
+            backing = np.zeros(size + PAGE, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise PenstockError(f"there is no memory for {size} bytes") from error
         count_allocation()
-        backing = np.zeros(size + PAGE, np.uint8)
         skip = -backing.ctypes.data % PAGE
         self._bytes = backing[skip : skip + size]
         self.address: int = self._bytes.ctypes.data

@@ -100,9 +100,8 @@ class _Run:
         code = self.kernels[call.kernel](ctypes.addressof(row), 0, 1)
         if code == 0:
             return
-        message = self.tables.messages.get(actor, {}).get(code)
         name = self.tables.actors[actor].name
-        error = TaskError(name, self.done[actor], code, message)
+        error = TaskError(name, self.done[actor], code, call.message_of(code))
         if code == CALLBACK_FAILED and call.kernel in self.tables.callbacks:
             error.__cause__ = self.tables.callbacks[call.kernel].take_error()
         raise error

@@ -12,7 +12,7 @@ producer of a register counts what it `produced`, each reader what it `consumed`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -71,11 +71,17 @@ class Call:
     A call of `int32 kernel(int64 args, int64 part, int64 parts)`.
 
     `kernel` is its address; `args` becomes a row of words whose address it is given. It
-    does share `part` of `parts` and returns 0, or a code that ends the run.
+    does share `part` of `parts` and returns 0, or a code that ends the run: `messages`
+    say what the codes from 1 on mean.
     """
 
     kernel: int
     args: tuple[Argument, ...] = ()
+    messages: tuple[str, ...] = ()
+
+    def message_of(self, code: int) -> str | None:
+        """What a code means, if that is known."""
+        return self.messages[code - 1] if 0 < code <= len(self.messages) else None
 
 
 @dataclass(frozen=True)
@@ -134,20 +140,18 @@ class Tables:
     """
     A checked program and the flat tables that the compiled executor runs.
 
-    `messages` says what an actor's error codes mean; `callbacks` are the Python kernels
-    that calls refer to by address. Raises PenstockError if the program is not sound.
+    `callbacks` are the Python kernels that calls refer to by address. Raises
+    PenstockError if the program is not sound.
     """
 
     def __init__(
         self,
         registers: Sequence[Register],
         actors: Sequence[Actor],
-        messages: Mapping[int, Mapping[int, str]] | None = None,
         callbacks: Iterable[Callback] = (),
     ):
         self.registers = tuple(registers)
         self.actors = tuple(actors)
-        self.messages = messages or {}
         self.callbacks = {callback.address: callback for callback in callbacks}
         for register in self.registers:
             self._check_register(register)

@@ -369,7 +369,7 @@ def test_worker_that_waits_for_a_long_kernel_reports_no_deadlock():
     tables = job.tables()
     slow = Callback(lambda args, part, parts: time.sleep(0.15))
     first = Actor("slow", 0, (), (0,), (Call(slow.address),))
-    tables = Tables(tables.registers, [first, Actor("fast", 1, (0,))], None, [slow])
+    tables = Tables(tables.registers, [first, Actor("fast", 1, (0,))], [slow])
     run_core(tables, 2)
 
 
@@ -385,14 +385,34 @@ def test_code_of_a_kernel_ends_the_run(run: Executor):
 
 
 @both_executors
-def test_message_of_a_code(run: Executor):
-    kernel = failing(act=0, code=3)
-    actor = Actor("divide", calls=(Call(kernel.address),))
-    tables = Tables([], [actor], {0: {3: "division by zero"}}, [kernel])
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (1, "1: out of range"),
+        (2, "2: division by zero"),
+        # Codes that no message is known for.
+        (3, "3"),
+        (-1, "-1"),
+    ],
+)
+def test_message_of_a_code(run: Executor, code: int, text: str):
+    kernel = failing(act=0, code=code)
+    messages = ("out of range", "division by zero")
+    actor = Actor("divide", calls=(Call(kernel.address, (), messages),))
     with pytest.raises(TaskError) as caught:
-        run(tables, 1)
-    expected = "task 'divide' failed at act 0 with code 3: division by zero"
-    assert str(caught.value) == expected
+        run(Tables([], [actor], [kernel]), 1)
+    assert str(caught.value) == f"task 'divide' failed at act 0 with code {text}"
+
+
+@both_executors
+def test_message_is_that_of_the_call_that_failed(run: Executor):
+    # Three calls of one kernel, which fails the second time, after another actor's.
+    kernel = failing(act=2, code=1)
+    calls = [Call(kernel.address, (), (text,)) for text in ("a", "b", "c")]
+    actors = [Actor("one", calls=(calls[0],)), Actor("two", calls=tuple(calls))]
+    with pytest.raises(TaskError) as caught:
+        run(Tables([], actors, [kernel]), 1)
+    assert str(caught.value) == "task 'two' failed at act 0 with code 1: b"
 
 
 @both_executors
@@ -404,6 +424,8 @@ def test_exception_of_a_callback_is_the_cause(run: Executor):
         run(alone(Callback(look_up)), 1)
     assert caught.value.code == 98
     assert isinstance(caught.value.__cause__, KeyError)
+    expected = "task 't0' failed at act 0 with code 98: KeyError: 'missing'"
+    assert str(caught.value) == expected
 
 
 @both_executors
@@ -429,7 +451,7 @@ def test_core_is_as_new_after_an_error(workers: list[int]):
         for i, (x, kernel) in enumerate(zip(tables.actors, failures, strict=True))
     ]
     callbacks = [*tables.callbacks.values(), *failures]
-    with Core(Tables(tables.registers, actors, None, callbacks)) as core:
+    with Core(Tables(tables.registers, actors, callbacks)) as core:
         for name in ("a2", "a1", "a0"):
             with pytest.raises(TaskError, match=f"task '{name}'"):
                 core.run(30)

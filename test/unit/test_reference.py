@@ -61,7 +61,7 @@ def test_error_ends_the_run_at_once():
     actors = [tables.actors[0], Actor("sink", 0, sink.reads, (), calls)]
     callbacks = [*tables.callbacks.values(), fail]
     with pytest.raises(TaskError, match="task 'sink' failed at act 2 with code 9"):
-        run_sequential(Tables(tables.registers, actors, None, callbacks), 10)
+        run_sequential(Tables(tables.registers, actors, callbacks), 10)
     assert seen == [1, 2, 3]
 
 

@@ -295,3 +295,55 @@ launch.program @p rank 0 {
     launch.fetch "y" from @c
   }
 }
+
+// -----
+
+// A kernel reaches the memory of its own kind of device only.
+
+// expected-error@+1 {{launch.program: @a works on cpu with @x, which lies in the memory of cuda}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, device cuda:0> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.kernel @k target "cpu" (%x: memref<4xf32>) {
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.call @k [@x]
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a works on cuda with @w, which lies in the memory of cpu}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, pinned cuda:0> size 64
+  launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
+  launch.kernel @k target "cuda" (%x: memref<4xf32>) {
+  }
+  launch.actor @a on <0, cuda:0> stream 0 reads [] writes [] {
+    launch.call @k [@w]
+  }
+}
+
+// -----
+
+// What the caller gives and takes lies in the memory of the host.
+
+// expected-error@+1 {{launch.program: @a works on cpu with @x, which lies in the memory of cuda}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, device cuda:0> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a works on cpu with @w, which lies in the memory of cuda}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, device cuda:0> size 64
+  launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.fetch "w" from @w
+  }
+}
