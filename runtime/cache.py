@@ -76,14 +76,14 @@ def write_atomically(path: Path, data: bytes) -> None:
 def content_hash(parts: Iterable[str]) -> str:
     """32 hexadecimal digits that stand for texts, this Python and this machine."""
     digest = hashlib.sha256()
-    for part in (*parts, *_environment()):
+    for part in (*parts, *environment()):
         data = part.encode()
         digest.update(f"{len(data)}:".encode() + data)
     return digest.hexdigest()[:32]
 
 
 @cache
-def _environment() -> tuple[str, ...]:
+def environment() -> tuple[str, ...]:
     """What compiled code depends on besides its source."""
     from llvmlite import binding
 

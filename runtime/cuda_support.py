@@ -146,7 +146,16 @@ else:
     sinh, cosh, tanh = math.sinh, math.cosh, math.tanh
     asinh, acosh, atanh = math.asinh, math.acosh, math.atanh
     erf, pow = math.erf, math.pow
-    cbrt, fma = cuda.cbrt, cuda.fma
+
+    @on_device
+    def cbrt(value):
+        """The cube root."""
+        return cuda.cbrt(value)
+
+    @on_device
+    def fma(a, b, c):
+        """`a * b + c`, rounded once."""
+        return cuda.fma(a, b, c)
 
     @on_device
     def maximum(a, b):

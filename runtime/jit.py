@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -122,12 +122,14 @@ def _machine_code(path: Path) -> Iterator[Path]:
 def _sum_of(path: Path) -> str:
     digest = hashlib.sha256()
     for file in _machine_code(path):
-        digest.update(file.read_bytes())
+        # Another process that found it damaged may remove it now.
+        with suppress(FileNotFoundError):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
 def _is_intact(path: Path, checksum: Path) -> bool:
-    return checksum.exists() and checksum.read_text() == _sum_of(path)
+    return checksum.exists() and checksum.read_bytes() == _sum_of(path).encode()
 
 
 def _remove_machine_code(path: Path) -> None:

@@ -76,7 +76,9 @@ class Buffer(types.Type):
     The address of an array of elements, argument `number` of `count` of a kernel.
 
     `buffer[i]` and `buffer[i] = x` touch element `i` without any check, and are taken
-    not to touch the elements of any other argument.
+    not to touch the elements of any other argument. So an operand that shares its bytes
+    with a result must be read, element by element, only to compute the element of the
+    result that takes its place.
     """
 
     def __init__(self, element: str, number: int, count: int):

@@ -209,12 +209,7 @@ class BodyPrinter(ABC):
             value.type.get_shape() if isa(value.type, MemRefType) else ()
             for value in op.operands
         ]
-        extents: list[int] = []
-        for loop, extent in enumerate(extents_of(maps, shapes)):
-            if extent is None:
-                self.complain(op, f"loop {loop} alone indexes no dimension")
-                return None
-            extents.append(extent)
+        extents = extents_of(maps, shapes)
         accesses: list[Access] = []
         for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
             if (access := access_of(map, shape)) is None:

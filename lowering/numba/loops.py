@@ -91,19 +91,17 @@ def access_of(map: AffineMap, shape: Sequence[int]) -> Access | None:
     return Access(tuple(element(unit) - offset for unit in units), offset)
 
 
-def extents_of(
-    maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]]
-) -> list[int | None]:
+def extents_of(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]]) -> list[int]:
     """
-    The extent of each loop: that of the first dimension it alone indexes, or None if
-    there is no such dimension.
+    The extent of each loop: that of the first dimension which it alone indexes. The
+    verifier sees to it that there is one.
     """
-    extents: list[int | None] = [None] * (maps[0].num_dims if maps else 0)
+    extents: dict[int, int] = {}
     for map, shape in zip(maps, shapes, strict=True):
         for expr, extent in zip(map.results, shape, strict=True):
-            if isinstance(expr, AffineDimExpr) and extents[expr.position] is None:
-                extents[expr.position] = extent
-    return extents
+            if isinstance(expr, AffineDimExpr):
+                extents.setdefault(expr.position, extent)
+    return [extents[loop] for loop in range(maps[0].num_dims)]
 
 
 def merged(nest: Nest) -> Nest:
