@@ -55,7 +55,7 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--random-weights",
-        type=int,
+        type=seed,
         metavar="SEED",
         help="replace the weights by random ones (He scaling)",
     )
@@ -67,6 +67,13 @@ def _arguments() -> argparse.ArgumentParser:
         help="make a value of the graph an output too; may be given several times",
     )
     return parser
+
+
+def seed(text: str) -> int:
+    """The seed that a text stands for. Raises ArgumentTypeError if it is none."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected an integer from 0 on, got '{text}'")
+    return int(text)
 
 
 def _import(args: argparse.Namespace) -> None:

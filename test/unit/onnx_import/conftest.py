@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.onnx_import.model import ImportedModel
@@ -20,6 +20,7 @@ from penstock.tools.session import Model
 Array: TypeAlias = NDArray[np.generic]
 Arrays: TypeAlias = Mapping[str, Array]
 MakeModel: TypeAlias = Callable[..., ModelProto]
+AssertClose: TypeAlias = Callable[..., None]
 Evaluate: TypeAlias = Callable[[ImportedModel, Arrays], dict[str, Array]]
 
 
@@ -45,7 +46,7 @@ def make_model() -> MakeModel:
                 )
                 for name, array in inputs.items()
             ],
-            [onnx.ValueInfoProto(name=name) for name in outputs],
+            [ValueInfoProto(name=name) for name in outputs],
             [
                 numpy_helper.from_array(array, name)
                 for name, array in (known or {}).items()
@@ -68,6 +69,25 @@ def evaluate() -> Evaluate:
         return evaluate_model(model, inputs)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def assert_close() -> AssertClose:
+    """Check names, dtypes, shapes, and values up to a tolerance."""
+
+    def check(got: Arrays, wanted: Arrays, tolerance: float = 1e-5) -> None:
+        assert got.keys() == wanted.keys()
+        for name, array in wanted.items():
+            assert got[name].dtype == array.dtype
+            np.testing.assert_allclose(
+                got[name].astype(np.float64),
+                array.astype(np.float64),
+                tolerance,
+                tolerance,
+                strict=True,
+            )
+
+    return check
 
 
 @pytest.fixture(scope="session")

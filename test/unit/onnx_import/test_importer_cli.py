@@ -1,0 +1,224 @@
+"""The command `penstock-import`, and what it writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from penstock.tools.arrays import read_arrays, write_arrays
+from penstock.tools.diagnostics import UsageError
+from penstock.tools.importer import run_tool
+from penstock.tools.run import run_tool as run_model
+
+Array: TypeAlias = NDArray[np.generic]
+MakeModel: TypeAlias = Callable[..., ModelProto]
+Save: TypeAlias = Callable[..., Path]
+Capture: TypeAlias = pytest.CaptureFixture[str]
+
+X = np.random.default_rng(8).standard_normal((4, 8)).astype(np.float32)
+W = np.random.default_rng(9).standard_normal((8, 5)).astype(np.float32)
+
+LAYER = [
+    helper.make_node("MatMul", ["x", "file"], ["h/0"]),
+    helper.make_node("Relu", ["h/0"], ["y"]),
+]
+"""Its weight has the name of an option of `numpy.savez`."""
+
+
+@pytest.fixture
+def save(tmp_path: Path, make_model: MakeModel) -> Save:
+    """Write a model of nodes whose output is `y` to a file."""
+
+    def write(nodes: list[NodeProto], *, batch: str | None = None) -> Path:
+        model = make_model(nodes, {"x": X}, known={"file": W})
+        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        model.graph.output[0].CopyFrom(result)
+        if batch is not None:
+            model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = batch
+        path = tmp_path / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    return write
+
+
+def fails(capsys: Capture, *arguments: object) -> tuple[int, str]:
+    """The exit code and what is printed of a run that writes nothing."""
+    code = run_tool([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "Traceback" not in printed.err
+    return code, printed.err
+
+
+def test_what_is_written_runs(save: Save, tmp_path: Path, capsys: Capture):
+    model, job = save(LAYER), tmp_path / "job.mlir"
+    assert run_tool([str(model), "-o", str(job)]) == 0
+    weights = tmp_path / "job.npz"
+    assert capsys.readouterr().out == f"wrote {job} and {weights}\n"
+    np.testing.assert_array_equal(read_arrays(weights)["file"], W)
+    inputs, outputs = tmp_path / "in.npz", tmp_path / "out.npz"
+    write_arrays(inputs, {"x": X})
+    code = run_model([str(job), "--inputs", str(inputs), "--outputs", str(outputs)])
+    assert code == 0
+    got = read_arrays(outputs)["y"].astype(np.float64)
+    np.testing.assert_allclose(got, np.maximum(X @ W, 0), 1e-5, 1e-5)
+
+
+def test_what_is_written_reads_back(save: Save, tmp_path: Path):
+    job, again = tmp_path / "job.mlir", tmp_path / "again.mlir"
+    run_tool([str(save(LAYER)), "-o", str(job)])
+    command = [sys.executable, "-m", "penstock.tools.opt", str(job), "-o", str(again)]
+    subprocess.run(command, check=True)
+    assert again.read_text().strip() == job.read_text().strip()
+
+
+def test_the_job_goes_beside_the_model(save: Save, tmp_path: Path, capsys: Capture):
+    assert run_tool([str(save(LAYER))]) == 0
+    job, weights = tmp_path / "model.mlir", tmp_path / "model.npz"
+    assert capsys.readouterr().out == f"wrote {job} and {weights}\n"
+    assert 'init <npz, file = "model.npz">' in job.read_text()
+
+
+def test_without_weights_there_is_no_file_for_them(
+    save: Save, tmp_path: Path, capsys: Capture
+):
+    assert run_tool([str(save([helper.make_node("Relu", ["x"], ["y"])]))]) == 0
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'model.mlir'}\n"
+    assert not (tmp_path / "model.npz").exists()
+
+
+def test_further_outputs_and_random_weights(save: Save, tmp_path: Path):
+    model = str(save(LAYER))
+    assert run_tool([model, "--extra-output", "h/0", "--random-weights", "3"]) == 0
+    assert 'job.output "h/0"' in (tmp_path / "model.mlir").read_text()
+    first = read_arrays(tmp_path / "model.npz")["file"]
+    assert not np.array_equal(first, W)
+    assert run_tool([model, "--random-weights", "3"]) == 0
+    np.testing.assert_array_equal(read_arrays(tmp_path / "model.npz")["file"], first)
+
+
+def test_everything_that_is_wrong_is_one_message(save: Save, capsys: Capture):
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["a"], name="first"),
+        helper.make_node("NonZero", ["a"], ["y"], name="second"),
+    ]
+    model = save(nodes, batch="n")
+    assert fails(capsys, model, "--extra-output", "no") == (
+        1,
+        f"{model}: error: the model cannot be imported:\n"
+        "  op NonZero is not known: 2 nodes (first, second)\n"
+        "  input 'x': extents 'n' of its shape are not known\n"
+        "  output 'no': there is no such value\n",
+    )
+    assert not model.with_suffix(".mlir").exists()
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, capsys: Capture):
+    gone = tmp_path / "gone.onnx"
+    for path, reason in (
+        (gone, "no such file or directory"),
+        (tmp_path, "is a directory"),
+        (Path("."), "is a directory"),
+    ):
+        text = f"penstock-import: error: cannot read {path}: {reason}\n"
+        assert fails(capsys, path) == (2, text)
+
+
+def test_a_file_that_is_no_model(tmp_path: Path, capsys: Capture):
+    path = tmp_path / "text.onnx"
+    path.write_text("no model\n")
+    code, message = fails(capsys, path)
+    assert code == 2
+    assert message.startswith(f"penstock-import: error: {path} is no ONNX model: ")
+    assert message.count("\n") == 1
+
+
+def test_places_where_nothing_can_be_written(
+    save: Save, tmp_path: Path, capsys: Capture
+):
+    model, gone = save(LAYER), tmp_path / "gone" / "job.mlir"
+    npz = tmp_path / "job.npz"
+    for output, message in (
+        (tmp_path, f"cannot write {tmp_path}: is a directory"),
+        (npz, f"{npz} is where the weights would go: name it .mlir"),
+        (model, f"writing {model} would destroy the model"),
+        (
+            gone,
+            f"cannot write {gone.with_suffix('.npz')}: no such file or directory",
+        ),
+    ):
+        text = f"penstock-import: error: {message}\n"
+        assert fails(capsys, model, "-o", output) == (2, text)
+
+
+def test_without_the_package_onnx(
+    save: Save, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+):
+    model = save(LAYER)
+    monkeypatch.setitem(sys.modules, "penstock.tools.onnx_import.model", None)
+    code, message = fails(capsys, model)
+    assert code == 2
+    assert "pip install 'penstock[onnx]'" in message
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5"])
+def test_seeds_are_integers(text: str, capsys: Capture):
+    with pytest.raises(SystemExit) as raised:
+        run_tool(["model.onnx", f"--random-weights={text}"])
+    assert raised.value.code == 2
+    message = f"--random-weights: expected an integer from 0 on, got '{text}'\n"
+    assert capsys.readouterr().err.endswith(message)
+
+
+# Arrays in files
+
+
+def test_arrays_of_any_name_read_back(tmp_path: Path):
+    arrays: dict[str, Array] = {
+        "file": np.arange(3),
+        "allow_pickle": np.zeros((0, 4), np.float16),
+        "a/b:0 ä": np.asfortranarray(X),
+        "scalar": np.array(True),
+    }
+    path = tmp_path / "arrays.npz"
+    write_arrays(path, arrays)
+    got = read_arrays(path)
+    assert list(got) == list(arrays)
+    for name, array in arrays.items():
+        assert got[name].dtype == array.dtype
+        np.testing.assert_array_equal(got[name], array, strict=True)
+    assert [each.name for each in tmp_path.iterdir()] == ["arrays.npz"]
+
+
+def test_no_arrays_read_back(tmp_path: Path):
+    write_arrays(tmp_path / "none.npz", {})
+    assert read_arrays(tmp_path / "none.npz") == {}
+
+
+def test_files_without_arrays_are_refused(tmp_path: Path):
+    text, single, pickled = (tmp_path / name for name in ("a.npz", "b.npy", "c.npz"))
+    text.write_text("no arrays")
+    np.save(single, X)
+    np.savez(pickled, x=np.array([{}], object))
+    for path in (text, single, pickled, tmp_path / "gone.npz"):
+        with pytest.raises(UsageError) as raised:
+            read_arrays(path)
+        assert str(raised.value).startswith(f"cannot read {path}: ")
+
+
+def test_arrays_that_cannot_be_written_leave_nothing(tmp_path: Path):
+    path = tmp_path / "bad.npz"
+    with pytest.raises(ValueError, match="allow_pickle"):
+        write_arrays(path, {"x": np.array([{}], object)})
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match=r"cannot write .*: no such file or directory"):
+        write_arrays(tmp_path / "gone" / "x.npz", {})
