@@ -17,32 +17,35 @@ if TYPE_CHECKING:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of an `.npz` file by name. Raises UsageError if it cannot be read."""
-    import numpy as np
-    from numpy.lib.npyio import NpzFile
+    from penstock.runtime.initializers import NPZ_ERRORS, explain_npz_error, open_npz
 
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, NpzFile):
-            raise ValueError("not an .npz file")
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        with open_npz(path) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except NPZ_ERRORS as error:
+        raise UsageError(f"cannot read {path}: {explain_npz_error(error)}") from error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """
-    Write an `.npz` file that no reader ever sees half of. Raises UsageError if that
-    fails.
+    Write an `.npz` file that no reader ever sees half of. A device is written directly.
+    Raises UsageError if that fails.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    target = Path(os.path.realpath(path))
     try:
-        _write(draft, arrays)
-        draft.replace(path)
+        if target.exists() and not target.is_file():
+            _write(target, arrays)
+        else:
+            _replace(target, arrays)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
+
+
+def _replace(target: Path, arrays: Mapping[str, Array]) -> None:
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        _write(draft, arrays)
+        draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
@@ -19,12 +20,18 @@ if TYPE_CHECKING:
     from penstock.tools.session import Model
 
 
+def has_numpy_meaning(entry: Operation) -> bool:
+    """Whether an op still says what it means: jobs and plans do, programs do not."""
+    return isinstance(entry, JobOp | PlanOp)
+
+
 def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """
     The outputs of a model of a job or plan by name, computed by NumPy.
 
-    Raises UsageError for a launch program, which no longer says what it means, and for
-    ops without a meaning in NumPy.
+    Raises UsageError for a launch program, which no longer says what it means, for ops
+    without a meaning in NumPy, and if an input is missing; PenstockError if a variable
+    has no value.
     """
     entry = model.entry
     evaluation = _Evaluation(model, inputs)
@@ -32,11 +39,34 @@ def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array
         case JobOp():
             evaluation.run(entry.body.block.ops)
         case PlanOp():
-            for task in entry.tasks:
+            for task in data_order(entry):
                 evaluation.run_task(task)
         case _:
-            raise UsageError("only jobs and plans can be checked against NumPy")
+            raise UsageError(f"a {entry.name} cannot be checked against NumPy")
     return evaluation.outputs
+
+
+def data_order(plan: PlanOp) -> list[TaskOp]:
+    """
+    The tasks of a plan, each behind those whose data it reads. Raises UsageError if
+    some read from each other in a cycle.
+    """
+    tasks = list(plan.tasks)
+    producers = {value: task for task in tasks for value in written_by(task)}
+    needs = {
+        task: [producers[value] for value in task.ins if value in producers]
+        for task in tasks
+    }
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        names = " -> ".join(task.task_name.data for task in error.args[1])
+        raise UsageError(f"tasks read from each other: {names}") from error
+
+
+def written_by(task: TaskOp) -> Sequence[SSAValue]:
+    """The registers that a task writes, or the values that it results in."""
+    return task.outs or task.results_
 
 
 class _Evaluation:
@@ -56,14 +86,15 @@ class _Evaluation:
             self._values[argument] = self._values[value]
         self.run(block.ops)
         assert isinstance(block.last_op, PlanYieldOp), "checked by the verifier"
-        written = task.outs or task.results_
-        for target, value in zip(written, block.last_op.values, strict=True):
-            self._values[target] = self._values[value]
+        results = [self._values[value] for value in block.last_op.values]
+        self._values.update(zip(written_by(task), results, strict=True))
 
     def _run_op(self, op: Operation) -> None:
         match op:
-            case InputOp():
-                self._values[op.result] = self._inputs[op.port.data]
+            case InputOp(port=port):
+                if port.data not in self._inputs:
+                    raise UsageError(f"no array is given for input '{port.data}'")
+                self._values[op.result] = self._inputs[port.data]
             case VariableOp():
                 self._values[op.result] = variable_value(op, self._model)
             case CopyOp():

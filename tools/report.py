@@ -5,24 +5,33 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation
 
+from penstock.dialects.job import JobOp
 from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp, ProgramOp
 
 
 def summary(entry: Operation, program: ProgramOp, device: str, threads: int) -> str:
     """
-    The ops of a job (or the tasks of a plan, or the parts of a program), what became
-    of them, and the memory they take.
+    The ops of a job, what became of it, and the memory that takes. Of a plan or program
+    it is not known what it was made from.
     """
     ops = list(program.body.block.ops)
-    actors = sum(isinstance(op, ActorOp) for op in ops)
-    kernels = sum(isinstance(op, KernelOp) for op in ops)
-    given = sum(1 for _ in entry.regions[0].block.ops)
+    parts = [
+        counted(sum(isinstance(op, ActorOp) for op in ops), "task"),
+        counted(sum(isinstance(op, KernelOp) for op in ops), "kernel"),
+    ]
+    if isinstance(entry, JobOp):
+        parts.insert(0, counted(len(entry.body.block.ops), "op"))
     lines = [
-        f"{program.sym_name.data}: {given} ops, {actors} tasks, {kernels} kernels "
-        f"on {device}, {threads} thread{'s' * (threads > 1)}"
+        f"{program.sym_name.data}: {', '.join(parts)} on {device}, "
+        + counted(threads, "thread")
     ]
     lines += [memory_line(op) for op in ops if isinstance(op, ChunkOp)]
     return "\n".join(lines)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, such as `1 task` or `2 tasks`."""
+    return f"{number} {what}" + "s" * (number != 1)
 
 
 def memory_line(chunk: ChunkOp) -> str:

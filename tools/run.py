@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from penstock.tools.diagnostics import (
     UsageError,
     printable,
 )
-from penstock.tools.oracle import evaluate_model
+from penstock.tools.oracle import evaluate_model, has_numpy_meaning
 from penstock.tools.report import summary
 from penstock.tools.session import Model, Session, read_model
 
@@ -58,6 +59,12 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except UsageError as error:
         return _fail(str(error), EXIT_USAGE)
+    except BrokenPipeError:
+        # The reader is gone; Python must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except MemoryError as error:
+        return _fail(f"out of memory: {error}".removesuffix(": "), EXIT_FAILED)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
     except InternalError as error:
@@ -99,13 +106,13 @@ def _arguments() -> argparse.ArgumentParser:
     )
     inputs.add_argument(
         "--random-inputs",
-        type=int,
+        type=_seed,
         metavar="SEED",
         help="normal floats, integers from 0 to 9, and booleans",
     )
     parser.add_argument(
         "--random-weights",
-        type=int,
+        type=_seed,
         metavar="SEED",
         help="replace the weights of an ONNX model by random ones (He scaling)",
     )
@@ -126,20 +133,60 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=_tolerance,
         default=1e-4,
+        metavar="ERROR",
         help="largest error that passes a check, relative to the largest reference "
         "value (default: %(default)s)",
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="run N times"
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="where the ops of a job run that say nothing else (default: %(default)s); "
+        "CUDA is simulated on a machine without it",
+    )
+    parser.add_argument(
+        "--threads",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="streams of ops, and threads that run them (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--repeat", type=_count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(
         "--debug", action="store_true", help="show Python tracebacks of internal errors"
     )
     return parser
+
+
+def _count(text: str) -> int:
+    return _integer(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _integer(text, 0)
+
+
+def _integer(text: str, least: int) -> int:
+    if not text.isdecimal() or (value := int(text)) < least:
+        raise argparse.ArgumentTypeError(
+            f"expected an integer from {least} on, got '{text}'"
+        )
+    return value
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    # A NaN is not, either.
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 on, got '{text}'")
+    return value
 
 
 @dataclass
@@ -153,16 +200,18 @@ class Job:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.threads < 1 or args.repeat < 1:
-        raise UsageError("--threads and --repeat must be at least 1")
     start = time.perf_counter()
     front = installed_compiler()
     job = _read(args, front[0])
+    _check_request(args, job)
+    # Files that cannot be read should not cost a compilation.
+    given = None if args.inputs is None else read_arrays(args.inputs)
+    expected = _expected(args)
     with Session(
         job.model, device=args.device, threads=args.threads, compiler=front
     ) as session:
         loading = time.perf_counter() - start
-        inputs = _inputs(args, session.executor.program.inputs)
+        inputs = _inputs(args, session.executor.program.inputs, given)
         outputs, seconds = _timed(session, inputs, args.repeat)
         simulated = " (simulated)" * session.is_simulated
         print(
@@ -176,12 +225,12 @@ def _run(args: argparse.Namespace) -> int:
         print(f"wrote {args.outputs}")
     if args.check is None:
         return 0
-    reference = _reference(args, job, inputs)
+    reference = _reference(args, job, inputs) if expected is None else expected
     return report_errors(outputs, reference, args.check, args.tolerance)
 
 
 def _read(args: argparse.Namespace, compiler: Compiler) -> Job:
-    if args.file.suffix == ".onnx":
+    if args.file.suffix.lower() == ".onnx":
         try:
             from penstock.tools.onnx_import.model import import_file
         except ImportError as error:
@@ -204,12 +253,25 @@ def _read(args: argparse.Namespace, compiler: Compiler) -> Job:
     return Job(model, Model(model.module.clone(), model.weights, model.directory), onnx)
 
 
+def _check_request(args: argparse.Namespace, job: Job) -> None:
+    """Raise UsageError for what this model cannot be asked for."""
+    entry = job.oracle.entry
+    if args.check == "onnxruntime" and job.onnx is None:
+        raise UsageError("--check onnxruntime is for ONNX models")
+    if args.check == "numpy" and not has_numpy_meaning(entry):
+        raise UsageError(f"a {entry.name} cannot be checked against NumPy")
+
+
 # Inputs and outputs
 
 
-def _inputs(args: argparse.Namespace, ports: Mapping[str, Port]) -> dict[str, Array]:
-    if args.inputs is not None:
-        return read_arrays(args.inputs)
+def _inputs(
+    args: argparse.Namespace,
+    ports: Mapping[str, Port],
+    given: dict[str, Array] | None,
+) -> dict[str, Array]:
+    if given is not None:
+        return given
     if args.random_inputs is not None:
         return random_arrays(ports, args.random_inputs)
     if ports:
@@ -258,15 +320,19 @@ def _time_text(seconds: Sequence[float]) -> str:
     return middle if len(seconds) == 1 else f"{middle} (median of {len(seconds)})"
 
 
+def _expected(args: argparse.Namespace) -> dict[str, Array] | None:
+    """The arrays of the file that `--check` names, if it names one."""
+    if args.check in (None, "numpy", "onnxruntime"):
+        return None
+    return read_arrays(Path(args.check))
+
+
 def _reference(
     args: argparse.Namespace, job: Job, inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
     if args.check == "numpy":
         return evaluate_model(job.oracle, inputs)
-    if args.check != "onnxruntime":
-        return read_arrays(Path(args.check))
-    if job.onnx is None:
-        raise UsageError("--check onnxruntime is for ONNX models")
+    assert job.onnx is not None, "checked before the run"
     from penstock.tools.onnx_import.model import run_onnxruntime
 
     return run_onnxruntime(job.onnx, inputs)
@@ -286,9 +352,9 @@ def report_errors(
         raise UsageError(f"{name} has no outputs {', '.join(missing)}")
     worst = 0.0
     for key, output in outputs.items():
-        error = relative_error(output, reference[key])
+        text, error = _difference(output, reference[key])
         worst = max(worst, error)
-        print(f"check against {name}: {key} differs by {error:.2e}")
+        print(f"check against {name}: {key} {text}")
     if worst <= tolerance:
         return 0
     return _fail(
@@ -296,15 +362,23 @@ def report_errors(
     )
 
 
+def _difference(output: Array, reference: Array) -> tuple[str, float]:
+    """How an output compares, in words and as a number."""
+    if reference.dtype.kind not in "biuf":
+        return f"is compared with {reference.dtype.name}", float("inf")
+    if output.shape != reference.shape:
+        return f"has shape {output.shape}, not {reference.shape}", float("inf")
+    error = relative_error(output, reference)
+    return f"differs by {error:.2e}", error
+
+
 def relative_error(output: Array, reference: Array) -> float:
     """
-    The largest absolute difference over the largest absolute reference value; infinite
-    if the shapes differ or only one of them is a NaN or infinite somewhere.
+    The largest absolute difference over the largest absolute reference value, of arrays
+    of one shape; infinite if only one of them is a NaN or infinite somewhere.
     """
     import numpy as np
 
-    if output.shape != reference.shape:
-        return float("inf")
     if output.size == 0:
         return 0.0
     ours, theirs = output.astype(np.float64), reference.astype(np.float64)

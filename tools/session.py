@@ -76,9 +76,13 @@ def lower(
     device: str = "cpu",
     streams: int = 1,
 ) -> None:
-    """Take a model's module, whatever its level, to a launch program."""
+    """
+    Take a model's module, whatever its level, to a launch program. Raises UsageError
+    unless the module holds one thing to run, and `Rejected` if that cannot be lowered.
+    """
     from penstock.lowering.pipelines import pipeline
 
+    _ = model.entry
     run_pipeline(compiler, passes, model.module, pipeline(device, streams))
 
 
@@ -138,11 +142,13 @@ def open_devices(program: ProgramOp) -> dict[str, Device]:
 
 class Session:
     """
-    A compiled model, ready to run. Close it after use.
+    A compiled model, ready to run. Close it after use. The model's module becomes the
+    launch program.
 
     `device` is the kind of device that jobs run on; `threads` is the number of workers
     and compute streams of the processor; `engine` is `actors`, or `sequential` for the
-    reference executor.
+    reference executor. Raises UsageError if the module does not hold one job, plan or
+    program, `Rejected` if it cannot be compiled, PenstockError if it cannot be loaded.
     """
 
     def __init__(
@@ -160,11 +166,20 @@ class Session:
         self._executor = load(self.program, model, threads, engine)
 
     @classmethod
-    def open(cls, path: str | Path, *, device: str = "cpu", threads: int = 1) -> Self:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        device: str = "cpu",
+        threads: int = 1,
+        engine: str = "actors",
+    ) -> Self:
         """The session of a file of IR."""
         compiler = installed_compiler()
         model = read_model(compiler[0], Path(path))
-        return cls(model, device=device, threads=threads, compiler=compiler)
+        return cls(
+            model, device=device, threads=threads, engine=engine, compiler=compiler
+        )
 
     def __enter__(self) -> Self:
         return self
