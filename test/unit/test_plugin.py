@@ -108,7 +108,7 @@ def test_a_pass_from_a_file_joins_those_of_packages(tool: Tool) -> None:
     assert "op.mul" in text
 
 
-@pytest.mark.parametrize("device", ["cpu"])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_kernels_of_the_package_run(
     tool: Tool, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
