@@ -39,7 +39,7 @@ def save(tmp_path: Path, make_model: MakeModel) -> Save:
 
     def write(nodes: list[NodeProto], *, batch: str | None = None) -> Path:
         model = make_model(nodes, {"x": X}, known={"file": W})
-        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["a", "b"])
         model.graph.output[0].CopyFrom(result)
         if batch is not None:
             model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = batch
