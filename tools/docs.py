@@ -51,7 +51,6 @@ from xdsl.ir import (
     TypeAttribute,
 )
 from xdsl.irdl import (
-    AllOf,
     AnyAttr,
     AnyOf,
     AtLeast,
@@ -79,12 +78,18 @@ from xdsl.traits import HasParent, OpTrait
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.interfaces import ElementwiseOp, TensorOp
+from penstock.dialects.op.elementwise import Elements
 from penstock.lowering import get_all_passes
 from penstock.lowering.pipelines import PIPELINES
 
 Lines: TypeAlias = Iterator[str]
 
 _HEADING = "<!-- Written by `make docs` from the definitions: change those instead. -->"
+_LEGEND = """\
+In a syntax, words in backticks stand for themselves, `$name` for a part of the op, and
+what is in `( )?` may be left out. An example is valid where the values that it uses are
+defined."""
+_CUSTOM = re.compile(r"custom<\w+>\(([^()]*)\)")
 _EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 
 
@@ -122,7 +127,7 @@ def dialect_page(dialect: Dialect) -> str:
             lines += [f"## {title}", ""]
         for attribute in chosen:
             lines += attribute_section(attribute)
-    lines += ["## Ops", ""]
+    lines += ["## Ops", "", _LEGEND, ""]
     for operation in operations:
         lines += operation_section(operation)
     return "\n".join(lines).rstrip() + "\n"
@@ -175,8 +180,8 @@ def operation_section(operation: type[Operation]) -> Lines:
     yield from (f"### `{operation.name}`", "", _text_of(operation), "")
     if definition.assembly_format is not None:
         yield "Syntax:"
-        yield from ("", "```", f"{operation.name} {definition.assembly_format}")
-        yield from ("```", "")
+        syntax = _CUSTOM.sub(r"\1", definition.assembly_format)
+        yield from ("", "```", f"{operation.name} {syntax}", "```", "")
     yield from _table(("part", "kind", "what it is"), list(_parts_of(definition)))
     traits = sorted(map(trait_name, operation.traits))
     # Those with an underscore are how xDSL finds interfaces.
@@ -291,8 +296,6 @@ def words(constraint: AttrConstraint) -> str:
             return f"{words(inner)}, one and the same for all `{name}`"
         case AnyOf(attr_constrs=inner):
             return " or ".join(map(words, inner))
-        case AllOf(attr_constrs=inner):
-            return " and ".join(map(words, inner))
         case MessageConstraint(constr=inner):
             return words(inner)
         case SymbolNameConstraint():
@@ -364,8 +367,13 @@ def _define(module: ModuleOp, name: str, value: SSAValue) -> None:
 
 def interface_lines(operation: type[TensorOp]) -> Lines:
     """How passes may treat an op, and what its example costs."""
-    elementwise = issubclass(operation, ElementwiseOp)
-    yield "Elementwise: may be fused." if elementwise else "Not elementwise."
+    elements = getattr(operation, "ELEMENTS", None)
+    if isinstance(elements, Elements):
+        yield f"Elements: {elements.name} ({', '.join(map(str, elements.types))})."
+    if not issubclass(operation, ElementwiseOp):
+        yield "Not elementwise."
+    elif not operation.get_irdl_definition().regions:
+        yield "Elementwise: may be fused."
     for text in examples_of(operation):
         for op in read_example(text).walk():
             if isinstance(op, operation):
