@@ -38,7 +38,7 @@ class HostChunk:
         count_allocation()
         skip = -backing.ctypes.data % PAGE
         self._bytes = backing[skip : skip + size]
-        self.address: int = self._bytes.ctypes.data
+        self.address: int = backing.ctypes.data + skip
 
     def write(self, offset: int, array: npt.NDArray[np.generic]) -> None:
         """Copy an array to the bytes from `offset` on."""
