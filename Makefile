@@ -28,7 +28,8 @@ docs: $(VENV)/installed
 	$(BIN)/python -m penstock.tools.docs docs
 
 bench: $(VENV)/installed
-	$(BIN)/pip install --quiet --editable ".[bench]"
+	$(BIN)/pip install --quiet --editable ".[bench]" \
+		--extra-index-url https://download.pytorch.org/whl/cpu
 	$(BIN)/python benchmarks/run.py
 
 clean:

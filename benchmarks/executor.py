@@ -1,30 +1,39 @@
 """
 What an act costs: nanoseconds of wall time per act with kernels that do nothing.
 
-Run `python benchmarks/executor.py`. The programs take turns, so that what else the
-machine does hits them alike; the table shows the median, the best and the worst turn.
+The programs take turns, so that what else the machine does hits them alike.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import cast
 
 from numba import cfunc
 
+from benchmarks.harness import wait_until_idle
+from benchmarks.report import Section, Table
 from penstock.runtime.core import Core
 from penstock.runtime.edges import KERNEL, Callback
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.tables import Actor, Call, Register, Tables
 
+TEXT = """\
+Nanoseconds of wall time per act, with kernels that do nothing; the table shows the
+median, the best and the worst turn."""
+
 ACTS = 400
-TURNS = 9
+CALLBACK_ACTS = 10_000
+SINGLE_RUNS = 100
+REFERENCE_ACTS = 5
 
 
 @cfunc(KERNEL, cache=True)
 def nothing(args: int, part: int, parts: int) -> int:
+    """A kernel that returns at once."""
     return 0
 
 
@@ -69,60 +78,73 @@ def independent(length: int, workers: int) -> Tables:
     return program([i // length % workers for i in range(2 * length)], flows)
 
 
-PROGRAMS = {
-    "chain of 1000, 1 worker": chain([0] * 1000),
-    "chain of 1000, 2 workers, halves": chain([0] * 500 + [1] * 500),
-    "chain of 1000, 2 workers, alternating": chain([0, 1] * 500),
-    "2 chains of 500, 1 worker": independent(500, 1),
-    "2 chains of 500, 2 workers": independent(500, 2),
-    "fan 1-1000-1, 1 worker": fan([0] * 1002),
-    "fan 1-1000-1, 2 workers": fan([0] + [0, 1] * 500 + [0]),
-}
+def programs() -> dict[str, Tables]:
+    """What is timed, by the names of the report."""
+    return {
+        "chain of 1000, 1 worker": chain([0] * 1000),
+        "chain of 1000, 2 workers, halves": chain([0] * 500 + [1] * 500),
+        "chain of 1000, 2 workers, alternating": chain([0, 1] * 500),
+        "2 chains of 500, 1 worker": independent(500, 1),
+        "2 chains of 500, 2 workers": independent(500, 2),
+        "fan 1-1000-1, 1 worker": fan([0] * 1002),
+        "fan 1-1000-1, 2 workers": fan([0] + [0, 1] * 500 + [0]),
+    }
 
 
-def seconds(core: Core, acts: int) -> float:
+def seconds_of(run: Callable[[int], None], acts: int) -> float:
+    """The time of a run of some acts."""
     start = time.perf_counter()
-    core.run(acts)
+    run(acts)
     return time.perf_counter() - start
 
 
-def line(name: str, unit: str, values: Sequence[float]) -> str:
-    middle = statistics.median(values)
-    return f"{name:40} {middle:9.1f} {min(values):9.1f} {max(values):9.1f}  {unit}"
-
-
-def main() -> None:
-    cores = {name: Core(tables) for name, tables in PROGRAMS.items()}
-    times: dict[str, list[float]] = {name: [] for name in cores}
-    for core in cores.values():
-        core.run(10)
-    for _ in range(TURNS):
-        for name, core in cores.items():
-            acts = ACTS * len(core.tables.actors)
-            times[name].append(1e9 * seconds(core, ACTS) / acts)
-
-    print(f"{'':40} {'median':>9} {'best':>9} {'worst':>9}")
-    for name, values in times.items():
-        print(line(name, "ns/act", values))
-
+def callback_tables() -> Tables:
+    """One actor whose kernel is a Python function."""
     callback = Callback(lambda args, part, parts: 0)
     call = Call(callback.address)
-    tables = Tables([], [Actor("t", calls=(call,))], callbacks=[callback])
-    cores["callback"] = core = Core(tables)
-    values = [1e9 * seconds(core, 10_000) / 10_000 for _ in range(TURNS)]
-    print(line("Python callback", "ns/act", values))
+    return Tables([], [Actor("t", calls=(call,))], callbacks=[callback])
 
-    cores["one act"] = core = Core(chain([0]))
-    values = [1e6 * seconds(core, 1) for _ in range(200)]
-    print(line("run of one act, 1 worker", "us/run", values))
 
-    start = time.perf_counter()
-    run_sequential(PROGRAMS["chain of 1000, 1 worker"], 20)
-    values = [1e9 * (time.perf_counter() - start) / 20_000]
-    print(line("reference executor, chain of 1000", "ns/act", values))
+def executor(rounds: int) -> Section:
+    """Time all programs, a Python callback, single runs and the reference executor."""
+    tables = programs()
+    with ExitStack() as stack:
+
+        def core(tables: Tables) -> Core:
+            return stack.enter_context(Core(tables))
+
+        found = timed_programs({name: core(t) for name, t in tables.items()}, rounds)
+        callback, single = core(callback_tables()), core(chain([0]))
+        found["Python callback"] = [
+            1e9 * seconds_of(callback.run, CALLBACK_ACTS) / CALLBACK_ACTS
+            for _ in range(rounds)
+        ]
+        found["run of one act, 1 worker"] = [
+            1e9 * seconds_of(single.run, 1) for _ in range(SINGLE_RUNS)
+        ]
+    first = tables["chain of 1000, 1 worker"]
+    found["reference executor, chain of 1000"] = [
+        1e9
+        * seconds_of(lambda acts: run_sequential(first, acts), REFERENCE_ACTS)
+        / (REFERENCE_ACTS * len(first.actors))
+        for _ in range(rounds)
+    ]
+    rows = [
+        [name, *(f"{pick(values):.1f}" for pick in (statistics.median, min, max))]
+        for name, values in found.items()
+    ]
+    header = "program", "median", "best", "worst"
+    return Section("Executor", TEXT, [Table(header, rows)], found)
+
+
+def timed_programs(cores: Mapping[str, Core], rounds: int) -> dict[str, list[float]]:
+    """Nanoseconds an act of each core in each round, after a warm-up."""
+    found: dict[str, list[float]] = {name: [] for name in cores}
     for core in cores.values():
-        core.close()
-
-
-if __name__ == "__main__":
-    main()
+        core.run(10)
+    for _ in range(rounds):
+        wait_until_idle(1.0)
+        for name, core in cores.items():
+            acts = ACTS * len(core.tables.actors)
+            found[name].append(1e9 * seconds_of(core.run, ACTS) / acts)
+    return found

@@ -1,0 +1,1 @@
+"""Benchmarks: peers side by side, compile time, start, memory and the executor."""

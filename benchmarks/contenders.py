@@ -1,0 +1,81 @@
+"""Who runs the workloads: Penstock and its peers, each by its usual interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.harness import Opener, Run
+from benchmarks.workloads import WORKLOADS, Workload
+from penstock.runtime.initializers import Array
+from penstock.tools.onnx_import.model import import_model
+from penstock.tools.session import Model, Session
+
+
+def penstock_model(workload: Workload) -> Model:
+    """A workload as a job, with its weights."""
+    imported = import_model(workload.model, workload.model.graph.name)
+    return Model(imported.module, imported.weights, Path())
+
+
+def open_penstock(name: str, threads: int) -> Run:
+    """A session on a workload."""
+    workload = WORKLOADS[name]()
+    session = Session(penstock_model(workload), threads=threads)
+    inputs = workload.inputs
+
+    def run() -> list[Array]:
+        return [*session.run(inputs).values()]
+
+    return run
+
+
+def open_onnxruntime(name: str, threads: int) -> Run:
+    """A session of ONNX Runtime with all its optimisations."""
+    # Its stubs leave most types open.
+    onnxruntime = import_module("onnxruntime")
+    workload = WORKLOADS[name]()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        workload.model.SerializeToString(),
+        options,
+        providers=["CPUExecutionProvider"],
+    )
+    return partial(session.run, None, dict(workload.inputs))
+
+
+def open_torch(name: str, threads: int) -> Run:
+    """The same network in PyTorch, operation by operation (eager)."""
+    torch = import_module("torch")
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    workload = WORKLOADS[name]()
+    weights = {key: torch.tensor(value) for key, value in workload.weights.items()}
+    (x,) = (torch.tensor(value) for value in workload.inputs.values())
+    forward = workload.forward
+
+    def run() -> list[Array]:
+        with torch.inference_mode():
+            return [forward(weights, x).numpy()]
+
+    return run
+
+
+CONTENDERS: Mapping[str, Callable[[str, int], Run]] = {
+    "Penstock": open_penstock,
+    "ONNX Runtime": open_onnxruntime,
+    "PyTorch eager": open_torch,
+}
+"""All contenders, ours first."""
+
+
+def openers(workload: str, threads: int) -> dict[str, Opener]:
+    """What opens each contender on a workload."""
+    return {
+        name: partial(opener, workload, threads) for name, opener in CONTENDERS.items()
+    }

@@ -1,0 +1,284 @@
+"""
+Peers side by side, fairly.
+
+Each contender lives in a process of its own, so that no pool of threads disturbs
+another's, and is set up and checked before anything is timed. Then they take turns in
+rounds: whatever else the machine does hits all of them alike. A round begins once the
+machine is idle, and rounds that begin without are counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from penstock.runtime.initializers import Array
+
+Run: TypeAlias = "Callable[[], Sequence[Array]]"
+"""Computes a workload once and returns its outputs."""
+
+Opener: TypeAlias = Callable[[], Run]
+"""Sets a contender up in its process. It must be picklable."""
+
+TOLERANCE = 1e-4
+"""How far outputs may differ, relative to the largest value of the first contender."""
+
+NOT_INSTALLED = "not installed"
+"""How the problem of a contender begins that is not there."""
+
+TURN_SECONDS = 0.1
+"""How long a turn lasts at least, if a single run takes less."""
+
+################################################################################
+# The machine                                                                  #
+################################################################################
+
+
+def processor_ticks(path: Path = Path("/proc/stat")) -> tuple[int, int] | None:
+    """
+    How long all processors were busy and how long they existed, in ticks; None where
+    the system does not say.
+    """
+    try:
+        line = path.read_text().partition("\n")[0]
+    except OSError:
+        return None
+    # user nice system idle iowait irq softirq steal; guests are counted in user.
+    ticks = [int(word) for word in line.split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def busy_share(window: float = 0.1) -> float:
+    """The busy share of all processors over some seconds; 0 where it is not known."""
+    before = processor_ticks()
+    time.sleep(window)
+    after = processor_ticks()
+    if before is None or after is None or after[1] == before[1]:
+        return 0.0
+    return (after[0] - before[0]) / (after[1] - before[1])
+
+
+def wait_until_idle(
+    limit: float, threshold: float = 0.15, share: Callable[[], float] = busy_share
+) -> bool:
+    """Wait up to `limit` seconds for an idle machine; returns whether it is idle."""
+    end = time.monotonic() + limit
+    while share() > threshold:
+        if time.monotonic() >= end:
+            return False
+    return True
+
+
+@contextmanager
+def only_one(name: str = "penstock-benchmarks.lock") -> Generator[None]:
+    """Wait until no other process of this machine is inside, and keep others out."""
+    import fcntl
+
+    with (Path(tempfile.gettempdir()) / name).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another benchmark is running: waiting for its end", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+################################################################################
+# Contenders                                                                   #
+################################################################################
+
+
+def mean_seconds(run: Run, calls: int) -> float:
+    """The mean time of a number of runs."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+def serve(pipe: Connection, opener: Opener) -> None:
+    """
+    Be a contender: send the outputs of one run, or say what is wrong; then answer each
+    number of calls with their mean time, until the number is 0.
+    """
+    try:
+        run = opener()
+        pipe.send([*run()])
+    except ImportError as error:
+        pipe.send(f"{NOT_INSTALLED}: {error.name}")
+        return
+    except Exception as error:
+        pipe.send(f"failed: {type(error).__name__}: {error}")
+        return
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    while calls := cast("int", pipe.recv()):
+        pipe.send(mean_seconds(run, calls))
+
+
+class Contender:
+    """A process that sets a workload up and runs it when told to."""
+
+    def __init__(self, name: str, opener: Opener):
+        self.name = name
+        self.outputs: list[Array] = []
+        self.problem: str | None = None
+        """Why it takes no part."""
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=serve, args=(theirs, opener), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    def wait(self) -> None:
+        """Wait until it is set up and has run once."""
+        try:
+            answer = cast("list[Array] | str", self._pipe.recv())
+        except EOFError:
+            answer = "failed: its process ended"
+        if isinstance(answer, str):
+            self.problem = answer
+        else:
+            self.outputs = answer
+
+    def compare(self, reference: Sequence[Array]) -> None:
+        """Take no further part if the outputs differ from others."""
+        if self.problem is not None:
+            return
+        if len(self.outputs) != len(reference):
+            self.problem = f"{len(self.outputs)} outputs, not {len(reference)}"
+            return
+        # Not for the processes of contenders, which need only what they run.
+        from penstock.tools.run import relative_error
+
+        pairs = zip(self.outputs, reference, strict=True)
+        error = max((relative_error(a, b) for a, b in pairs), default=0.0)
+        if not error <= TOLERANCE:
+            self.problem = f"outputs differ by {error:.1e}"
+
+    def turn(self, calls: int) -> float:
+        """Mean seconds of this many runs."""
+        self._pipe.send(calls)
+        return cast("float", self._pipe.recv())
+
+    def close(self) -> None:
+        """End its process."""
+        with suppress(OSError):  # It may have ended before.
+            self._pipe.send(0)
+        self._process.join(5)
+        self._process.kill()
+        self._pipe.close()
+
+
+################################################################################
+# Rounds                                                                       #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a contender took in each round, in seconds a run, or why it did not run."""
+
+    name: str
+    seconds: tuple[float, ...] = ()
+    problem: str | None = None
+
+    @property
+    def median(self) -> float:
+        """The median over the rounds."""
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Race:
+    """The results of all contenders, ours first, and how many rounds were disturbed."""
+
+    results: tuple[Result, ...]
+    disturbed: int
+
+    def ratio(self, result: Result) -> float | None:
+        """A contender's time over that of the first one; None if either did not run."""
+        ours = self.results[0]
+        if ours.problem is not None or result.problem is not None:
+            return None
+        return result.median / ours.median
+
+
+def race(
+    openers: Mapping[str, Opener],
+    rounds: int,
+    *,
+    idle: Callable[[], bool] = lambda: wait_until_idle(1.0),
+    turn_seconds: float = TURN_SECONDS,
+) -> Race:
+    """Set up all contenders, compare their outputs, and time them in turns."""
+    contenders = [Contender(name, opener) for name, opener in openers.items()]
+    try:
+        for contender in contenders:
+            contender.wait()
+        if contenders[0].problem is None:
+            for contender in contenders[1:]:
+                contender.compare(contenders[0].outputs)
+        runners = [c for c in contenders if c.problem is None]
+        seconds, disturbed = timed(runners, rounds, idle, turn_seconds)
+    finally:
+        for contender in contenders:
+            contender.close()
+    return Race(
+        tuple(
+            Result(c.name, tuple(seconds.get(c.name, ())), c.problem)
+            for c in contenders
+        ),
+        disturbed,
+    )
+
+
+class Runner(Protocol):
+    """What takes turns."""
+
+    name: str
+
+    def turn(self, calls: int) -> float:
+        """Mean seconds of this many runs."""
+        ...
+
+
+def timed(
+    runners: Sequence[Runner],
+    rounds: int,
+    idle: Callable[[], bool],
+    turn_seconds: float,
+) -> tuple[dict[str, list[float]], int]:
+    """The seconds of each round by name, and the number of disturbed rounds."""
+    calls = {runner.name: calls_in(turn_seconds, runner) for runner in runners}
+    seconds: dict[str, list[float]] = {runner.name: [] for runner in runners}
+    disturbed = 0
+    for number in range(rounds):
+        disturbed += not idle()
+        # The one that goes first changes, so that none always follows the same other.
+        first = number % max(1, len(runners))
+        for runner in (*runners[first:], *runners[:first]):
+            runner.turn(1)
+            seconds[runner.name].append(runner.turn(calls[runner.name]))
+    return seconds, disturbed
+
+
+def calls_in(turn_seconds: float, runner: Runner) -> int:
+    """How many runs fill a turn; finding out warms the contender up."""
+    calls = 1
+    while (spent := runner.turn(calls) * calls) < turn_seconds / 4:
+        calls *= 2
+    return max(1, round(calls * turn_seconds / spent))

@@ -1,0 +1,66 @@
+"""How much memory programs take, against the least that their order of tasks allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+
+from benchmarks.contenders import penstock_model
+from benchmarks.report import Section, Table
+from benchmarks.workloads import WORKLOADS
+from penstock.dialects.regst import BlockOp
+from penstock.lowering.pipelines import pipeline
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.report import size_text
+
+TEXT = """\
+Activations with one stream: the peak, which is allocated once; `bound`, the live bytes
+at the fullest moment, which no plan for this order of tasks can go below; and the sum,
+what they would take if nothing shared memory. The target is a ratio of at most 1.02 for
+SqueezeNet."""
+
+VARIABLES = "variables"
+"""The name that the planner gives the block of weights."""
+
+
+def to_plan() -> str:
+    """The passes of the pipeline up to a plan with memory."""
+    return pipeline("cpu").partition(",convert-plan-to-launch")[0]
+
+
+def memory_of(module: ModuleOp) -> dict[str, int]:
+    """The bytes of the activations of a plan (peak, bound, sum) and of its weights."""
+    blocks = [op for op in module.walk() if isinstance(op, BlockOp)]
+    weights = [b for b in blocks if b.block.name_hint == VARIABLES]
+    others = [b for b in blocks if b.block.name_hint != VARIABLES]
+    return {
+        "peak": sum(block.size.value.data for block in others),
+        "bound": sum(b.bound.value.data for b in others if b.bound is not None),
+        "sum": sum(b.sum.value.data for b in others if b.sum is not None),
+        "weights": sum(block.size.value.data for block in weights),
+    }
+
+
+def memory() -> Section:
+    """Plan the memory of all workloads."""
+    found: dict[str, dict[str, int]] = {}
+    for name, make in WORKLOADS.items():
+        compiler, passes = installed_compiler()
+        module = penstock_model(make()).module
+        run_pipeline(compiler, passes, module, to_plan())
+        found[name] = memory_of(module)
+    header = "workload", "peak", "bound", "peak / bound", "sum", "weights"
+    rows = [[name, *sizes_cells(sizes)] for name, sizes in found.items()]
+    return Section("Memory", TEXT, [Table(header, rows)], found)
+
+
+def sizes_cells(sizes: Mapping[str, int]) -> list[str]:
+    """The sizes of a plan, with its peak over the bound in the middle."""
+    return [
+        size_text(sizes["peak"]),
+        size_text(sizes["bound"]),
+        f"{sizes['peak'] / sizes['bound']:.3f}" if sizes["bound"] else "",
+        size_text(sizes["sum"]),
+        size_text(sizes["weights"]),
+    ]

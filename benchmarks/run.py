@@ -1,0 +1,150 @@
+"""
+Run benchmarks and show what they found.
+
+    python benchmarks/run.py [--only NAME]... [--threads 1,2] [--rounds N]
+                             [--json OUT] [--write docs/benchmarks.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Ahead of site-packages, where another package of the name `benchmarks` lies.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.harness import only_one
+from benchmarks.report import Section, as_json, environment, environment_text, page
+
+INTRO = """\
+# Benchmarks
+
+This page is what `python benchmarks/run.py --write docs/benchmarks.md` wrote. `--only`,
+`--threads` and `--rounds` run less; `--json` keeps every round.
+
+What to make of it: there is no target for the speed of kernels yet, and they are the
+plain loops that LLVM vectorises as it finds them. They neither pack operands nor block
+for caches as the hand-written kernels of the peers do, and elementwise ops after a
+convolution or a matrix product are kernels of their own, where ONNX Runtime computes
+them on the way. That is why we lose most where matrix products or convolutions
+take most of the time. A second thread helps the peers within each task, but Penstock
+only where tasks are independent, as the two halves of a fire module or queries, keys
+and values are; in a chain it has nothing to do. A run of a tiny model costs us more
+than its arithmetic: arrays are checked and copied, and a worker is woken and waited
+for."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What benchmarks are told."""
+
+    threads: Sequence[int]
+    rounds: int
+
+
+def _speed(options: Options) -> Section:
+    from benchmarks.speed import speed
+
+    return speed(options.threads, options.rounds)
+
+
+def _profile(options: Options) -> Section:
+    from benchmarks.speed import profile
+
+    return profile(3 * options.rounds)
+
+
+def _memory(options: Options) -> Section:
+    from benchmarks.memory import memory
+
+    return memory()
+
+
+def _compile(options: Options) -> Section:
+    from benchmarks.compiling import compiling
+
+    return compiling()
+
+
+def _start(options: Options) -> Section:
+    from benchmarks.start import starts
+
+    return starts()
+
+
+def _executor(options: Options) -> Section:
+    from benchmarks.executor import executor
+
+    return executor(options.rounds)
+
+
+BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
+    "speed": _speed,
+    "profile": _profile,
+    "memory": _memory,
+    "compile": _compile,
+    "start": _start,
+    "executor": _executor,
+}
+"""All benchmarks by name; each imports what it needs."""
+
+
+def thread_counts(text: str) -> tuple[int, ...]:
+    """Numbers from a list such as `1,2`. Raises ValueError unless all are positive."""
+    counts = tuple(int(word) for word in text.split(","))
+    if min(counts) < 1:
+        raise ValueError("there must be at least one thread")
+    return counts
+
+
+def positive(text: str) -> int:
+    """A number above 0. Raises ValueError if it is none."""
+    (count,) = thread_counts(text)
+    return count
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Run benchmarks.")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=BENCHMARKS,
+        metavar="NAME",
+        help=f"one of {', '.join(BENCHMARKS)}; may be repeated",
+    )
+    parser.add_argument("--threads", type=thread_counts, default=(1, 2), metavar="1,2")
+    parser.add_argument("--rounds", type=positive, default=9, metavar="N")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures")
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE.md", help="write a page with all benchmarks"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; 1 if something was wrong with results."""
+    parser = arguments()
+    args = parser.parse_args(argv)
+    if args.write and args.only:
+        parser.error("--write is for all benchmarks, without --only")
+    options = Options(args.threads, args.rounds)
+    facts = environment(args.rounds)
+    sections: dict[str, Section] = {}
+    with only_one():
+        print(environment_text(facts), flush=True)
+        for name in args.only or BENCHMARKS:
+            sections[name] = BENCHMARKS[name](options)
+            print(f"\n{sections[name].markdown()}", flush=True)
+    if args.json:
+        args.json.write_text(as_json(facts, sections))
+    if args.write:
+        args.write.write_text(page(INTRO, facts, sections))
+    return int(any(section.problems for section in sections.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
