@@ -11,10 +11,11 @@ them at once. A kernel has no memory of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, cf, math, memref, scf
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -31,13 +32,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, YieldOp
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
-
-if TYPE_CHECKING:
-    from penstock.dialects.interfaces import TensorOp
 
 PARALLEL = "parallel"
 REDUCTION = "reduction"
@@ -103,6 +102,14 @@ class KernelBuilder:
         if isinstance(a.type, AnyFloat):
             return self.insert(arith.AddfOp(a, b))
         return self.insert(arith.AddiOp(a, b))
+
+    def add_term(self, total: SSAValue, term: SSAValue) -> SSAValue:
+        """
+        A running sum of floats and one more term. The terms of the sum may be added in
+        another order, so that several are added at once.
+        """
+        flags = FastMathFlagsAttr([FastMathFlag.REASSOC])
+        return self.insert(arith.AddfOp(total, term, flags))
 
     def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The difference of two numbers of one type."""
@@ -367,7 +374,19 @@ def broadcast_map(shape: Sequence[int], rank: int) -> AffineMap:
     return AffineMap(rank, 0, tuple(exprs))
 
 
-def kernel_body(op: TensorOp) -> Region:
+class KernelMaker(Protocol):
+    """What is asked of an op to make a kernel of it; every `TensorOp` is one."""
+
+    @property
+    def operands(self) -> Sequence[SSAValue]: ...
+    @property
+    def results(self) -> Sequence[SSAValue]: ...
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None: ...
+
+
+def kernel_body(op: KernelMaker) -> Region:
     """
     The body of a kernel for an op: its arguments are memrefs like the op's operands
     `%in0`, `%in1`... and results `%out0`..., whose shapes must be static.

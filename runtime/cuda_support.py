@@ -10,7 +10,7 @@ Python, they are NumPy's on scalars, so that types are the same.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false, reportAttributeAccessIssue=false
-# pyright: reportAssignmentType=false
+# pyright: reportAssignmentType=false, reportRedeclaration=false, reportCallIssue=false
 
 from __future__ import annotations
 

@@ -199,20 +199,20 @@ def _function(arity, generate):
     return intrinsic(lambda _typing, a, b, c: typing(_typing, a, b, c))
 
 
+def _llvm_call(builder, name, *values, fastmath=()):
+    type = values[0].type
+    suffix = "f64" if isinstance(type, ir.DoubleType) else "f32"
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(type, [type] * len(values)),
+        f"llvm.{name}.{suffix}",
+    )
+    return builder.call(function, values, fastmath=fastmath)
+
+
 def _llvm(arity, name):
     """The intrinsic function `llvm.<name>` on floats."""
-
-    def generate(builder, *values):
-        type = values[0].type
-        suffix = "f64" if isinstance(type, ir.DoubleType) else "f32"
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(type, [type] * arity),
-            f"llvm.{name}.{suffix}",
-        )
-        return builder.call(function, values)
-
-    return _function(arity, generate)
+    return _function(arity, lambda builder, *v: _llvm_call(builder, name, *v))
 
 
 def _libm(arity, name):
@@ -252,12 +252,33 @@ erf, cbrt = _libm(1, "erf"), _libm(1, "cbrt")
 pow, atan2 = _libm(2, "pow"), _libm(2, "atan2")
 
 
+def _to_odd_f32(builder, value):
+    """
+    A 64-bit float cut to 32 bits, with the last bit set if that lost anything. Rounded
+    once more to fewer bits it is what the 64-bit float would be.
+    """
+    bits = ir.IntType(32)
+    nearest = builder.fptrunc(value, ir.FloatType())
+    back = builder.fpext(nearest, value.type)
+    word = builder.bitcast(nearest, bits)
+    size = _llvm_call(builder, "fabs", value), _llvm_call(builder, "fabs", back)
+    away = builder.fcmp_ordered(">", size[1], size[0])
+    below = builder.sub(word, builder.zext(away, bits))
+    odd = builder.or_(below, ir.Constant(bits, 1))
+    inexact = builder.fcmp_ordered("!=", back, value)
+    return builder.bitcast(builder.select(inexact, odd, word), ir.FloatType())
+
+
 @intrinsic
 def round_f16(_typing, value):
     """The nearest 16-bit float, as a `float32`."""
 
     def generate(context, builder, signature, args):
-        return builder.fpext(builder.fptrunc(args[0], ir.HalfType()), ir.FloatType())
+        number = args[0]
+        # Processors have no conversion from 64 bits, nor has Numba's library.
+        if isinstance(number.type, ir.DoubleType):
+            number = _to_odd_f32(builder, number)
+        return builder.fpext(builder.fptrunc(number, ir.HalfType()), ir.FloatType())
 
     return types.float32(value), generate
 
@@ -272,29 +293,11 @@ def select(_typing, condition, a, b):
     return a(types.boolean, a, a), generate
 
 
-def _reordered(arity, generate):
-    """A step of a sum whose steps LLVM may do in any order, so that it vectorises."""
-
-    def code(builder, *values):
-        return generate(builder, values[0].type, values)
-
-    return _function(arity, code)
-
-
-def _add_reordered(builder, type, values):
-    return builder.fadd(*values, flags=("reassoc",))
-
-
-def _fma_reordered(builder, type, values):
-    suffix = "f64" if isinstance(type, ir.DoubleType) else "f32"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(type, [type] * 3), f"llvm.fmuladd.{suffix}"
-    )
-    return builder.call(function, values, fastmath=("reassoc",))
-
-
-add_reordered = _reordered(2, _add_reordered)
-fma_reordered = _reordered(3, _fma_reordered)
+# A step of a sum whose steps LLVM may do in any order, so that it vectorises.
+add_reordered = _function(2, lambda builder, *v: builder.fadd(*v, flags=("reassoc",)))
+fma_reordered = _function(
+    3, lambda builder, *v: _llvm_call(builder, "fmuladd", *v, fastmath=("reassoc",))
+)
 
 
 ################################################################################

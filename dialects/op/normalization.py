@@ -242,11 +242,11 @@ class LayerNormOp(TensorOp):
         """The mean of a line, and what its elements' distance from it is scaled by."""
         element = memref_type(line.memref).element_type
         count = k.constant(line.extent, element)
-        mean = k.div(line.fold(k, 0, KernelBuilder.add), count)
+        mean = k.div(line.fold(k, 0, KernelBuilder.add_term), count)
 
         def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
             centered = k.sub(x, mean)
-            return k.add(total, k.mul(centered, centered))
+            return k.add_term(total, k.mul(centered, centered))
 
         variance = k.div(line.fold(k, 0, add_square), count)
         epsilon = k.constant(self.epsilon.value.data, element)
@@ -350,7 +350,7 @@ class SoftmaxOp(LineOp):
         ) -> SSAValue:
             power = k.exp(k.sub(line.load(k, index[0]), largest))
             out.store(k, power, index[0])
-            return k.add(total, power)
+            return k.add_term(total, power)
 
         bounds = [(k.index(0), k.index(line.extent))]
         total = k.accumulate(bounds, k.constant(0, largest.type), add_power)
@@ -390,7 +390,7 @@ class LogSoftmaxOp(LineOp):
     def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
         largest = line.fold(k, -inf, KernelBuilder.maximum)
         total = line.fold(
-            k, 0, lambda k, total, x: k.add(total, k.exp(k.sub(x, largest)))
+            k, 0, lambda k, total, x: k.add_term(total, k.exp(k.sub(x, largest)))
         )
         rest = k.log(total)
 

@@ -330,7 +330,7 @@ class GlobalAveragePoolOp(TensorOp):
         input, out = k.view(ins[0], shape), k.view(outs[0], shape[:2])
 
         def body(k: KernelBuilder, channel: Sequence[SSAValue]) -> None:
-            total = Line(input, channel).fold(k, 0, KernelBuilder.add)
+            total = Line(input, channel).fold(k, 0, KernelBuilder.add_term)
             count = k.constant(shape[2], type.element_type)
             k.store(k.div(total, count), out, channel)
 

@@ -19,6 +19,7 @@ from typing import ClassVar
 from xdsl.dialects import arith, cf, linalg, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -64,7 +65,7 @@ class BodyPrinter(ABC):
     """Prints the phases of a kernel, and gathers what has no source."""
 
     reorders_sums: ClassVar[bool] = False
-    """Whether sums that are kept in a register are added up in any order."""
+    """Whether the terms of sums are added in any order, where the ops allow it."""
 
     def __init__(self, kernel: KernelOp):
         self.kernel = kernel
@@ -395,6 +396,10 @@ class BodyPrinter(ABC):
             case cf.AssertOp():
                 with self.block(f"if not {self.name(op.arg)}:"):
                     self.print_failure(self._codes[op])
+            case arith.AddfOp() if self.reorders_sums and may_reorder(op):
+                operands = [self.name(operand) for operand in op.operands]
+                text = self.scalars.call("add_reordered", *operands)
+                self._assign(op.result, self.scalars.wrapped(op.result.type, text))
             case _:
                 self._print_scalar(op)
 
@@ -468,6 +473,11 @@ def product_in(total: arith.AddfOp) -> arith.MulfOp | None:
         if isinstance(owner, arith.MulfOp) and len(list(operand.uses)) == 1:
             return owner if owner.parent is total.parent else None
     return None
+
+
+def may_reorder(op: arith.AddfOp) -> bool:
+    """Whether a sum says that its terms may be added in another order."""
+    return FastMathFlag.REASSOC in op.fastmath.data
 
 
 def signature(op: Operation) -> str:

@@ -84,3 +84,21 @@ launch.kernel @loops target "cpu" (%a: memref<4x4xf32>, %o: memref<4xi1>) {
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// A sum whose terms may be reordered says so; others keep their order.
+// CHECK-LABEL: # kernel order
+// CHECK:       [[X:v[0-9]+]] = a[0]
+// CHECK-NEXT:  [[S:v[0-9]+]] = add_reordered([[X]], [[X]])
+// CHECK-NEXT:  [[T:v[0-9]+]] = [[S]] + [[X]]
+launch.kernel @order target "cpu" (%a: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "scf.parallel"(%c0, %c1, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    %x = memref.load %a[%c0] : memref<1xf32>
+    %s = arith.addf %x, %x fastmath<reassoc> : f32
+    %t = arith.addf %s, %x : f32
+    memref.store %t, %a[%c0] : memref<1xf32>
+    scf.reduce
+  }) : (index, index, index) -> ()
+}

@@ -301,6 +301,8 @@ CASES: list[tuple[str, str, str, Meaning, int]] = [
     exact("arith.extf %0 : f16 to f32", "f16", "f32", lambda a: a.astype("f4")),
     exact("arith.extf %0 : f32 to f64", "f32", "f64", lambda a: a.astype("f8")),
     exact("arith.truncf %0 : f64 to f32", "f64", "f32", lambda a: a.astype("f4")),
+    exact("arith.truncf %0 : f64 to f16", "f64", "f16", lambda a: a.astype("f2")),
+    exact("arith.sitofp %0 : i64 to f16", "i64", "f16", lambda a: a.astype("f2")),
     exact("arith.truncf %0 : f32 to f16", "f32", "f16", lambda a: a.astype("f2")),
     exact("arith.extsi %0 : i8 to i32", "i8", "i32", lambda a: a.astype("i4")),
     exact("arith.extsi %0 : i1 to i32", "i1", "i32", lambda a: -a.astype("i4")),
@@ -383,6 +385,23 @@ def test_float_to_unsigned_integer_uses_all_bits(
     text = kernel_text("arith.fptoui %0 : f32 to i8", ["f32"], "i8")
     run_kernel(parse_kernel(text), [values, out])
     np.testing.assert_array_equal(unsigned(out), np.trunc(values).astype(np.uint8))
+
+
+def test_doubles_round_to_half_precision_at_once(
+    parse_kernel: ParseKernel, run_kernel: RunKernel
+) -> None:
+    # Just above and below the middle of two neighbours, by less than 32 bits can tell.
+    middle = 1 + 2.0**-11
+    near = [middle * (1 + sign * 2.0**-40) for sign in (-1, 0, 1)]
+    tiny = [2.0**-25, 2.0**-25 * (1 + 2.0**-40), 2.0**-24 * 1.5, 65519.99999, 65520.0]
+    values = np.array([*near, *tiny, 1e300, np.nan, -np.inf, -0.0])
+    values = np.resize([*values, *-values], COUNT)
+    out = np.zeros(COUNT, np.float16)
+    text = kernel_text("arith.truncf %0 : f64 to f16", ["f64"], "f16")
+    run_kernel(parse_kernel(text), [values, out])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(out, values.astype(np.float16))
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(values))
 
 
 @pytest.mark.parametrize(

@@ -911,15 +911,7 @@ def test_kernels_of_casts(
     check_kernel(run_op, CastOp, a, properties={"to": target})
 
 
-crashes = pytest.mark.xfail(
-    reason="LLVM calls a function that is not there to round a double to 16 bits",
-    run=False,
-)
-ALL_CASTS = [
-    pytest.param(a, b, marks=[crashes] if b == f16 and a in (f64, i64) else [])
-    for a in ELEMENTS
-    for b in ELEMENTS
-]
+ALL_CASTS = [(a, b) for a in ELEMENTS for b in ELEMENTS]
 
 
 @pytest.mark.slow
