@@ -27,14 +27,12 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    "file", ["test_numba_target.py", "test_numba_target_scalars.py"]
-)
+@pytest.mark.parametrize("file", ["numba_target", "numba_target_scalars"])
 def test_kernels_agree_with_numpy_in_the_simulator(file: str) -> None:
     variables = {**os.environ, SIMULATOR: "1", "PENSTOCK_TEST_TARGET": "cuda"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     result = subprocess.run(
-        [*command, str(HERE / f"test_numba_{file}.py")],
+        [*command, str(HERE / f"test_{file}.py")],
         env=variables,
         capture_output=True,
         text=True,
