@@ -10,7 +10,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from penstock.runtime.core import Core
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import BATCH, LoadedProgram, Port, fitting
 from penstock.runtime.reference import run_sequential
@@ -74,7 +74,8 @@ class Executor:
     def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
         """
         Compute the outputs for each piece, where the work on one piece overlaps with
-        that on the next as far as the slots of registers let it.
+        that on the next as far as the slots of registers let it. Nothing is run unless
+        all pieces fit; the act of a TaskError is the index of the piece.
         """
         fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
         results: list[dict[str, Array]] = []
@@ -82,7 +83,11 @@ class Executor:
             if self._closed:
                 raise PenstockError("the executor is closed")
             for start in range(0, len(pieces), BATCH):
-                results += self._run_batch(fed[start : start + BATCH])
+                try:
+                    results += self._run_batch(fed[start : start + BATCH])
+                except TaskError as error:
+                    error.act += start
+                    raise
         return results
 
     def _run_batch(self, fed: Pieces) -> Pieces:
