@@ -24,8 +24,10 @@ test: lint
 	$(BIN)/lit -v --time-tests test
 	$(BIN)/pytest -q
 
+# The generated pages, and the output of the commands that documents show.
 docs: $(VENV)/installed
 	$(BIN)/python -m penstock.tools.docs docs
+	RENEW_DOCUMENTS=1 $(BIN)/pytest -q test/unit/test_docs.py -k shows_what_happens
 
 bench: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable ".[bench]" \

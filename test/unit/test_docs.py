@@ -150,9 +150,10 @@ class Shell:
         return done.returncode, done.stdout
 
 
-def follow(document: str, shell: Shell) -> None:
+def follow(document: str, shell: Shell, *, renew: bool = False) -> str:
     """
-    Do what a document shows, from top to bottom.
+    Do what a document shows, from top to bottom, and return it; to `renew` it, other
+    output takes the place of what is shown instead of being an error.
 
     A block with a file name is written to that file, `console` blocks are run: each
     command must print what follows it and succeed, or fail in a block marked `fails`.
@@ -166,11 +167,16 @@ def follow(document: str, shell: Shell) -> None:
                 code, output = shell.run(command)
                 where = f"line {block.line}: $ {command}\n{output}"
                 assert (code != 0) == ("fails" in block.words), where
-                assert matches(expected, output), f"{where}\nexpected:\n{expected}"
+                if matches(expected, output):
+                    continue
+                assert renew, f"{where}\nexpected:\n{expected}"
+                shown = f"$ {command}{expected}"
+                document = document.replace(shown, f"$ {command}{output.rstrip()}\n", 1)
         elif block.words:
             path = shell.folder / block.words[0]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text)
+    return document
 
 
 def commands_of(text: str) -> Iterator[tuple[str, str]]:
@@ -282,7 +288,10 @@ def test_a_document_shows_what_happens(name: str, tmp_path: Path) -> None:
     folder.mkdir()
     if name != "docs/tutorial.md":
         (folder / "examples").symlink_to(ROOT / "examples")
-    follow((ROOT / name).read_text(), Shell(folder, tmp_path / "tools"))
+    shell, renew = Shell(folder, tmp_path / "tools"), "RENEW_DOCUMENTS" in os.environ
+    document = follow((ROOT / name).read_text(), shell, renew=renew)
+    if renew:
+        (ROOT / name).write_text(document)
 
 
 @pytest.mark.parametrize("name", documents())
