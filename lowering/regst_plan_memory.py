@@ -337,6 +337,8 @@ def missing_edges(usage: Usage, streams: Sequence[Stream]) -> Iterator[Edge]:
 
 def write_edges(plan: PlanOp, edges: Sequence[Edge]) -> None:
     """Add a control register for each edge."""
+    if not edges:
+        return
     names = UniqueNames(register.register_name.data for register in plan.registers)
     waits: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     signals: dict[TaskOp, list[SSAValue]] = defaultdict(list)
