@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            _write(target, arrays)
+            # What is no file on disk has no beginning to go back to.
+            whole = BytesIO()
+            _write(whole, arrays)
+            target.write_bytes(whole.getvalue())
         else:
             _replace(target, arrays)
     except OSError as error:
@@ -50,11 +54,11 @@ def _replace(target: Path, arrays: Mapping[str, Array]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write(path: Path, arrays: Mapping[str, Array]) -> None:
+def _write(target: Path | BytesIO, arrays: Mapping[str, Array]) -> None:
     """Write arrays of any names: `numpy.savez` takes some for options of its own."""
     from numpy.lib.format import write_array
 
-    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+    with zipfile.ZipFile(target, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 write_array(file, array, allow_pickle=False)

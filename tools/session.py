@@ -7,7 +7,7 @@ Compile a module and run it: where the compiler and the executor meet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Self
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.job import JobOp
 from penstock.dialects.launch import ChunkOp, KernelOp, ProgramOp
 from penstock.dialects.plan import PlanOp
 from penstock.tools.compiler import Compiler, installed_compiler, run_pipeline
-from penstock.tools.diagnostics import UsageError
+from penstock.tools.diagnostics import UsageError, reject_if_any
 from penstock.tools.files import explain_os_error
 from penstock.tools.pass_pipeline import PassTable
 
@@ -93,15 +94,26 @@ def program_of(model: Model) -> ProgramOp:
     return entry
 
 
-def kernel_sources(program: ProgramOp) -> dict[str, str]:
-    """The source text of each kernel of a program by its name."""
+def kernel_sources(
+    program: ProgramOp, targets: Collection[str] = ("cpu", "cuda")
+) -> dict[str, str]:
+    """
+    The source text of each kernel for one of these kinds of devices by its name.
+    Raises `Rejected` with all in the kernels that has no source.
+    """
     from penstock.lowering.numba_target import kernel_source
 
-    return {
-        op.sym_name.data: kernel_source(op)
-        for op in program.body.block.ops
-        if isinstance(op, KernelOp)
-    }
+    sources: dict[str, str] = {}
+    complaints: list[tuple[Operation, str]] = []
+    for op in program.body.block.ops:
+        if not isinstance(op, KernelOp) or op.target.data not in targets:
+            continue
+        try:
+            sources[op.sym_name.data] = kernel_source(op)
+        except LocatedPassFailure as failure:
+            complaints += failure.complaints
+    reject_if_any(complaints, "")
+    return sources
 
 
 def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executor:
@@ -114,7 +126,7 @@ def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executo
 
     loaded = load_program(
         program,
-        kernel_sources(program),
+        kernel_sources(program, ("cpu", *devices)),
         weights=model.weights,
         directory=model.directory,
         threads=threads,

@@ -48,7 +48,7 @@ def load(
     devices: Mapping[str, Device] | None = None,
 ) -> LoadedProgram:
     op = program(body)
-    sources = kernel_sources(op)
+    sources = kernel_sources(op, ["cpu"])
     return load_program(op, sources, weights=weights, threads=threads, devices=devices)
 
 

@@ -1,0 +1,514 @@
+"""`penstock-run`: what it prints, writes and refuses."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.runtime.initializers import Array
+from penstock.tools.run import relative_error, report_errors, run_tool
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DIGITS, PLAN = str(EXAMPLES / "digits.mlir"), str(EXAMPLES / "plan.mlir")
+PROGRAM, ENCODER = str(EXAMPLES / "program.mlir"), str(EXAMPLES / "encoder.mlir")
+IMAGES = str(EXAMPLES / "digits-test.npz")
+
+JOB = """
+job.job @small placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2xf32>
+  %y = op.exp %x : tensor<2xf32> -> tensor<2xf32>
+  job.output "y", %y : tensor<2xf32>
+}
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of the tool gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+def _exit_code_of(arguments: Sequence[str]) -> int:
+    try:
+        return run_tool(arguments)
+    except SystemExit as ending:
+        return ending.code if isinstance(ending.code, int) else 1
+
+
+class Runner:
+    """Runs `penstock-run` in this process."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capture = capture
+
+    def file(self, name: str, data: str | bytes = JOB) -> str:
+        """Write a file of the folder and return its path."""
+        path = self.folder / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return str(path)
+
+    def npz(self, name: str, **arrays: Array) -> str:
+        """Write arrays to a file of the folder and return its path."""
+        path = self.folder / name
+        np.savez(path, allow_pickle=False, **arrays)
+        return str(path)
+
+    def __call__(self, *arguments: str) -> Outcome:
+        self._capture.readouterr()
+        code = _exit_code_of(arguments)
+        out, err = self._capture.readouterr()
+        return Outcome(code, out, err)
+
+    def refuses(self, message: str, code: int, *arguments: str) -> None:
+        """Check that the tool prints exactly one error, and nothing to stdout."""
+        text = f"penstock-run: error: {message}\n"
+        assert self(*arguments) == Outcome(code, "", text)
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(tmp_path, capsys)
+
+
+def arrays_of(path: str | Path) -> dict[str, Array]:
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+def shape_of(text: str) -> str:
+    """What was printed, with a letter for each time and for each error."""
+    text = re.sub(r"\d+\.\d+ s", "T s", text)
+    text = re.sub(r"\d+\.\d+ ms", "T ms", text)
+    return re.sub(r"\d\.\d\de-\d\d", "E", text)
+
+
+# What is printed ---------------------------------------------------------------------
+
+
+def test_summary_of_a_job(run: Runner):
+    outcome = run(DIGITS, "--inputs", IMAGES, "--check", "numpy")
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = shape_of(outcome.out).splitlines()
+    assert lines[0] == "digits: 12 ops, 7 tasks, 5 kernels on cpu, 1 thread"
+    assert lines[-2:] == [
+        "compile and load T s, run T ms",
+        "check against numpy: probabilities differs by E",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "head"),
+    [
+        (PLAN, "by_hand: 4 tasks, 2 kernels on cpu, 2 threads"),
+        (PROGRAM, "squares: 3 tasks, 1 kernel on cpu, 2 threads"),
+    ],
+)
+def test_summary_of_a_plan_or_program(run: Runner, file: str, head: str):
+    outcome = run(file, "--random-inputs", "1", "--threads", "2", "--repeat", "3")
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = shape_of(outcome.out).splitlines()
+    assert lines[0] == head
+    assert lines[-1] == "compile and load T s, run T ms (median of 3)"
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_encoder_layer_passes_its_check(run: Runner, threads: str):
+    arguments = (ENCODER, "--random-inputs", "7", "--check", "numpy")
+    outcome = run(*arguments, "--threads", threads, "--tolerance", "1e-5")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[-1].startswith("check against numpy: z differs")
+
+
+def test_help_names_every_flag(run: Runner):
+    out = run("--help").out
+    flags = (
+        "--inputs --random-inputs --random-weights --outputs --check --tolerance "
+        "--device --threads --repeat --debug"
+    )
+    assert set(flags.split()) <= set(re.findall(r"--[a-z-]+", out))
+
+
+# Inputs and outputs ------------------------------------------------------------------
+
+
+def test_outputs_are_written_and_are_a_reference(run: Runner):
+    path = str(run.folder / "out.npz")
+    outcome = run(DIGITS, "--inputs", IMAGES, "--outputs", path)
+    assert outcome.code == 0
+    assert outcome.out.endswith(f"wrote {path}\n")
+    assert [p.name for p in run.folder.iterdir()] == ["out.npz"]
+    probabilities = arrays_of(path)["probabilities"]
+    assert probabilities.shape == (180, 10)
+    outcome = run(DIGITS, "--inputs", IMAGES, "--check", path, "--tolerance", "0")
+    assert outcome.code == 0
+    assert f"check against {path}: probabilities differs by 0.00e+00" in outcome.out
+
+
+def test_random_inputs_follow_their_seed(run: Runner):
+    def output(seed: str) -> list[float]:
+        path = run.folder / "out.npz"
+        assert run(PROGRAM, "--random-inputs", seed, "--outputs", str(path)).code == 0
+        return arrays_of(path)["y"].tolist()
+
+    assert output("1") == output("1")
+    assert output("1") != output("2")
+
+
+def test_random_inputs_suit_their_types(run: Runner):
+    types = ("f64", "i8", "i1")
+    body = "".join(
+        f'%{t} = job.input "{t}" : tensor<100x{t}>\n'
+        f'job.output "{t}", %{t} : tensor<100x{t}>\n'
+        for t in types
+    )
+    file = run.file("a.mlir", f"job.job @a placement <cpu, [0:0]> {{\n{body}}}\n")
+    path = run.folder / "out.npz"
+    assert run(file, "--random-inputs", "3", "--outputs", str(path)).code == 0
+    outputs = arrays_of(path)
+    assert [outputs[t].dtype.name for t in types] == ["float64", "int8", "bool"]
+    assert abs(outputs["f64"].astype(np.float64).std() - 1) < 0.3
+    assert set(outputs["i8"].tolist()) == set(range(10))
+    assert set(outputs["i1"].tolist()) == {False, True}
+
+
+def test_outputs_may_have_any_name(run: Runner):
+    names = ("file", "allow_pickle", "a/b", "arr 0")
+    body = "".join(f'job.output "{name}", %x : tensor<1xf32>\n' for name in names)
+    text = '%x = job.variable "x" init <ones> : tensor<1xf32>\n' + body
+    file = run.file("a.mlir", f"job.job @a placement <cpu, [0:0]> {{\n{text}}}\n")
+    path = run.folder / "out.npz"
+    assert run(file, "--outputs", str(path), "--check", "numpy").code == 0
+    assert {name: x.tolist() for name, x in arrays_of(path).items()} == {
+        name: [1] for name in names
+    }
+
+
+def test_device_files_stay_what_they_are(run: Runner):
+    outcome = run(PROGRAM, "--random-inputs", "1", "--outputs", "/dev/null")
+    assert outcome.code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_links_are_followed(run: Runner):
+    link, target = run.folder / "link.npz", run.folder / "target.npz"
+    link.symlink_to(target)
+    assert run(PROGRAM, "--random-inputs", "1", "--outputs", str(link)).code == 0
+    assert link.is_symlink()
+    assert arrays_of(target)["y"].shape == (4,)
+
+
+def test_outputs_that_cannot_be_written(run: Runner):
+    for path, reason in (
+        (run.folder / "none" / "out.npz", "no such file or directory"),
+        (run.folder, "is a directory"),
+    ):
+        outcome = run(PROGRAM, "--random-inputs", "1", "--outputs", str(path))
+        expected = f"penstock-run: error: cannot write {path}: {reason}\n"
+        assert (outcome.code, outcome.err) == (2, expected)
+    assert list(run.folder.iterdir()) == []
+
+
+def test_inputs_that_cannot_be_read(run: Runner):
+    (run.folder / "folder.npz").mkdir()
+    whole = Path(run.npz("whole.npz", x=np.zeros((180, 64), np.float32))).read_bytes()
+    for path, reason in (
+        (str(run.folder / "none.npz"), "no such file or directory"),
+        (str(run.folder / "folder.npz"), "is a directory"),
+        (run.file("empty.npz", ""), "it is no .npz file"),
+        (run.file("text.npz", "hello"), "it is no .npz file"),
+        (run.file("cut.npz", whole[:-30]), "it is no .npz file"),
+    ):
+        run.refuses(f"cannot read {path}: {reason}", 2, DIGITS, "--inputs", path)
+        # The same words for a reference, before anything is compiled.
+        arguments = (DIGITS, "--inputs", IMAGES, "--check", path)
+        run.refuses(f"cannot read {path}: {reason}", 2, *arguments)
+
+
+def test_inputs_that_do_not_fit(run: Runner):
+    run.refuses(
+        "the model has inputs x: give --inputs IN.npz or --random-inputs SEED",
+        2,
+        DIGITS,
+    )
+    for array, message in (
+        ({"y": np.ones(3)}, "no arrays are given for inputs x"),
+        (
+            {"x": np.ones((180, 64))},
+            "input 'x' has dtype float32, got an array of dtype float64",
+        ),
+        (
+            {"x": np.ones((64, 180), np.float32)},
+            "input 'x' has shape (180, 64), got an array of shape (64, 180)",
+        ),
+    ):
+        run.refuses(message, 1, DIGITS, "--inputs", run.npz("in.npz", **array))
+
+
+# Models that cannot be run -----------------------------------------------------------
+
+
+def test_files_that_are_no_models(run: Runner):
+    missing = str(run.folder / "none.mlir")
+    run.refuses(f"cannot read {missing}: no such file or directory", 2, missing)
+    folder = str(run.folder)
+    run.refuses(f"cannot read {folder}: is a directory", 2, folder)
+    expected = "the module should hold one job, plan or program, got "
+    run.refuses(expected + "0", 2, run.file("empty.mlir", ""))
+    two = JOB + JOB.replace("@small", "@other")
+    run.refuses(expected + "2", 2, run.file("two.mlir", two))
+
+
+def test_bad_ir_is_located(run: Runner):
+    file = run.file("bad.mlir", JOB.replace("op.exp", "op.expp"))
+    outcome = run(file)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"{file}:4:3: error: ")
+    assert "op.expp" in outcome.err
+    assert "Traceback" not in outcome.err
+
+    unused = "%z = op.exp %x : tensor<2xf32> -> tensor<3xf32>\n  job.output"
+    file = run.file("bad.mlir", JOB.replace("job.output", unused))
+    assert run(file) == Outcome(
+        1,
+        "",
+        f"{file}:5:3: error: op.exp: the result's type should be tensor<2xf32>, "
+        "got tensor<3xf32>\n",
+    )
+
+
+def test_bytes_that_are_no_text(run: Runner):
+    file = run.file("bad.mlir", b"\xff\xfe")
+    expected = f"{file}:1:1: error: not UTF-8 text: byte 0xff\n"
+    assert run(file) == Outcome(1, "", expected)
+
+
+def test_kernels_without_a_source_are_located(run: Runner):
+    kernels = "".join(
+        f'launch.kernel @k{i} target "cpu" () {{\n'
+        "%m = memref.alloc() : memref<4xf32>\n}\n"
+        for i in range(2)
+    )
+    file = run.file("kernels.mlir", f"launch.program @p rank 0 {{\n{kernels}}}\n")
+    outcome = run(file)
+    assert (outcome.code, outcome.out) == (1, "")
+    lines = outcome.err.splitlines()
+    assert [line.split(" error: ")[0] for line in lines] == [
+        f"{file}:3:1:",
+        f"{file}:6:1:",
+    ]
+
+
+def test_device_that_there_is_no_executor_for(run: Runner):
+    placed = "op.exp %x {placement = #job.placement<sim, [0:0]>} :"
+    file = run.file("sim.mlir", JOB.replace("op.exp %x :", placed))
+    outcome = run(file, "--random-inputs", "1")
+    assert (outcome.code, outcome.out) == (1, "")
+    expected = "penstock-run: error: the program needs a device of kind 'sim'\n"
+    assert outcome.err == expected
+
+
+def test_program_larger_than_the_machine(run: Runner):
+    file = run.file("huge.mlir", JOB.replace("2xf32", "4294967296x1000000xf32"))
+    outcome = run(file, "--random-inputs", "1")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert re.fullmatch(
+        r"penstock-run: error: there is no memory for \d{17} bytes\n", outcome.err
+    )
+
+
+def test_task_that_fails_is_named(run: Runner):
+    file = run.file(
+        "divide.mlir",
+        """
+        job.job @a placement <cpu, [0:0]> {
+          %a = job.input "a" : tensor<4xi32>
+          %b = job.variable "b" init <zeros> : tensor<4xi32>
+          %q = op.div %a, %b : tensor<4xi32>, tensor<4xi32> -> tensor<4xi32>
+          job.output "q", %q : tensor<4xi32>
+        }
+        """,
+    )
+    message = "task 'q' failed at act 0 with code 1: integer division by zero"
+    run.refuses(message, 1, file, "--random-inputs", "1")
+
+
+# Command lines -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the following arguments are required: FILE"),
+        (
+            (DIGITS, "--random-inputs", "-1"),
+            "argument --random-inputs: expected an integer from 0 on, got '-1'",
+        ),
+        (
+            (DIGITS, "--random-weights", "x"),
+            "argument --random-weights: expected an integer from 0 on, got 'x'",
+        ),
+        (
+            (DIGITS, "--threads", "0"),
+            "argument --threads: expected an integer from 1 on, got '0'",
+        ),
+        (
+            (DIGITS, "--repeat", "1.5"),
+            "argument --repeat: expected an integer from 1 on, got '1.5'",
+        ),
+        (
+            (DIGITS, "--tolerance", "nan"),
+            "argument --tolerance: expected a number from 0 on, got 'nan'",
+        ),
+        (
+            (DIGITS, "--tolerance", "tight"),
+            "argument --tolerance: expected a number from 0 on, got 'tight'",
+        ),
+        (
+            (DIGITS, "--device", "tpu"),
+            "argument --device: invalid choice: 'tpu' (choose from 'cpu', 'cuda')",
+        ),
+        (
+            (DIGITS, "--inputs", "a.npz", "--random-inputs", "1"),
+            "argument --random-inputs: not allowed with argument --inputs",
+        ),
+    ],
+)
+def test_bad_command_lines(run: Runner, arguments: tuple[str, ...], message: str):
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines()[-1] == f"penstock-run: error: {message}"
+
+
+def test_requests_that_do_not_suit_the_model(run: Runner):
+    arguments = (DIGITS, "--random-inputs", "1")
+    expected = "--check onnxruntime is for ONNX models"
+    run.refuses(expected, 2, *arguments, "--check", "onnxruntime")
+    expected = "--random-weights is for ONNX models"
+    run.refuses(expected, 2, *arguments, "--random-weights", "1")
+    arguments = (PROGRAM, "--random-inputs", "1", "--check", "numpy")
+    run.refuses("a launch.program cannot be checked against NumPy", 2, *arguments)
+
+
+# Checks ------------------------------------------------------------------------------
+
+
+def test_check_that_fails(run: Runner):
+    reference = run.npz("ref.npz", y=np.array([1, 4], np.float32))
+    inputs = run.npz("in.npz", x=np.log([1, 3]).astype(np.float32))
+    arguments = (run.file("job.mlir"), "--inputs", inputs, "--check", reference)
+    outcome = run(*arguments)
+    assert outcome.code == 1
+    # Largest difference over largest reference value: (4 - 3) / 4.
+    assert outcome.out.endswith(f"check against {reference}: y differs by 2.50e-01\n")
+    expected = "the outputs differ by 2.50e-01, more than 1e-04"
+    assert outcome.err == f"penstock-run: error: {expected}\n"
+    assert run(*arguments, "--tolerance", "0.26").code == 0
+
+
+def test_references_that_do_not_fit(run: Runner, capsys: pytest.CaptureFixture[str]):
+    arguments = (run.file("job.mlir"), "--random-inputs", "1", "--check")
+    path = run.npz("ref.npz", z=np.ones(2))
+    outcome = run(*arguments, path)
+    assert outcome.code == 2
+    assert outcome.err == f"penstock-run: error: {path} has no outputs y\n"
+    for array, text in (
+        (np.ones(3), "has shape (2,), not (3,)"),
+        (np.array(["a", "b"]), "is compared with str32"),
+    ):
+        assert report_errors({"y": np.ones(2)}, {"y": array}, "ref", 1e-4) == 1
+        assert capsys.readouterr().out == f"check against ref: y {text}\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "error"),
+    [
+        ([1.0, 2.0], [1.0, 4.0], 0.5),
+        ([0.0, 0.25], [0.0, 0.0], 0.25),
+        ([], [], 0),
+        ([np.nan, 1.0], [np.nan, 1.0], 0),
+        ([np.inf, 1.0], [np.inf, 2.0], 0.5),
+        ([np.inf], [-np.inf], np.inf),
+        ([np.nan], [1.0], np.inf),
+        ([1.0], [np.nan], np.inf),
+        ([np.nan], [np.nan], 0),
+    ],
+)
+def test_relative_error(output: list[float], reference: list[float], error: float):
+    assert relative_error(np.array(output), np.array(reference)) == error
+
+
+# Processes ---------------------------------------------------------------------------
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "penstock.tools.run", *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_interrupt_ends_a_long_run():
+    # Ten million runs would take minutes.
+    process = started(ENCODER, "--random-inputs", "1", "--repeat", "10000000")
+    deadline = time.monotonic() + 60
+    tasks = Path(f"/proc/{process.pid}/task")
+    names: set[str] = set()
+    while not any(name.startswith("penstock-worker") for name in names):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        names = {(task / "comm").read_text() for task in tasks.iterdir()}
+        if len(names) == 1 and len(list(tasks.iterdir())) > 1:
+            break  # Python 3.11 does not tell the system its threads' names.
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert err == "penstock-run: error: interrupted\n"
+
+
+def test_reader_that_goes_away_is_no_error():
+    process = started(PROGRAM, "--random-inputs", "1")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 1
+
+
+def test_digits_on_cuda(run: Runner):
+    path = run.folder / "cuda.npz"
+    arguments = ("--inputs", IMAGES, "--device", "cuda", "--check", "numpy")
+    process = started(DIGITS, *arguments, "--outputs", str(path))
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    head = r"digits: 12 ops, 9 tasks, 5 kernels on cuda( \(simulated\))?, 1 thread\n"
+    assert re.match(head, out)
+    expected = run.folder / "cpu.npz"
+    assert run(DIGITS, "--inputs", IMAGES, "--outputs", str(expected)).code == 0
+    np.testing.assert_allclose(
+        arrays_of(path)["probabilities"].astype(np.float64),
+        arrays_of(expected)["probabilities"].astype(np.float64),
+        rtol=1e-4,
+        atol=1e-6,
+    )
+
+
+def test_archive_is_one_that_numpy_would_write(run: Runner):
+    path = run.folder / "out.npz"
+    assert run(PROGRAM, "--random-inputs", "1", "--outputs", str(path)).code == 0
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == ["y.npy"]
+        assert archive.testzip() is None
