@@ -21,7 +21,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import harness, report, run, start
-from benchmarks.compiling import JobText, StepTimes
+from benchmarks.compiling import JobText, StepTimes, step_seconds
 from benchmarks.harness import Opener, Race, Result
 from benchmarks.memory import memory_of, to_plan
 from benchmarks.report import Section, Table
@@ -353,6 +353,16 @@ def test_times_of_a_step_add_up_by_position() -> None:
         with times.measure("cse", position):
             pass
     assert list(times.seconds) == [(2, "cse"), (1, "cse")]
+
+
+def test_each_step_of_compiling_a_job_has_a_time() -> None:
+    count, steps = step_seconds(40)
+    assert count >= 40
+    assert list(steps)[0] == "parse"
+    expected = {"convert-plan-to-launch", "verify", "verify after passes"}
+    assert expected < set(steps)
+    assert list(steps)[-2:] == ["kernel sources", "verify after passes"]
+    assert min(steps.values()) > 0
 
 
 def test_memory_of_a_plan_is_that_of_its_blocks() -> None:
