@@ -358,7 +358,7 @@ def test_times_of_a_step_add_up_by_position() -> None:
 def test_each_step_of_compiling_a_job_has_a_time() -> None:
     count, steps = step_seconds(40)
     assert count >= 40
-    assert list(steps)[0] == "parse"
+    assert next(iter(steps)) == "parse"
     expected = {"convert-plan-to-launch", "verify", "verify after passes"}
     assert expected < set(steps)
     assert list(steps)[-2:] == ["kernel sources", "verify after passes"]
