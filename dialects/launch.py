@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
+    DictionaryAttr,
     FlatSymbolRefAttr,
     FlatSymbolRefAttrConstr,
     IntegerAttr,
@@ -58,6 +59,9 @@ from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, verify_alignme
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 
+MEMORY_REPORT = ("bound", "peak", "sum", "variables")
+"""What the attribute `memory` of a chunk reports."""
+
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
 
@@ -87,6 +91,10 @@ class ChunkOp(IRDLOperation):
     """
     Memory that is allocated once, when the program is loaded.
 
+    The optional attribute `memory` reports what it holds, in bytes: its `variables`,
+    and for everything else the `peak` it takes, the `bound` that no layout of it can
+    stay below, and the `sum` that it would take side by side.
+
     ```mlir
     launch.chunk @c0 on <0, host> size 983040
     ```
@@ -110,6 +118,26 @@ class ChunkOp(IRDLOperation):
                 "size": IntegerAttr(size, i64),
             }
         )
+
+    @property
+    def memory_report(self) -> dict[str, int] | None:
+        """The numbers of bytes of the attribute `memory`, if there is one."""
+        if not isinstance(report := self.attributes.get("memory"), DictionaryAttr):
+            return None
+        return {
+            key: number.value.data
+            for key, number in report.data.items()
+            if isinstance(number, IntegerAttr)
+        }
+
+    def verify_(self) -> None:
+        if (report := self.attributes.get("memory")) is None:
+            return
+        if sorted(self.memory_report or ()) != list(MEMORY_REPORT):
+            raise VerifyException(
+                f"a memory report gives the bytes of {', '.join(MEMORY_REPORT)}"
+                f", got {report}"
+            )
 
 
 @irdl_op_definition

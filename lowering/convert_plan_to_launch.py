@@ -10,19 +10,28 @@ kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 
 op (and passes over names that are taken). A copy, input or output becomes a
 `launch.copy`, `feed` or `fetch`. A variable and a constant with different elements is
 data that is written at load. A task that reads an alias also reads all that the alias
-stands for. Streams are numbered from 0 in the order in which they appear.
+stands for. Streams are numbered from 0 in the order in which they appear. Where blocks
+carry a `sum`, the attribute `memory` of their chunk reports the bytes of blocks that
+hold variables only, and the size, `bound` and `sum` of all others.
 
 A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -200,10 +209,7 @@ class ProgramBuilder:
     def build(self, name: str) -> launch.ProgramOp:
         """The program, under this name."""
         actors = [self._actor(task) for task in self._tasks if task.kind != "variable"]
-        chunks = [
-            launch.ChunkOp(symbol, chunk.memory_case, chunk.size.value.data)
-            for chunk, symbol in self._chunks.items()
-        ]
+        chunks = [self._chunk(chunk, name) for chunk, name in self._chunks.items()]
         memory = [self._memory(register) for register in self._used_registers()]
         kernels = self._kernels.built.values()
         block = Block([*chunks, *memory, *kernels, *actors])
@@ -234,6 +240,13 @@ class ProgramBuilder:
         return symbols
 
     # Memory
+
+    def _chunk(self, chunk: ChunkOp, symbol: str) -> launch.ChunkOp:
+        made = launch.ChunkOp(symbol, chunk.memory_case, chunk.size.value.data)
+        made.location = chunk.location
+        if (report := memory_report(chunk, self._variables)) is not None:
+            made.attributes["memory"] = report
+        return made
 
     def _memory(self, register: RegisterOp) -> Operation:
         task = self._variables.get(register.register)
@@ -318,6 +331,36 @@ class ProgramBuilder:
                 assert isinstance(op, TensorOp), "has been checked"
                 kernel = self._kernels.name_for(op, task.device.kind.data)
                 return launch.CallOp(kernel, [*ins, *outs])
+
+
+def memory_report(
+    chunk: ChunkOp, variables: Collection[SSAValue]
+) -> DictionaryAttr | None:
+    """
+    What a chunk holds, in bytes; None unless its blocks say how they are shared.
+    """
+    blocks = [
+        use.operation for use in chunk.chunk.uses if isinstance(use.operation, BlockOp)
+    ]
+    if all(block.sum is None for block in blocks):
+        return None
+    weights = [block for block in blocks if holds_only(block, variables)]
+    shared = [block for block in blocks if block not in weights]
+    bytes_of = {
+        "bound": sum((b.bound or b.size).value.data for b in shared),
+        "peak": sum(b.size.value.data for b in shared),
+        "sum": sum((b.sum or b.size).value.data for b in shared),
+        "variables": sum(b.size.value.data for b in weights),
+    }
+    return DictionaryAttr({key: IntegerAttr(n, i64) for key, n in bytes_of.items()})
+
+
+def holds_only(block: BlockOp, registers: Collection[SSAValue]) -> bool:
+    """Whether something lies in a block, and nothing but these registers."""
+    held = [use.operation for use in block.block.uses]
+    return bool(held) and all(
+        isinstance(op, RegisterOp) and op.register in registers for op in held
+    )
 
 
 def written_by(task: TaskOp) -> Sequence[SSAValue]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation
 
 from penstock.dialects.job import JobOp
@@ -37,14 +36,8 @@ def counted(number: int, what: str) -> str:
 def memory_line(chunk: ChunkOp) -> str:
     """How full a chunk is at most, against what it would take at least."""
     case = f"{chunk.memory_case.kind.data} memory"
-    report = chunk.attributes.get("memory")
-    if not isinstance(report, DictionaryAttr):
+    if (sizes := chunk.memory_report) is None:
         return f"{case}: {size_text(chunk.size.value.data)}"
-    sizes = {
-        key: value.value.data
-        for key, value in report.data.items()
-        if isinstance(value, IntegerAttr)
-    }
     peak, bound, total = sizes["peak"], sizes["bound"], sizes["sum"]
     ratio = f" ({peak / bound:.3f} x the bound of {size_text(bound)})" if bound else ""
     return (

@@ -349,3 +349,53 @@ plan.plan @nothing {
   %m = regst.block in %c at 0 size 8
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !regst.data<tensor<2xf32>>
 }
+
+// -----
+
+// A chunk reports the memory of blocks that carry sums: of variables on their own, and
+// the size, bound and sum of all others. A block without bound counts as it is.
+
+!r = !regst.data<tensor<2xf32>>
+
+// CHECK-LABEL: launch.program @reported
+// 64 = 8 + 56, 48 = 8 + 40, 96 = 8 + 88
+// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 184 {memory = {bound = 48 : i64, peak = 64 : i64, sum = 96 : i64, variables = 72 : i64}}
+plan.plan @reported {
+  %c = regst.chunk on <0, host> size 184
+  %v = regst.block in %c at 0 size 72 sum 72 bound 16
+  %k = regst.block in %c at 128 size 8
+  %s = regst.block in %c at 128 size 56 sum 88 bound 40
+  %w = regst.register "w/out" in %v at 64 slots 1 on <0, host> : !r
+  %x = regst.register "x/out" in %k at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+}
+
+// -----
+
+// A block in which other registers lie too is none of variables.
+
+!r = !regst.data<tensor<2xf32>>
+
+// CHECK-LABEL: launch.program @mixed
+// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 72 {memory = {bound = 72 : i64, peak = 72 : i64, sum = 72 : i64, variables = 0 : i64}}
+plan.plan @mixed {
+  %c = regst.chunk on <0, host> size 72
+  %m = regst.block in %c at 0 size 72 sum 72
+  %w = regst.register "w/out" in %m at 64 slots 1 on <0, host> : !r
+  %x = regst.register "x/out" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+}

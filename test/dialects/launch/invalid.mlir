@@ -347,3 +347,17 @@ launch.program @p rank 0 {
     launch.fetch "w" from @w
   }
 }
+
+// -----
+
+// expected-error@+2 {{launch.chunk: a memory report gives the bytes of bound, peak, sum, variables, got {peak = 64 : i64}}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64 {memory = {peak = 64 : i64}}
+}
+
+// -----
+
+// expected-error@+2 {{launch.chunk: a memory report gives the bytes of bound, peak, sum, variables, got 64 : i64}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64 {memory = 64}
+}
