@@ -26,6 +26,8 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.sbp import Part, SbpSignature, broadcast_signatures, part_type
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -108,6 +110,39 @@ class TensorOp(IRDLOperation, ABC):
                     f"the result's type should be {type}, got {result.type}"
                 )
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        """
+        The ways to run the op in parts on one dimension of a hierarchy of `devices`
+        devices in all, besides that each of them does all of it; those that are liked
+        best come first.
+
+        Axes may be named whatever their extents. An op that says nothing runs whole.
+        """
+        return ()
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> Self:
+        """
+        The op that one device runs under a signature: its operands are parts of this
+        op's, and its results are the given parts of this op's.
+        """
+        return self.remade(operands, parts, self.properties)
+
+    def remade(
+        self,
+        operands: Sequence[SSAValue],
+        parts: Sequence[Part],
+        properties: Mapping[str, Attribute],
+    ) -> Self:
+        """The op on other operands, with other properties and parts of its results."""
+        types = map(tensor_type, self.results)
+        return self.create(
+            operands=operands,
+            result_types=[part_type(t, p) for t, p in zip(types, parts, strict=True)],
+            properties=properties,
+            regions=[region.clone() for region in self.regions],
+            location=self.location,
+        )
+
     @classmethod
     def inferred(
         cls,
@@ -177,6 +212,11 @@ def tensor_type(value: SSAValue) -> TensorType:
 def same_layout(a: TensorType, b: TensorType) -> bool:
     """Whether two tensors have the same shape and elements of the same size."""
     return a.get_shape() == b.get_shape() and element_bytes(a) == element_bytes(b)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        shapes = [tensor_type(operand).get_shape() for operand in self.operands]
+        result = tensor_type(self.results[0]).get_shape()
+        return broadcast_signatures(shapes, result)
 
 
 def are_compatible(declared: Attribute, inferred: TensorType) -> bool:

@@ -27,7 +27,8 @@ from xdsl.traits import Pure
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import tensor_type
-from penstock.dialects.op.elementwise import ANY_ELEMENTS, ArrayOp
+from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
+from penstock.dialects.sbp import SbpSignature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -83,6 +84,12 @@ class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
             return k.insert(to_float(value, self.to))
         assert isa(self.to, IntegerType), "checked by the verifier"
         return k.insert(to_integer(value, self.to))
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        splits = super().sbp_signatures(devices)
+        types = tensor_type(self.operand).element_type, self.to
+        is_linear = all(isinstance(type, AnyFloat) for type in types)
+        return (*splits, UNARY_SUM) if is_linear else splits
 
     def compute(self, *operands: Array) -> Array:
         from penstock.dialects.numpy_types import dtype_of

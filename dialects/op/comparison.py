@@ -23,6 +23,7 @@ from penstock.dialects.op.elementwise import (
     UnaryOp,
     broadcast_type,
 )
+from penstock.dialects.sbp import BROADCAST, PARTIAL, SbpSignature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -308,6 +309,10 @@ class WhereOp(ArrayOp):
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.select(*operands)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        choice = SbpSignature((BROADCAST, PARTIAL, PARTIAL), (PARTIAL,))
+        return (*super().sbp_signatures(devices), choice)
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np

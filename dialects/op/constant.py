@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
     AnyFloat,
+    BytesAttr,
     DenseIntOrFPElementsAttr,
     TensorType,
     i1,
@@ -22,6 +23,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.numpy_types import array_of, dtype_name_of
+from penstock.dialects.sbp import Part, SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -90,6 +92,21 @@ class ConstantOp(TensorOp):
             )
         return (type,)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return [signature([], [axis]) for axis in range(len(self.value.get_shape()))]
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ConstantOp:
+        (part,) = parts
+        element, data = self.value.get_element_type(), self.value.data.data
+        type = TensorType(element, part.shape)
+        if has_equal_elements(self.value):
+            cut = data[: element.compile_time_size] * type.element_count()
+        else:
+            bounds = zip(part.offsets, part.ends, strict=True)
+            cut = _raw(self.value)[*(slice(*pair) for pair in bounds), ...].tobytes()
+        value = DenseIntOrFPElementsAttr(type, BytesAttr(cut))
+        return self.remade(operands, parts, {"value": value})
+
     def flops(self) -> int:
         return 0
 
@@ -110,6 +127,14 @@ def has_equal_elements(value: DenseIntOrFPElementsAttr) -> bool:
     """Whether all elements of a dense attribute have the same bits."""
     data, size = value.data.data, value.get_element_type().compile_time_size
     return data == data[:size] * (len(data) // size)
+
+
+def _raw(value: DenseIntOrFPElementsAttr) -> Array:
+    """The elements of a dense attribute as bytes of their size."""
+    import numpy as np
+
+    size = value.get_element_type().compile_time_size
+    return np.frombuffer(value.data.data, f"V{size}").reshape(value.get_shape())
 
 
 def literal(value: DenseIntOrFPElementsAttr) -> str:

@@ -35,6 +35,7 @@ from penstock.dialects.op.checks import (
 from penstock.dialects.op.elementwise import NUMBERS
 from penstock.dialects.op.linear import multiply_add
 from penstock.dialects.op.windows import Taps, Window, window_view, windows_of
+from penstock.dialects.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -111,6 +112,31 @@ class Conv2dOp(TensorOp):
             raise VerifyException(
                 f"{outputs} out channels do not divide into {groups} groups"
             )
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        def with_bias(
+            operands: list[int | None], bias: int | Entry | None, result: int | Entry
+        ) -> SbpSignature:
+            own = [] if self.bias is None else [bias]
+            return signature([*operands, *own], [result])
+
+        groups = self.groups.value.data
+        found = [with_bias([0, None], None, 0)]
+        if groups == 1:
+            found.append(with_bias([None, 0], 0, 1))
+            found.append(with_bias([1, 1], PARTIAL, PARTIAL))
+        elif groups % devices == 0:
+            found.append(with_bias([1, 0], 0, 1))
+        return found
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> Conv2dOp:
+        # Channels of several groups are cut between groups.
+        channels = tensor_type(operands[0]).get_shape()[1]
+        of_group = tensor_type(operands[1]).get_shape()[1]
+        groups = IntegerAttr(channels // max(1, of_group), i64)
+        if self.groups.value.data == 1 or not of_group:
+            groups = self.groups
+        return self.remade(operands, parts, {**self.properties, "groups": groups})
 
     def flops(self) -> int:
         images, _, *extents = tensor_type(self.input).get_shape()

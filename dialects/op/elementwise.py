@@ -42,6 +42,7 @@ from penstock.dialects.interfaces import (
 )
 from penstock.dialects.op.checks import same_element_type
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.sbp import BROADCAST, PARTIAL, SbpSignature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -71,6 +72,19 @@ BOOLEANS = Elements("booleans", (i1,))
 FLOATS = Elements("floats", (f16, f32, f64))
 NUMBERS = Elements("numbers", (*FLOATS.types, i8, i16, i32, i64))
 ANY_ELEMENTS = Elements("numbers or booleans", (*NUMBERS.types, i1))
+
+
+UNARY_SUM = SbpSignature((PARTIAL,), (PARTIAL,))
+"""The op of the terms of a sum is the terms of the op of the sum."""
+
+SUMS = SbpSignature((PARTIAL, PARTIAL), (PARTIAL,))
+"""A sum of sums is the sum of all their terms."""
+
+PRODUCTS = (
+    SbpSignature((PARTIAL, BROADCAST), (PARTIAL,)),
+    SbpSignature((BROADCAST, PARTIAL), (PARTIAL,)),
+)
+"""A product with a sum is the sum of the products with its terms."""
 
 
 def broadcast_type(element: Attribute, tensors: Sequence[TensorType]) -> TensorType:
@@ -183,6 +197,9 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.add(*operands)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), SUMS)
+
     def compute(self, *operands: Array) -> Array:
         import numpy as np
 
@@ -212,6 +229,9 @@ class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.sub(*operands)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), SUMS)
+
     def compute(self, *operands: Array) -> Array:
         import numpy as np
 
@@ -240,6 +260,9 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.mul(*operands)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), *PRODUCTS)
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np
@@ -291,6 +314,12 @@ class DivOp(
         negated = k.compare("eq", b, k.constant(-1, b.type))
         quotient = k.div(a, k.select(negated, one, b))
         return k.select(negated, k.sub(zero, a), quotient)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        splits = super().sbp_signatures(devices)
+        # The quotients of integers are rounded.
+        is_float = isinstance(tensor_type(self.lhs).element_type, AnyFloat)
+        return (*splits, PRODUCTS[0]) if is_float else splits
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np
@@ -403,6 +432,9 @@ class NegOp(UnaryOp):
         if isinstance(a.type, AnyFloat):
             return k.insert(arith.NegfOp(a))
         return k.sub(k.constant(0, a.type), a)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), UNARY_SUM)
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np

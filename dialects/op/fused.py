@@ -17,6 +17,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.rewriter import Rewriter
 from xdsl.traits import (
     HasParent,
     IsolatedFromAbove,
@@ -37,6 +38,7 @@ from penstock.dialects.interfaces import (
     tensor_type,
 )
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.sbp import Part
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -147,6 +149,18 @@ class FusedOp(ElementwiseOp):
             for op in self.members()
         )
 
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> FusedOp:
+        fused = self.remade(operands, parts, self.properties)
+        shape = tensor_type(self.result).get_shape()
+        body = fused.body.block
+        for argument, operand in zip(tuple(body.args), operands, strict=True):
+            Rewriter.replace_value_with_new_type(argument, operand.type)
+        for member in tuple(fused.members()):
+            cut = _broadcast_part(tensor_type(member.results[0]), shape, parts[0])
+            new = member.part(member.operands, [cut])
+            Rewriter.replace_op(member, new)
+        return fused
+
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         values: dict[SSAValue, SSAValue] = dict(
             zip(self.body.block.args, operands, strict=True)
@@ -171,6 +185,17 @@ class FusedOp(ElementwiseOp):
             zip(self.body.block.args, operands, strict=True)
         )
         return (evaluate_block(self.body.block, values)[self.yielded],)
+
+
+def _broadcast_part(type: TensorType, shape: Sequence[int], part: Part) -> Part:
+    """The part of a tensor that is broadcast to a part of this shape."""
+    own = type.get_shape()
+    skipped = len(shape) - len(own)
+    offsets, extents = list(part.offsets[skipped:]), list(part.shape[skipped:])
+    for axis, extent in enumerate(own):
+        if extent != shape[axis + skipped]:
+            offsets[axis], extents[axis] = 0, extent
+    return Part(tuple(offsets), tuple(extents))
 
 
 def verify_broadcast(operand: TensorType, result: TensorType) -> None:

@@ -46,7 +46,14 @@ from penstock.dialects.op.checks import (
     may_equal,
     same_element_type,
 )
-from penstock.dialects.op.elementwise import NUMBERS
+from penstock.dialects.op.elementwise import NUMBERS, PRODUCTS
+from penstock.dialects.sbp import (
+    PARTIAL,
+    Entry,
+    SbpSignature,
+    broadcast_signatures,
+    signature,
+)
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -111,6 +118,23 @@ class MatmulOp(TensorOp):
 
     def flops(self) -> int:
         return 2 * element_count(self.result.type) * self._inner_extent
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        ranks = [tensor_type(value).get_num_dims() for value in self.operands]
+        rows, columns = (rank > 1 for rank in ranks)
+        rank = tensor_type(self.result).get_num_dims()
+        stack = [tensor_type(value).get_shape()[:-2] for value in self.operands]
+        found = broadcast_signatures(
+            stack, tensor_type(self.result).get_shape()[: rank - rows - columns]
+        )
+        row, inner_a = _last_axes(ranks[0], self.transpose_a is not None)
+        inner_b, column = _last_axes(ranks[1], self.transpose_b is not None)
+        if rows:
+            found.append(signature([row, None], [rank - 1 - columns]))
+        if columns:
+            found.append(signature([None, column], [rank - 1]))
+        inner = signature([inner_a, inner_b if columns else 0], [PARTIAL])
+        return (*found, inner, *PRODUCTS)
 
     @property
     def _inner_extent(self) -> int:
@@ -228,6 +252,26 @@ class GemmOp(TensorOp):
         shape = list(type.get_shape())
         return shape[::-1] if transpose else shape
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        row, inner_a = _last_axes(2, self.transpose_a is not None)
+        inner_b, column = _last_axes(2, self.transpose_b is not None)
+        c: list[int | Entry | None] = [PARTIAL] if self.c is not None else []
+        return (
+            signature([row, None, *self._axis_of_c(0)], [0]),
+            signature([None, column, *self._axis_of_c(1)], [1]),
+            signature([inner_a, inner_b, *c], [PARTIAL]),
+            signature([PARTIAL, None, *c], [PARTIAL]),
+            signature([None, PARTIAL, *c], [PARTIAL]),
+        )
+
+    def _axis_of_c(self, axis: int) -> list[int | None]:
+        """Which axis of C, if there is one, an axis of the result is."""
+        if self.c is None:
+            return []
+        shape = tensor_type(self.c).get_shape()
+        own = axis - 2 + len(shape)
+        return [None if own < 0 or shape[own] == 1 else own]
+
     def flops(self) -> int:
         results = element_count(self.result.type)
         inner = tensor_type(self.a).get_shape()[0 if self.transpose_a else 1]
@@ -287,6 +331,11 @@ class GemmOp(TensorOp):
         """Multiply by one of the factors, unless that is one."""
         factor = self.factors[index]
         return value if factor == 1 else k.mul(value, k.constant(factor, value.type))
+
+
+def _last_axes(rank: int, transpose: bool) -> tuple[int, int]:
+    """The axes of an operand that are the last two once it is transposed."""
+    return (rank - 1, rank - 2) if transpose else (rank - 2, rank - 1)
 
 
 def multiply_add(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:

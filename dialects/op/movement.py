@@ -44,6 +44,14 @@ from penstock.dialects.op.axes import (
     int_list,
 )
 from penstock.dialects.op.checks import normal_axis
+from penstock.dialects.op.elementwise import UNARY_SUM
+from penstock.dialects.sbp import (
+    PARTIAL,
+    Part,
+    SbpSignature,
+    broadcast_signatures,
+    signature,
+)
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -90,6 +98,19 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
     def infer_types(self) -> Sequence[TensorType]:
         return (reshaped(tensor_type(self.source), self.shape.get_values()),)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        source = tensor_type(self.source).get_shape()
+        result = tensor_type(self.result).get_shape()
+        axes = [
+            signature([a], [b])
+            for a, b in leading_axes(source, result)
+            if source[a] == result[b] or source[a] % devices == 0 == result[b] % devices
+        ]
+        return (*axes, UNARY_SUM)
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ReshapeOp:
+        return self.remade(operands, parts, {"shape": int_list(parts[0].shape)})
+
     def flops(self) -> int:
         return 0
 
@@ -112,6 +133,25 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
         )
 
         return (ReshapeToSameType(), ReshapeOfReshape())
+
+
+def leading_axes(source: Sequence[int], result: Sequence[int]) -> list[tuple[int, int]]:
+    """
+    The pairs of axes of two shapes of as many elements that a cut along the one is a
+    cut along the other: those with as many elements from there on. There are none if
+    an extent is 0 or not known.
+    """
+    if min((*source, *result), default=1) < 1:
+        return []
+    ends: dict[int, int] = {}
+    for axis, extent in enumerate(result):
+        if extent != 1:
+            ends[prod(result[axis:])] = axis
+    return [
+        (axis, ends[rest])
+        for axis, extent in enumerate(source)
+        if extent != 1 and (rest := prod(source[axis:])) in ends
+    ]
 
 
 def reshaped(source: TensorType, shape: Sequence[int]) -> TensorType:
@@ -176,6 +216,10 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def infer_types(self) -> Sequence[TensorType]:
         return (transposed(tensor_type(self.source), self.permutation.get_values()),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        axes = enumerate(self.permutation.get_values())
+        return (*(signature([axis], [index]) for index, axis in axes), UNARY_SUM)
 
     def flops(self) -> int:
         return 0
@@ -260,6 +304,14 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        source = tensor_type(self.source).get_shape()
+        result = tensor_type(self.result).get_shape()
+        return (*broadcast_signatures([source], result), UNARY_SUM)
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ExpandOp:
+        return self.remade(operands, parts, {"shape": int_list(parts[0].shape)})
 
         return (dense(np.broadcast_to(operands[0], self.shape.get_values())),)
 
@@ -355,6 +407,15 @@ class GatherOp(TensorOp):
         if ((indices < -extent) | (indices >= extent)).any():
             raise IndexError(OUT_OF_RANGE)
         return (dense(np.take(data, indices, axis)),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        data, indices = (tensor_type(value).get_num_dims() for value in self.operands)
+        axis = normal_axis(self.axis.value.data, data)
+        moved = indices - 1
+        by_index = [signature([None, i], [axis + i]) for i in range(indices)]
+        before = [signature([i, None], [i]) for i in range(axis)]
+        after = [signature([i, None], [i + moved]) for i in range(axis + 1, data)]
+        return (*by_index, *before, *after, signature([PARTIAL, None], [PARTIAL]))
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

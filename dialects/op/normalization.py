@@ -36,6 +36,7 @@ from penstock.dialects.op.checks import (
 )
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.lines import Line
+from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -92,6 +93,12 @@ class BatchNormOp(TensorOp):
         ):
             check_shape(f"the {name}", tensor_type(parameter), type.get_shape()[1:2])
         return (type,)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return [
+            signature([axis, *[0 if axis == 1 else None] * 4], [axis])
+            for axis in range(tensor_type(self.input).get_num_dims())
+        ]
 
     def flops(self) -> int:
         # The three parts of the factor are worked out once for each channel of an
@@ -188,6 +195,11 @@ class LayerNormOp(TensorOp):
         axis = normal_axis(self.axis.value.data, len(shape))
         return shape[:axis], shape[axis:]
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rows, _ = self._split(tensor_type(self.input).get_shape())
+        parameters = [None] * (len(self.operands) - 1)
+        return [signature([axis, *parameters], [axis]) for axis in range(len(rows))]
+
     def flops(self) -> int:
         # An element takes 1 for the mean, 3 for the variance and 3 to be scaled.
         rows, columns = map(prod, self._split(tensor_type(self.input).get_shape()))
@@ -279,6 +291,11 @@ class LineOp(TensorOp, ABC):
 
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return (InPlacePair(0, 0),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rank = tensor_type(self.input).get_num_dims()
+        line = normal_axis(self.axis.value.data, rank)
+        return [signature([axis], [axis]) for axis in range(rank) if axis != line]
 
     def centered(self, array: Array) -> Array:
         """The elements less the largest one of their line, in terms of NumPy."""

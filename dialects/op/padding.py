@@ -38,7 +38,9 @@ from penstock.dialects.op.axes import (
     int_list,
     one_per_axis,
 )
+from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.number import Number
+from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -130,6 +132,12 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
         result = padded(source, befores, afters, self.mode.data)
         verify_element(self.value.value.data, source)
         return (result,)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        kept = [axis for axis, pads in enumerate(self.pads) if not any(pads)]
+        is_linear = self.mode.data != PadMode.CONSTANT or self.value.value.data == 0
+        splits = [signature([axis], [axis]) for axis in kept]
+        return [*splits, UNARY_SUM] if is_linear else splits
 
     def flops(self) -> int:
         return 0

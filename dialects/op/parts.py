@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 ################################################################################
 # Concat and split                                                             #
+from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
 ################################################################################
 
 
@@ -120,6 +121,9 @@ def concatenated(ins: Sequence[SSAValue], axis: int) -> TensorType:
     extents = list(first)
     for shape in others:
         if not _fit(extents, shape, axis):
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return _other_axes(self, self.axis.value.data)
+
             raise VerifyException(
                 f"shapes {shape_text(extents)} and {shape_text(shape)} "
                 f"do not fit together along axis {axis}"
@@ -227,6 +231,9 @@ def split_types(
             f"sizes {list(sizes)} add up to {sum(sizes)}, "
             f"but axis {axis} has extent {shape[axis]}"
         )
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return _other_axes(self, self.axis.value.data)
+
     return [
         TensorType(source.element_type, [*shape[:axis], size, *shape[axis + 1 :]])
         for size in sizes
@@ -341,3 +348,29 @@ def sliced(
         for extent, *bounds in zip(shape, starts, ends, steps, strict=True)
     ]
     return TensorType(source.element_type, extents)
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        shape = tensor_type(self.source).get_shape()
+        slices = zip(self.slices, shape, strict=True)
+        kept = [axis for axis, cut in enumerate(slices) if _takes_all(*cut)]
+        return _along(self, kept)
+
+
+
+def _takes_all(part: slice, extent: int) -> bool:
+    """Whether a slice is the whole axis, in order."""
+    return extent >= 0 and part.indices(extent) == (0, extent, 1)
+
+
+def _other_axes(op: TensorOp, axis: int) -> list[SbpSignature]:
+    """The signatures of an op that does the same at all places of the other axes."""
+    rank = tensor_type(op.operands[0]).get_num_dims()
+    cut = normal_axis(axis, rank)
+    return _along(op, [other for other in range(rank) if other != cut])
+
+
+def _along(op: TensorOp, axes: Sequence[int]) -> list[SbpSignature]:
+    """The signatures that cut all operands and results along one of these axes."""
+    operands, results = len(op.operands), len(op.results)
+    return [
+        signature([entry] * operands, [entry] * results) for entry in (*axes, PARTIAL)
+    ]

@@ -24,9 +24,10 @@ from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
 from penstock.dialects.kernel import KernelBuilder, memref_type
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.checks import check_rank, lowest
-from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS
+from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.lines import Line
 from penstock.dialects.op.windows import Taps, Window, window_view, windows_of
+from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -79,6 +80,9 @@ class PoolOp(TensorOp, ABC):
                 )
         counts = [w.count(e) for w, e in zip(self.windows, extents, strict=True)]
         return (TensorType(type.element_type, [images, channels, *counts]),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return [signature([axis], [axis]) for axis in range(2)]
 
     def flops(self) -> int:
         images, channels, *extents = tensor_type(self.input).get_shape()
@@ -227,6 +231,9 @@ class AveragePool2dOp(PoolOp):
         FLOATS.verify(tensor_type(self.input))
         return super().infer_types()
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), UNARY_SUM)
+
     def flops(self) -> int:
         return super().flops() + element_count(self.result.type)
 
@@ -307,6 +314,9 @@ class GlobalAveragePoolOp(TensorOp):
         images, channels, *extents = type.get_shape()
         shape = [images, channels, *[1] * len(extents)]
         return (TensorType(type.element_type, shape),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*(signature([axis], [axis]) for axis in range(2)), UNARY_SUM)
 
     def flops(self) -> int:
         return element_count(self.input.type) + element_count(self.result.type)

@@ -29,8 +29,10 @@ from penstock.dialects.op.elementwise import (
     ANY_ELEMENTS,
     FLOATS,
     NUMBERS,
+    UNARY_SUM,
     Elements,
 )
+from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +98,12 @@ class ReduceOp(TensorOp, ABC):
         if self.keepdims is not None:
             kept = [1 if axis in axes else e for axis, e in enumerate(extents)]
         return (TensorType(type.element_type, kept),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rank, gone = tensor_type(self.operand).get_num_dims(), self.normal_axes
+        kept = [axis for axis in range(rank) if axis not in gone]
+        places = kept if self.keepdims is not None else range(len(kept))
+        return [signature([a], [b]) for a, b in zip(kept, places, strict=True)]
 
     def flops(self) -> int:
         return element_count(self.operand.type)
@@ -194,6 +202,9 @@ class ReduceMeanOp(ReduceOp):
 
     def neutral(self, element: Attribute) -> float:
         return 0
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), UNARY_SUM)
 
     def flops(self) -> int:
         return super().flops() + element_count(self.result.type)
@@ -305,6 +316,10 @@ class ReduceSumOp(ReduceOp):
     ELEMENTS: ClassVar = NUMBERS
 
     traits = traits_def(Pure())
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        sums = [signature([axis], [PARTIAL]) for axis in self.normal_axes]
+        return (*super().sbp_signatures(devices), *sums, UNARY_SUM)
 
     def ufunc(self) -> np.ufunc:
         import numpy as np
