@@ -98,18 +98,6 @@ class TensorOp(IRDLOperation, ABC):
         """The pairs of an operand and a result that may share their bytes."""
         return ()
 
-    def verify_(self) -> None:
-        inferred = self.infer_types()
-        if len(inferred) != len(self.results):
-            raise VerifyException(
-                f"expected {len(inferred)} results, got {len(self.results)}"
-            )
-        for result, type in zip(self.results, inferred, strict=True):
-            if not are_compatible(result.type, type):
-                raise VerifyException(
-                    f"the result's type should be {type}, got {result.type}"
-                )
-
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         """
         The ways to run the op in parts on one dimension of a hierarchy of `devices`
@@ -142,6 +130,18 @@ class TensorOp(IRDLOperation, ABC):
             regions=[region.clone() for region in self.regions],
             location=self.location,
         )
+
+    def verify_(self) -> None:
+        inferred = self.infer_types()
+        if len(inferred) != len(self.results):
+            raise VerifyException(
+                f"expected {len(inferred)} results, got {len(self.results)}"
+            )
+        for result, type in zip(self.results, inferred, strict=True):
+            if not are_compatible(result.type, type):
+                raise VerifyException(
+                    f"the result's type should be {type}, got {result.type}"
+                )
 
     @classmethod
     def inferred(
@@ -201,6 +201,11 @@ class ElementwiseOp(TensorOp, ABC):
             if same_layout(tensor_type(operand), result)
         )
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        shapes = [tensor_type(operand).get_shape() for operand in self.operands]
+        result = tensor_type(self.results[0]).get_shape()
+        return broadcast_signatures(shapes, result)
+
 
 def tensor_type(value: SSAValue) -> TensorType:
     """The type of a value that is a tensor. Raises `VerifyException` if it is none."""
@@ -212,11 +217,6 @@ def tensor_type(value: SSAValue) -> TensorType:
 def same_layout(a: TensorType, b: TensorType) -> bool:
     """Whether two tensors have the same shape and elements of the same size."""
     return a.get_shape() == b.get_shape() and element_bytes(a) == element_bytes(b)
-
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        shapes = [tensor_type(operand).get_shape() for operand in self.operands]
-        result = tensor_type(self.results[0]).get_shape()
-        return broadcast_signatures(shapes, result)
 
 
 def are_compatible(declared: Attribute, inferred: TensorType) -> bool:

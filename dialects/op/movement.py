@@ -299,12 +299,6 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
     def infer_types(self) -> Sequence[TensorType]:
         return (expanded(tensor_type(self.source), self.shape.get_values()),)
 
-    def flops(self) -> int:
-        return 0
-
-    def evaluate(self, *operands: Array) -> Sequence[Array]:
-        import numpy as np
-
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         source = tensor_type(self.source).get_shape()
         result = tensor_type(self.result).get_shape()
@@ -312,6 +306,12 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ExpandOp:
         return self.remade(operands, parts, {"shape": int_list(parts[0].shape)})
+
+    def flops(self) -> int:
+        return 0
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
 
         return (dense(np.broadcast_to(operands[0], self.shape.get_values())),)
 
@@ -395,6 +395,15 @@ class GatherOp(TensorOp):
         data, indices = tensor_type(self.data), tensor_type(self.indices)
         return (gathered(data, indices, self.axis.value.data),)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        data, indices = (tensor_type(value).get_num_dims() for value in self.operands)
+        axis = normal_axis(self.axis.value.data, data)
+        moved = indices - 1
+        by_index = [signature([None, i], [axis + i]) for i in range(indices)]
+        before = [signature([i, None], [i]) for i in range(axis)]
+        after = [signature([i, None], [i + moved]) for i in range(axis + 1, data)]
+        return (*by_index, *before, *after, signature([PARTIAL, None], [PARTIAL]))
+
     def flops(self) -> int:
         return 0
 
@@ -407,15 +416,6 @@ class GatherOp(TensorOp):
         if ((indices < -extent) | (indices >= extent)).any():
             raise IndexError(OUT_OF_RANGE)
         return (dense(np.take(data, indices, axis)),)
-
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        data, indices = (tensor_type(value).get_num_dims() for value in self.operands)
-        axis = normal_axis(self.axis.value.data, data)
-        moved = indices - 1
-        by_index = [signature([None, i], [axis + i]) for i in range(indices)]
-        before = [signature([i, None], [i]) for i in range(axis)]
-        after = [signature([i, None], [i + moved]) for i in range(axis + 1, data)]
-        return (*by_index, *before, *after, signature([PARTIAL, None], [PARTIAL]))
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

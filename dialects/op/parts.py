@@ -38,6 +38,7 @@ from penstock.dialects.op.axes import (
     one_per_axis,
 )
 from penstock.dialects.op.checks import known, may_equal, normal_axis, same_element_type
+from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 ################################################################################
 # Concat and split                                                             #
-from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
 ################################################################################
 
 
@@ -80,6 +80,9 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def infer_types(self) -> Sequence[TensorType]:
         return (concatenated(self.ins, self.axis.value.data),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return _other_axes(self, self.axis.value.data)
 
     def flops(self) -> int:
         return 0
@@ -121,9 +124,6 @@ def concatenated(ins: Sequence[SSAValue], axis: int) -> TensorType:
     extents = list(first)
     for shape in others:
         if not _fit(extents, shape, axis):
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        return _other_axes(self, self.axis.value.data)
-
             raise VerifyException(
                 f"shapes {shape_text(extents)} and {shape_text(shape)} "
                 f"do not fit together along axis {axis}"
@@ -184,6 +184,9 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
         source, sizes = tensor_type(self.source), self.sizes.get_values()
         return split_types(source, self.axis.value.data, sizes)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return _other_axes(self, self.axis.value.data)
+
     def flops(self) -> int:
         return 0
 
@@ -231,9 +234,6 @@ def split_types(
             f"sizes {list(sizes)} add up to {sum(sizes)}, "
             f"but axis {axis} has extent {shape[axis]}"
         )
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        return _other_axes(self, self.axis.value.data)
-
     return [
         TensorType(source.element_type, [*shape[:axis], size, *shape[axis + 1 :]])
         for size in sizes
@@ -303,6 +303,12 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
         values = (values.get_values() for values in bounds)
         return (sliced(tensor_type(self.source), *values),)
 
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        shape = tensor_type(self.source).get_shape()
+        slices = zip(self.slices, shape, strict=True)
+        kept = [axis for axis, cut in enumerate(slices) if _takes_all(*cut)]
+        return _along(self, kept)
+
     def flops(self) -> int:
         return 0
 
@@ -348,12 +354,6 @@ def sliced(
         for extent, *bounds in zip(shape, starts, ends, steps, strict=True)
     ]
     return TensorType(source.element_type, extents)
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        shape = tensor_type(self.source).get_shape()
-        slices = zip(self.slices, shape, strict=True)
-        kept = [axis for axis, cut in enumerate(slices) if _takes_all(*cut)]
-        return _along(self, kept)
-
 
 
 def _takes_all(part: slice, extent: int) -> bool:
