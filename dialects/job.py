@@ -5,9 +5,13 @@ A *job* is a symbol with one block of ops on tensors. Values enter it by `job.in
 and `job.variable` and leave it by `job.output`; the ops between them are those of the
 `op` dialect or of other packages. Where an op runs is its *placement*: its own
 `placement` attribute where it has one, else that of its job. Job inputs and outputs
-lie in the memory of the host.
+lie in the memory of the host. On several devices the attribute `sbp` of an op says how
+its results lie on them.
 
-    job.job  --job-place-->  job.job + job.copy  --convert-job-to-plan-->  plan.plan
+    job.job  --job-place-->  job.job + job.copy
+             --job-infer-sbp-->  job.job with sbp
+             --job-insert-boxing-->  job.job + job.boxing
+             --convert-job-to-plan-->  plan.plan
 """
 
 from __future__ import annotations
@@ -16,9 +20,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from math import isfinite, prod
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
@@ -30,6 +35,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     TensorType,
     f64,
+    i1,
     i64,
 )
 from xdsl.ir import (
@@ -47,6 +53,7 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     param_def,
     prop_def,
     region_def,
@@ -64,8 +71,10 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 AnyTensor = base(TensorType)
+I64List = DenseArrayBase.constr(i64)
 
 ################################################################################
 # Attributes                                                                   #
@@ -289,6 +298,10 @@ class PartialAttr(ParametrizedAttribute):
     name = "job.partial"
 
 
+Entry: TypeAlias = SplitAttr | BroadcastAttr | PartialAttr
+"""How a tensor lies along one dimension of a hierarchy of devices."""
+
+
 @irdl_attr_definition
 class SbpAttr(ParametrizedAttribute):
     """
@@ -299,7 +312,7 @@ class SbpAttr(ParametrizedAttribute):
 
     name = "job.sbp"
 
-    dims: ArrayAttr[SplitAttr | BroadcastAttr | PartialAttr]
+    dims: ArrayAttr[Entry]
 
     def verify(self) -> None:
         if not self.dims.data:
@@ -317,7 +330,7 @@ class SbpAttr(ParametrizedAttribute):
             printer.print_string(", ".join(sbp_entry_text(dim) for dim in self.dims))
 
 
-def parse_sbp_entry(parser: AttrParser) -> SplitAttr | BroadcastAttr | PartialAttr:
+def parse_sbp_entry(parser: AttrParser) -> Entry:
     """Read one of `S(axis)`, `B` and `P`."""
     if parser.parse_optional_keyword("B"):
         return BroadcastAttr()
@@ -329,7 +342,7 @@ def parse_sbp_entry(parser: AttrParser) -> SplitAttr | BroadcastAttr | PartialAt
         return SplitAttr(parser.parse_integer(allow_boolean=False))
 
 
-def sbp_entry_text(entry: SplitAttr | BroadcastAttr | PartialAttr) -> str:
+def sbp_entry_text(entry: Entry) -> str:
     """The text of one entry of an SBP."""
     match entry:
         case SplitAttr():
@@ -553,10 +566,14 @@ class InputOp(IRDLOperation):
 @irdl_op_definition
 class VariableOp(IRDLOperation):
     """
-    A tensor that lives as long as the session: a weight.
+    A tensor that lives as long as the session: a weight. Or the `part` of one, from
+    these places on, `of` a tensor of this shape: it has the values that this part of
+    the whole would have.
 
     ```mlir
     %w = job.variable "w1" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
+    %p = job.variable "w1" init <xavier_uniform, seed = 7>
+      part [392, 0] of [784, 256] : tensor<392x256xf32>
     ```
     """
 
@@ -564,15 +581,70 @@ class VariableOp(IRDLOperation):
 
     port = prop_def(StringAttr)
     init = prop_def(InitAttr)
+    offsets = opt_prop_def(I64List)
+    whole = opt_prop_def(I64List)
     result = result_def(AnyTensor)
 
     traits = traits_def(Pure())
 
-    assembly_format = "$port `init` $init attr-dict `:` type($result)"
+    assembly_format = (
+        "$port `init` $init (`part` $offsets^ `of` $whole)? attr-dict `:` type($result)"
+    )
 
     def __init__(self, port: str, init: InitAttr, type: TensorType):
         super().__init__(
             properties={"port": StringAttr(port), "init": init}, result_types=[type]
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of what the op makes."""
+        type = self.result.type
+        assert isa(type, TensorType), "checked by the constraint"
+        return type.get_shape()
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The extents of what this is all or a part of."""
+        return self.shape if self.whole is None else self.whole.get_values()
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Where this lies in the whole."""
+        return place_in_whole(self.offsets, self.shape)
+
+    def verify_(self) -> None:
+        verify_part(self.offsets, self.whole, self.shape)
+
+
+def place_in_whole(
+    offsets: DenseArrayBase[IntegerType] | None, shape: Sequence[int]
+) -> tuple[slice, ...]:
+    """Where a part of this shape lies, if it is one; else the whole."""
+    starts = (0,) * len(shape) if offsets is None else offsets.get_values()
+    return tuple(
+        slice(start, start + size) for start, size in zip(starts, shape, strict=True)
+    )
+
+
+def verify_part(
+    offsets: DenseArrayBase[IntegerType] | None,
+    whole: DenseArrayBase[IntegerType] | None,
+    shape: Sequence[int],
+) -> None:
+    """Raise `VerifyException` unless a part, if it is one, lies inside the whole."""
+    if offsets is None and whole is None:
+        return
+    if offsets is None or whole is None:
+        raise VerifyException("a part needs both where it starts and the whole's shape")
+    starts, extents = list(offsets.iter_values()), list(whole.iter_values())
+    inside = len(starts) == len(extents) == len(shape) and all(
+        start >= 0 and start + size <= extent
+        for start, size, extent in zip(starts, shape, extents, strict=True)
+    )
+    if not inside:
+        raise VerifyException(
+            f"a part of shape {list(shape)} from {starts} on is not inside {extents}"
         )
 
 
@@ -630,6 +702,98 @@ class CopyOp(IRDLOperation):
         )
 
 
+@irdl_op_definition
+class BoxingOp(IRDLOperation):
+    """
+    The same tensor laid in another way, on the same devices or on others.
+
+    ```mlir
+    %b = job.boxing %a from <S(0)> on <cpu, [0:0-1]> to <B> on <cuda, [0:0]>
+      : tensor<4x8xf32>
+    ```
+    """
+
+    name = "job.boxing"
+
+    T: ClassVar = VarConstraint("T", AnyTensor)
+
+    source = operand_def(T)
+    source_sbp = prop_def(SbpAttr)
+    source_placement = prop_def(PlacementAttr)
+    target_sbp = prop_def(SbpAttr)
+    target_placement = prop_def(PlacementAttr)
+    result = result_def(T)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$source `from` $source_sbp `on` $source_placement "
+        "`to` $target_sbp `on` $target_placement attr-dict `:` type($source)"
+    )
+
+    def __init__(
+        self,
+        source: SSAValue | Operation,
+        source_sbp: SbpAttr,
+        source_placement: PlacementAttr,
+        target_sbp: SbpAttr,
+        target_placement: PlacementAttr,
+    ):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={
+                "source_sbp": source_sbp,
+                "source_placement": source_placement,
+                "target_sbp": target_sbp,
+                "target_placement": target_placement,
+            },
+            result_types=[source.type],
+        )
+
+    def verify_(self) -> None:
+        type = self.source.type
+        assert isa(type, TensorType), "checked by the constraint"
+        verify_layout(type, self.source_sbp, self.source_placement)
+        verify_layout(type, self.target_sbp, self.target_placement)
+
+
+def verify_layout(type: TensorType, sbp: SbpAttr, placement: PlacementAttr) -> None:
+    """Raise `VerifyException` unless a tensor can be laid like this on devices."""
+    if len(sbp.dims) != (count := len(placement.shape)):
+        raise VerifyException(
+            f"{sbp} should have one entry for each of the {count} dimensions of "
+            f"{placement}"
+        )
+    if (reason := misfit(type, sbp.dims.data, placement.shape)) is not None:
+        raise VerifyException(f"{type} cannot be {sbp} on {placement}: {reason}")
+
+
+def misfit(
+    type: TensorType, entries: Sequence[Entry], hierarchy: Sequence[int]
+) -> str | None:
+    """
+    Why a tensor cannot be laid like this on the first dimensions of a hierarchy, if it
+    cannot: every device gets at least one element of each axis that is cut, and only
+    numbers have sums.
+    """
+    shape = type.get_shape()
+    least = list(shape)
+    for entry, parts in zip(entries, hierarchy, strict=False):
+        if isinstance(entry, PartialAttr) and type.element_type == i1:
+            return "booleans have no sums"
+        if not isinstance(entry, SplitAttr):
+            continue
+        if (axis := entry.axis.data) >= len(shape):
+            return f"it has no axis {axis}"
+        if shape[axis] == DYNAMIC_INDEX:
+            return f"the extent of its axis {axis} is not known"
+        if least[axis] < parts:
+            return f"its axis {axis} of {least[axis]} has no {parts} parts"
+        least[axis] //= parts
+    return None
+
+
 def placement_of(op: Operation, job: JobOp) -> PlacementAttr:
     """Where an op of a job runs: its own `placement`, else the job's."""
     own = op.attributes.get("placement")
@@ -639,6 +803,7 @@ def placement_of(op: Operation, job: JobOp) -> PlacementAttr:
 Job = Dialect(
     "job",
     [
+        BoxingOp,
         CopyOp,
         InputOp,
         JobOp,

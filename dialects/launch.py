@@ -16,11 +16,13 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
     FlatSymbolRefAttr,
     FlatSymbolRefAttrConstr,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     NoneAttr,
     StringAttr,
@@ -54,8 +56,14 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import element_bytes
-from penstock.dialects.job import DeviceAttr, InitAttr
-from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, verify_alignment
+from penstock.dialects.job import (
+    DeviceAttr,
+    I64List,
+    InitAttr,
+    place_in_whole,
+    verify_part,
+)
+from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, part_alignment
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 
@@ -247,6 +255,8 @@ class VariableOp(IRDLOperation):
     chunk = prop_def(FlatSymbolRefAttrConstr)
     offset = prop_def(Bytes)
     init = opt_prop_def(InitAttr)
+    offsets = opt_prop_def(I64List)
+    whole = opt_prop_def(I64List)
     value = opt_prop_def(DenseIntOrFPElementsAttr)
     port = opt_prop_def(StringAttr)
     type = prop_def(base(MemRefType))
@@ -255,7 +265,7 @@ class VariableOp(IRDLOperation):
 
     assembly_format = (
         "$sym_name (`port` $port^)? `in` $chunk `at` $offset (`init` $init^)? "
-        "(`value` $value^)? attr-dict `:` $type"
+        "(`part` $offsets^ `of` $whole)? (`value` $value^)? attr-dict `:` $type"
     )
 
     def __init__(
@@ -266,6 +276,8 @@ class VariableOp(IRDLOperation):
         type: MemRefType,
         *,
         init: InitAttr | None = None,
+        offsets: DenseArrayBase[IntegerType] | None = None,
+        whole: DenseArrayBase[IntegerType] | None = None,
         value: DenseIntOrFPElementsAttr | None = None,
         port: str | None = None,
     ):
@@ -275,6 +287,8 @@ class VariableOp(IRDLOperation):
                 "chunk": SymbolRefAttr(chunk),
                 "offset": IntegerAttr(offset, i64),
                 "init": init,
+                "offsets": offsets,
+                "whole": whole,
                 "value": value,
                 "port": None if port is None else StringAttr(port),
                 "type": type,
@@ -286,10 +300,25 @@ class VariableOp(IRDLOperation):
         """The name that weights are given under: the port, else the symbol."""
         return self.port.data if self.port else self.sym_name.data
 
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The extents of what this is all or a part of."""
+        if self.whole is None:
+            return self.type.get_shape()
+        return self.whole.get_values()
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Where this lies in the whole."""
+        return place_in_whole(self.offsets, self.type.get_shape())
+
     def verify_(self) -> None:
         verify_dense(self.type)
+        verify_part(self.offsets, self.whole, self.type.get_shape())
         if (self.init is None) == (self.value is None):
             raise VerifyException("a variable needs either an initialiser or a value")
+        if self.value is not None and self.whole is not None:
+            raise VerifyException("a value is no part of a whole")
         if self.value is not None and (
             self.value.get_shape() != self.type.get_shape()
             or self.value.get_element_type() != self.type.element_type

@@ -11,22 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, TensorType
 
 from penstock.dialects.job import (
     BroadcastAttr,
     DeviceAttr,
+    Entry,
     PartialAttr,
     PlacementAttr,
     SbpAttr,
     SplitAttr,
     sbp_entry_text,
 )
-
-Entry: TypeAlias = SplitAttr | BroadcastAttr | PartialAttr
-"""How a tensor lies along one dimension of a hierarchy."""
 
 BROADCAST = BroadcastAttr()
 PARTIAL = PartialAttr()
@@ -163,27 +161,6 @@ def part_type(type: TensorType, part: Part) -> TensorType:
 def places_of(hierarchy: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """The place of each device in its hierarchy, in the order of the placement."""
     return tuple(product(*map(range, hierarchy)))
-
-
-def misfit(
-    shape: Sequence[int], entries: Sequence[Entry], hierarchy: Sequence[int]
-) -> str | None:
-    """
-    Why a tensor cannot be laid like this on the first dimensions of a hierarchy, if it
-    cannot: every device gets at least one element of each axis that is cut.
-    """
-    least = list(shape)
-    for entry, parts in zip(entries, hierarchy, strict=False):
-        if not isinstance(entry, SplitAttr):
-            continue
-        if (axis := entry.axis.data) >= len(shape):
-            return f"it has no axis {axis}"
-        if shape[axis] == DYNAMIC_INDEX:
-            return f"the extent of its axis {axis} is not known"
-        if least[axis] < parts:
-            return f"its axis {axis} of {least[axis]} has no {parts} parts"
-        least[axis] //= parts
-    return None
 
 
 ################################################################################

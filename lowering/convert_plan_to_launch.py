@@ -273,7 +273,16 @@ class ProgramBuilder:
             return launch.VariableOp(symbol, chunk, offset, memref, value=op.value)
         assert isinstance(op, VariableOp), "the other kind of variable"
         port = None if op.port.data == symbol else op.port.data
-        return launch.VariableOp(symbol, chunk, offset, memref, init=op.init, port=port)
+        return launch.VariableOp(
+            symbol,
+            chunk,
+            offset,
+            memref,
+            init=op.init,
+            offsets=op.offsets,
+            whole=op.whole,
+            port=port,
+        )
 
     def _place(self, register: RegisterOp) -> tuple[str, int]:
         root = chain_of(register)[-1]

@@ -171,10 +171,12 @@ class _Loader:
         if op.value is not None:
             return array_of(op.value)
         assert op.init is not None, "checked by the verifier"
-        shape, dtype = op.type.get_shape(), dtype_of(op.type.element_type)
+        shape, dtype = op.whole_shape, dtype_of(op.type.element_type)
         if (given := weights.get(op.port_name)) is not None:
-            return fitting(f"variable '{op.port_name}'", given, shape, dtype)
-        return initial_value(op.init, op.port_name, shape, dtype, files)
+            value = fitting(f"variable '{op.port_name}'", given, shape, dtype)
+        else:
+            value = initial_value(op.init, op.port_name, shape, dtype, files)
+        return value[(*op.place, ...)]
 
     # Actors
 

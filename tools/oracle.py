@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.interfaces import TensorOp, tensor_type
-from penstock.dialects.job import CopyOp, InputOp, JobOp, OutputOp, VariableOp
+from penstock.dialects.job import (
+    BoxingOp,
+    CopyOp,
+    InputOp,
+    JobOp,
+    OutputOp,
+    VariableOp,
+)
 from penstock.dialects.numpy_types import dtype_of
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.plan import YieldOp as PlanYieldOp
@@ -97,7 +104,7 @@ class _Evaluation:
                 self._values[op.result] = self._inputs[port.data]
             case VariableOp():
                 self._values[op.result] = variable_value(op, self._model)
-            case CopyOp():
+            case CopyOp() | BoxingOp():
                 self._values[op.result] = self._values[op.source]
             case OutputOp():
                 self.outputs[op.port.data] = self._values[op.value]
@@ -117,7 +124,8 @@ def variable_value(op: VariableOp, model: Model) -> Array:
 
     name, type = op.port.data, tensor_type(op.result)
     if (given := model.weights.get(name)) is not None:
-        return given
+        return given[(*op.place, ...)]
     dtype = dtype_of(type.element_type)
     with WeightFiles(model.directory) as files:
-        return initial_value(op.init, name, type.get_shape(), dtype, files)
+        value = initial_value(op.init, name, op.whole_shape, dtype, files)
+    return value[(*op.place, ...)]

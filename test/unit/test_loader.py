@@ -1,15 +1,17 @@
 """Loading programs: where things lie, what they start from, and who runs them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from penstock.dialects.job import InitAttr
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.runtime.devices import Cpu, Device
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor
-from penstock.runtime.initializers import Array
+from penstock.runtime.initializers import Array, WeightFiles, initial_value
 from penstock.runtime.loader import LoadedProgram, load_program
 from penstock.runtime.memory import PAGE, allocation_count
 from penstock.runtime.tables import Argument, Call
@@ -152,6 +154,30 @@ def test_weights_take_the_place_of_initialisers():
     w, v, _ = variables(load(VARIABLES, weights=weights))
     assert w.tolist() == [1, 2, 3]
     assert v.tolist() == [4, 5]
+
+
+PARTS = """
+  launch.chunk @c on <0, host> size 256
+  launch.variable @a port "w" in @c at 0 init <normal, seed = 3>
+    part [0, 0] of [4, 3] : memref<3x3xf32>
+  launch.variable @b port "w" in @c at 64 init <normal, seed = 3>
+    part [3, 1] of [4, 3] : memref<1x2xf32>
+"""
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_parts_of_variables_hold_what_the_whole_would(given: bool):
+    with WeightFiles(Path()) as files:
+        init = InitAttr("normal", {"seed": 3})
+        value = initial_value(init, "w", [4, 3], np.dtype(np.float32), files)
+    whole = np.asarray(value, np.float32)
+    weights = {"w": -whole} if given else {}
+    chunk = load(PARTS, weights=weights).chunks["c"]
+    a = chunk.read(0, 36).view(np.float32).reshape(3, 3)
+    b = chunk.read(64, 8).view(np.float32).reshape(1, 2)
+    sign = -1 if given else 1
+    assert (sign * a == whole[:3]).all()
+    assert (sign * b == whole[3:, 1:]).all()
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,83 @@ job.job @placement placement <cpu, [0:0]> {
 
 // -----
 
+job.job @half_a_part placement <cpu, [0:0]> {
+  // expected-error@+1 {{a part needs both where it starts and the whole's shape}}
+  %w = "job.variable"() <{port = "w", init = #job.init<zeros>, offsets = array<i64: 0>}> : () -> tensor<4xf32>
+}
+
+// -----
+
+job.job @part_that_ends_outside placement <cpu, [0:0]> {
+  // expected-error@+1 {{a part of shape [4] from [3] on is not inside [6]}}
+  %w = job.variable "w" init <zeros> part [3] of [6] : tensor<4xf32>
+}
+
+// -----
+
+job.job @part_that_starts_outside placement <cpu, [0:0]> {
+  // expected-error@+1 {{a part of shape [4] from [-1] on is not inside [6]}}
+  %w = job.variable "w" init <zeros> part [-1] of [6] : tensor<4xf32>
+}
+
+// -----
+
+job.job @part_of_another_rank placement <cpu, [0:0]> {
+  // expected-error@+1 {{a part of shape [4] from [0] on is not inside [6, 6]}}
+  %w = job.variable "w" init <zeros> part [0] of [6, 6] : tensor<4xf32>
+}
+
+// -----
+
+job.job @boxing_keeps_the_type placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{attribute tensor<4xf32> expected from variable 'T', but got tensor<4xf64>}}
+  %y = "job.boxing"(%x) <{source_sbp = #job.sbp<B>, source_placement = #job.placement<cpu, [0:0]>, target_sbp = #job.sbp<B>, target_placement = #job.placement<cpu, [0:0]>}> : (tensor<4xf32>) -> tensor<4xf64>
+}
+
+// -----
+
+job.job @entries placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{#job.sbp<B> should have one entry for each of the 2 dimensions of #job.placement<cpu, [0:0-3], hierarchy = [2, 2]>}}
+  %y = job.boxing %x from <B> on <cpu, [0:0]> to <B> on <cpu, [0:0-3], hierarchy = [2, 2]> : tensor<4xf32>
+}
+
+// -----
+
+job.job @axis_that_is_not_there placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{tensor<4xf32> cannot be #job.sbp<S(1)> on #job.placement<cpu, [0:0-1]>: it has no axis 1}}
+  %y = job.boxing %x from <B> on <cpu, [0:0]> to <S(1)> on <cpu, [0:0-1]> : tensor<4xf32>
+}
+
+// -----
+
+job.job @unknown_extent placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<?xf32>
+  // expected-error@+1 {{tensor<?xf32> cannot be #job.sbp<S(0)> on #job.placement<cpu, [0:0-1]>: the extent of its axis 0 is not known}}
+  %y = job.boxing %x from <S(0)> on <cpu, [0:0-1]> to <B> on <cpu, [0:0]> : tensor<?xf32>
+}
+
+// -----
+
+// 7 elements in 2 parts leave 3 to be cut again.
+job.job @too_few_elements placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<7xf32>
+  // expected-error@+1 {{tensor<7xf32> cannot be #job.sbp<S(0), S(0)> on #job.placement<cpu, [0:0-7], hierarchy = [2, 4]>: its axis 0 of 3 has no 4 parts}}
+  %y = job.boxing %x from <B> on <cpu, [0:0]> to <S(0), S(0)> on <cpu, [0:0-7], hierarchy = [2, 4]> : tensor<7xf32>
+}
+
+// -----
+
+job.job @sum_of_booleans placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xi1>
+  // expected-error@+1 {{tensor<4xi1> cannot be #job.sbp<P> on #job.placement<cpu, [0:0-1]>: booleans have no sums}}
+  %y = job.boxing %x from <B> on <cpu, [0:0]> to <P> on <cpu, [0:0-1]> : tensor<4xi1>
+}
+
+// -----
+
 // A copy keeps the type.
 job.job @copy placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>

@@ -25,6 +25,17 @@ job.job @attributes placement <cuda, [0:1]> attributes {origin = "a.onnx"} {
   %r = op.relu %d {placement = #job.placement<cuda, [0:0]>} : tensor<4xf32> -> tensor<4xf32>
 }
 
+// A boxing says how its tensor lies before and after it.
+
+// CHECK-LABEL: job.job @boxing
+job.job @boxing placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  // CHECK: %s = job.boxing %x from <B> on <cpu, [0:0]> to <S(1)> on <cpu, [0:0-1]> : tensor<4x8xf32>
+  %s = job.boxing %x from <B> on <cpu, [0:0]> to <S(1)> on <cpu, [0:0-1]> : tensor<4x8xf32>
+  // CHECK-NEXT: %m = job.boxing %s from <S(1)> on <cpu, [0:0-1]> to <P, S(0)> on <cuda, [0:0-3], hierarchy = [2, 2]> : tensor<4x8xf32>
+  %m = job.boxing %s from <S(1)> on <cpu, [0:0-1]> to <P, S(0)> on <cuda, [0:0-3], hierarchy = [2, 2]> : tensor<4x8xf32>
+}
+
 // An input and an output may have the same name.
 
 // CHECK-LABEL: job.job @same_name
@@ -42,6 +53,8 @@ job.job @initialisers placement <cpu, [0:0]> {
   %b = job.variable "b" init <zeros> : tensor<256xf32>
   // CHECK-NEXT: %c = job.variable "c" init <npz, file = "weights.npz", name = "w1"> : tensor<4xf32>
   %c = job.variable "c" init <npz, file = "weights.npz", name = "w1"> : tensor<4xf32>
+  // CHECK-NEXT: %p = job.variable "a/p" init <zeros> part [392, 0] of [784, 256] : tensor<392x256xf32>
+  %p = job.variable "a/p" init <zeros> part [392, 0] of [784, 256] : tensor<392x256xf32>
   // CHECK-NEXT: %d = job.variable "d" init <normal, seed = 0, mean = -0.5, std = 1.0e-05> : tensor<4xf32>
   %d = job.variable "d" init <normal, seed = 0, mean = -0.5, std = 1.0e-5> : tensor<4xf32>
   // CHECK-NEXT: %e = job.variable "e" init <constant, value = -3> : tensor<4xi64>

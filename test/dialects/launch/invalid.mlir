@@ -49,6 +49,10 @@ launch.program @p rank 0 {
 
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: a part of shape [4] from [3] on is not inside [6]}}
+  launch.variable @p in @c at 0 init <zeros> part [3] of [6] : memref<4xf32>
+  // expected-error@+1 {{launch.variable: a value is no part of a whole}}
+  launch.variable @v in @c at 0 part [0] of [6] value dense<0.0> : tensor<4xf32> : memref<4xf32>
   // expected-error@+1 {{launch.variable: expected a dense memref of static shape, got memref<4xf32, strided<[2]>>}}
   launch.variable @w in @c at 0 init <zeros> : memref<4xf32, strided<[2]>>
 }
