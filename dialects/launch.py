@@ -63,7 +63,7 @@ from penstock.dialects.job import (
     place_in_whole,
     verify_part,
 )
-from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, part_alignment
+from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, verify_alignment
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 
