@@ -555,7 +555,8 @@ class InputOp(IRDLOperation):
     port = prop_def(StringAttr)
     result = result_def(AnyTensor)
 
-    traits = traits_def(MemoryReadEffect())
+    # What the caller gives is taken even where nothing uses it.
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$port attr-dict `:` type($result)"
 

@@ -163,6 +163,13 @@ def test_job_that_gives_back_what_it_takes():
         assert not session.is_simulated
 
 
+def test_inputs_that_nothing_uses_are_taken():
+    unused = '%z = job.input "z" : tensor<2xf32>\n' + INPUT
+    x = np.array([1, 2], np.float32)
+    with Session(model_of(JOB.replace(INPUT, unused))) as session:
+        assert session.run({"x": x, "z": x})["y"].tolist() == [1, 2]
+
+
 def test_module_that_was_not_lowered():
     with pytest.raises(UsageError) as caught:
         program_of(model_of(JOB))
