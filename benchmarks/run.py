@@ -26,11 +26,11 @@ This page is what `python benchmarks/run.py --write docs/benchmarks.md` wrote. `
 `--threads` and `--rounds` run less; `--json` keeps every round.
 
 What to make of it: there is no target for the speed of kernels yet, and they are the
-plain loops that LLVM vectorises as it finds them. On SqueezeNet and the encoder nearly
-all the time goes to convolutions and matrix products (see the slowest tasks), which run
-at a fraction of ONNX Runtime's rate. What hand-written kernels have and ours lack is
-packed operands, blocks for caches, and elementwise ops computed on the way; how much
-each of these would bring is not measured here. A second thread helps the peers within
+plain loops that LLVM vectorises as it finds them. On SqueezeNet and the encoder nine
+tenths of the time goes to convolutions and matrix products, which run at about a fourth
+of ONNX Runtime's rate; ReLUs and copies hardly matter. Packed operands and blocks for
+caches are what hand-written kernels have and ours lack, but how much each of them would
+bring is not measured here. A second thread helps the peers within
 each task, but Penstock only where tasks are independent, as the two halves of a fire
 module or queries, keys and values are; in a chain it has nothing to do. A run of a tiny
 model costs us more than its arithmetic: a worker is woken and waited for (see the run
