@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.initializers import Array
+from penstock.tools.report import size_text
 from penstock.tools.run import relative_error, report_errors, run_tool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -102,7 +103,12 @@ def test_summary_of_a_job(run: Runner):
     assert (outcome.code, outcome.err) == (0, "")
     lines = shape_of(outcome.out).splitlines()
     assert lines[0] == "digits: 12 ops, 7 tasks, 5 kernels on cpu, 1 thread"
-    assert lines[-2:] == [
+    assert re.fullmatch(
+        r"host memory: activations peak \d+\.\d KiB \(\d\.\d{3} x the bound of \d+\.\d "
+        r"KiB\), \d+\.\d KiB unshared; weights 9\.4 KiB",
+        lines[1],
+    )
+    assert lines[2:] == [
         "compile and load T s, run T ms",
         "check against numpy: probabilities differs by E",
     ]
@@ -129,6 +135,26 @@ def test_encoder_layer_passes_its_check(run: Runner, threads: str):
     outcome = run(*arguments, "--threads", threads, "--tolerance", "1e-5")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.splitlines()[-1].startswith("check against numpy: z differs")
+
+
+def test_memory_of_a_plan_without_bounds_is_its_size(run: Runner):
+    out = run(PLAN, "--random-inputs", "1").out
+    assert out.splitlines()[1] == "host memory: 384 B"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536 * 1024, "1.5 MiB"),
+        (3 * 2**40, "3.0 TiB"),
+        (2**60, "1048576.0 TiB"),
+    ],
+)
+def test_sizes_are_read_by_people(size: int, text: str):
+    assert size_text(size) == text
 
 
 def test_help_names_every_flag(run: Runner):

@@ -1,0 +1,155 @@
+"""
+CUDA as a device of the executor: on a card, or in Numba's simulator without one.
+
+Whether CUDA is simulated is decided when Numba is imported, so that each test runs in a
+process of its own.
+"""
+
+import subprocess
+import sys
+import textwrap
+
+START = """
+from pathlib import Path
+import numpy as np
+from penstock.runtime.errors import PenstockError, TaskError
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.session import Model, Session
+
+compiler = installed_compiler()
+
+def open_text(text, device="cuda", engine="actors", threads=1):
+    module = compiler[0].parse(text.encode(), "test.mlir")
+    compiler[0].verify(module)
+    model = Model(module, {}, Path())
+    return Session(
+        model, device=device, engine=engine, threads=threads, compiler=compiler
+    )
+
+MIXED = '''
+job.job @mixed placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x3xf32>
+  %m = job.input "m" : tensor<3xi1>
+  %w = job.variable "w" init <constant, value = 2> : tensor<3x3xf32>
+  %c = op.constant dense<[1, -2, 3]> : tensor<3xi64>
+  %f = op.cast %c to f32 : tensor<3xi64> -> tensor<3xf32>
+  %p = op.matmul %x, %w : tensor<2x3xf32>, tensor<3x3xf32> -> tensor<2x3xf32>
+  %s = op.where %m, %p, %f
+    : tensor<3xi1>, tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>
+  %n = op.logical_not %m : tensor<3xi1> -> tensor<3xi1>
+  job.output "s", %s : tensor<2x3xf32>
+  job.output "n", %n : tensor<3xi1>
+  job.output "w", %w : tensor<3x3xf32>
+}
+'''
+PICK = '''
+job.job @pick placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<5xf32>
+  %i = job.input "i" : tensor<2xi64>
+  %v = op.gather %x[%i] axis 0 : tensor<5xf32>, tensor<2xi64> -> tensor<2xf32>
+  job.output "v", %v : tensor<2xf32>
+}
+'''
+"""
+
+
+def check(script: str) -> None:
+    """Run a script behind START, which fails by an exception."""
+    process = subprocess.run(
+        [sys.executable, "-c", START + textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.stderr == ""
+    assert process.returncode == 0
+
+
+def test_results_are_those_of_the_processor():
+    check("""
+        m = np.array([True, False, True])
+        rng = np.random.default_rng(1)
+        pieces = [
+            {"x": rng.standard_normal((2, 3)).astype(np.float32), "m": m ^ bool(i % 2)}
+            for i in range(5)
+        ]
+        # Once Numba is imported it is too late for the simulator, so CUDA comes first.
+        results = []
+        for engine, threads in (("actors", 1), ("actors", 2), ("sequential", 1)):
+            with open_text(MIXED, engine=engine, threads=threads) as session:
+                results.append(session.run_many(pieces))
+        with open_text(MIXED, device="cpu") as session:
+            assert not session.is_simulated
+            expected = session.run_many(pieces)
+        for given in results:
+            for a, b in zip(given, expected, strict=True):
+                assert sorted(a) == sorted(b) == ["n", "s", "w"]
+                assert a["n"].dtype == np.bool_
+                for name in a:
+                    np.testing.assert_allclose(a[name], b[name], rtol=1e-6)
+    """)
+
+
+def test_failed_assertion_names_the_task_and_is_over():
+    check("""
+        x = np.arange(5, dtype=np.float32)
+        with open_text(PICK) as session:
+            for _ in range(2):
+                try:
+                    session.run({"x": x, "i": np.array([0, 5])})
+                except TaskError as error:
+                    expected = (
+                        "task 'v' failed at act 0 with code 1: "
+                        "gather index out of range"
+                    )
+                    assert str(error) == expected, error
+                else:
+                    raise AssertionError("nothing failed")
+                good = session.run({"x": x, "i": np.array([-1, 1])})
+                assert good["v"].tolist() == [4, 1]
+    """)
+
+
+def test_weights_and_chunks_of_the_device():
+    check("""
+        from penstock.runtime.memory import allocation_count
+
+        session = open_text(MIXED)
+        program = session.executor.program
+        chunks = {type(chunk).__name__: chunk for chunk in program.chunks.values()}
+        assert sorted(chunks) == ["CudaChunk", "HostChunk"]
+        far = chunks["CudaChunk"]
+        assert far.address >= 1 << 60
+        op = program.variables["w"]
+        data = far.read(op.offset.value.data, 36).view(np.float32)
+        assert data.tolist() == [2] * 9
+        far.write(op.offset.value.data, np.array([1, 2], np.float32))
+        data = far.read(op.offset.value.data, 36).view(np.float32)
+        assert data.tolist() == [1] + [2] * 8
+        before = allocation_count()
+        piece = {"x": np.ones((2, 3), np.float32), "m": np.zeros(3, np.bool_)}
+        session.run_many([piece] * 3)
+        assert allocation_count() == before
+        session.close()
+    """)
+
+
+def test_simulator_cannot_come_after_numba():
+    check("""
+        from penstock.runtime.cuda_kernels import gpu_count
+
+        with open_text(PICK, device="cpu"):
+            pass
+        try:
+            open_text(PICK).close()
+        except PenstockError as error:
+            expected = (
+                "there is no CUDA device, and Numba is imported already: "
+                "set NUMBA_ENABLE_CUDASIM=1 before it is"
+            )
+            assert gpu_count() == 0
+            assert str(error) == expected, error
+        else:
+            assert gpu_count() > 0
+    """)
