@@ -1,9 +1,9 @@
 """
 Compiling the source of CPU kernels, once for all processes.
 
-A kernel's source is written to the cache folder as `<hash>.py`, where the hash covers
-all that its machine code depends on; Numba keeps the machine code beside it. A third
-file, `<hash>.sum`, has the checksum of Numba's files: those that do not match it are
+A kernel's source is written to the cache folder as `<hash>/kernel.py`, where the hash
+covers all that its machine code depends on; Numba keeps the machine code beside it. A
+third file, `kernel.sum`, has the checksum of Numba's files: those that do not match it are
 thrown away and made anew.
 """
 
@@ -80,22 +80,24 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
 
 
 def _load(source: str, key: str, name: str) -> CompiledKernel:
-    path = cache_dir() / f"{key}.py"
+    # A folder each: to look for a kernel's files takes no longer the more there are.
+    path = cache_dir() / key / "kernel.py"
+    path.parent.mkdir(exist_ok=True)
     data = source.encode()
     if not path.exists() or path.read_bytes() != data:
         write_atomically(path, data)
     checksum = path.with_suffix(".sum")
     if not _is_intact(path, checksum):
         _remove_machine_code(path)
-    function = _execute(source, path)
+    function = _execute(source, path, f"penstock_kernel_{key}")
     if not function.cache_hits:
         write_atomically(checksum, _sum_of(path).encode())
     return CompiledKernel(name, function.address, bool(function.cache_hits), function)
 
 
-def _execute(source: str, path: Path) -> _CFunction:
+def _execute(source: str, path: Path, name: str) -> _CFunction:
     """Run a module text as a module, which Numba looks up when it loads code."""
-    module = ModuleType(f"penstock_kernel_{path.stem}")
+    module = ModuleType(name)
     sys.modules[module.__name__] = module
     with _more_vectors():
         exec(compile(source, str(path), "exec"), module.__dict__)
@@ -116,7 +118,7 @@ def _more_vectors() -> Generator[None]:
 def _machine_code(path: Path) -> Iterator[Path]:
     """Numba's files for a module."""
     for suffix in ("nbi", "nbc"):
-        yield from sorted((path.parent / "__pycache__").glob(f"{path.stem}.*.{suffix}"))
+        yield from sorted((path.parent / "__pycache__").glob(f"*.{suffix}"))
 
 
 def _sum_of(path: Path) -> str:

@@ -31,6 +31,12 @@ from penstock.dialects.job import JobOp
 from penstock.tools.compiler import installed_compiler, run_pipeline
 
 
+@pytest.fixture(autouse=True)
+def _own_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test waits for a benchmark that somebody runs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 def constant(value: float) -> Opener:
     """A contender whose one output is three times this number."""
     return partial(partial, np.full, (1, 3), value)

@@ -69,7 +69,7 @@ def run_child(tmp_path: Path, factor: float = 2) -> str:
 
 
 def machine_code(folder: Path) -> list[Path]:
-    return sorted((folder / "__pycache__").glob("*.nbc"))
+    return sorted(folder.rglob("*.nbc"))
 
 
 def test_second_process_loads_machine_code(tmp_path: Path, folder: Path) -> None:
