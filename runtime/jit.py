@@ -3,8 +3,8 @@ Compiling the source of CPU kernels, once for all processes.
 
 A kernel's source is written to the cache folder as `<hash>/kernel.py`, where the hash
 covers all that its machine code depends on; Numba keeps the machine code beside it. A
-third file, `kernel.sum`, has the checksum of Numba's files: those that do not match it are
-thrown away and made anew.
+third file, `kernel.sum`, has the checksum of Numba's files: those that do not match it
+are thrown away and made anew.
 """
 
 from __future__ import annotations
