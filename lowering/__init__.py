@@ -53,6 +53,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanCreateRegistersPass
 
+    def get_plan_order_tasks():
+        from penstock.lowering.plan_order_tasks import PlanOrderTasksPass
+
+        return PlanOrderTasksPass
+
     def get_regst_plan_memory():
         from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
 
@@ -73,6 +78,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "op-split-pads": get_op_split_pads,
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
+        "plan-order-tasks": get_plan_order_tasks,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-plan": get_verify_plan,
     }

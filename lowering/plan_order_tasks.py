@@ -1,0 +1,213 @@
+"""
+List the tasks of each plan in an order that needs little memory.
+
+A value is alive from the task that makes it to the last one that reads it, both
+included; what counts is the most bytes that are alive at a step, of each memory.
+Variables, which are always alive, are not counted; a value with several slots counts
+as often. With `in-place`, a result may take the place of an operand of the same size
+that its op can overwrite and that nobody reads later.
+
+* `memory` looks for the fewest bytes. It chooses among list schedules, and visits sets
+  of tasks, for as long as `budget` lasts, to improve on them or to see that nothing
+  can. Stretches of tasks that are not above what is needed elsewhere keep their order.
+* `early-updates` keeps the order, but has tasks that free at least as many bytes as
+  they make run as soon as they can, within what the order needs already.
+* `overlap` keeps the order, but has each copy run as soon as what it reads is there. It
+  may need more memory.
+* `source` keeps the order.
+
+No task runs before one whose result it reads; inputs and outputs move like all others.
+But for `overlap`, no memory has more live bytes than in the order that was there, and
+that order stays unless another one is better. Where tasks move, variables are listed
+first. The attribute `live_bytes` of a plan says how many bytes are alive at most in the
+order that was there (`source`) and in the new one (`ordered`), and how many no order
+can do without (`lower_limit`, as far as is known), each summed over all memories.
+
+Plans with that attribute, with registers, or with tasks that have an `order`, are left
+alone, and so are those with values of unknown size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import DataType, MemoryCaseAttr
+from penstock.lowering.ordering.limits import limit_of_tasks
+from penstock.lowering.ordering.problem import Order, Problem, Task, Value, peaks_of
+from penstock.lowering.ordering.strategies import (
+    DEFAULT_BUDGET,
+    early_order,
+    memory_order,
+    overlap_order,
+)
+from penstock.lowering.plan_create_registers import Homes, slots_of
+
+STRATEGIES = ("early-updates", "memory", "overlap", "source")
+
+REPORT = "live_bytes"
+"""The attribute of a plan that says what its order needs."""
+
+
+@dataclass
+class PlanProblem:
+    """The tasks of a plan that act, and the problem of ordering them."""
+
+    plan: PlanOp
+    in_place: bool
+    tasks: list[TaskOp] = field(init=False)
+    variables: list[TaskOp] = field(init=False, default_factory=list)
+    problem: Problem = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tasks = []
+        for task in self.plan.tasks:
+            is_variable = task.kind == "variable"
+            (self.variables if is_variable else self.tasks).append(task)
+        homes = Homes.of(self.plan)
+        memories: dict[MemoryCaseAttr, int] = {}
+        numbers: dict[SSAValue, int] = {}
+        values: list[Value] = []
+        for task in self.tasks:
+            for result in task.results_:
+                numbers[result] = len(values)
+                memory = memories.setdefault(homes.memory_case(result), len(memories))
+                values.append(Value(bytes_of(task, result, homes), memory))
+        tasks = [self._task(task, numbers, values) for task in self.tasks]
+        self.problem = Problem(values, tasks)
+
+    def _task(
+        self, task: TaskOp, numbers: dict[SSAValue, int], values: Sequence[Value]
+    ) -> Task:
+        reads = tuple(dict.fromkeys(numbers[v] for v in task.ins if v in numbers))
+        makes = tuple(numbers[v] for v in task.results_)
+        if not self.in_place:
+            return Task(reads, makes)
+        over = (
+            numbers[value]
+            for value, result in overwritable(task)
+            if value in numbers and values[numbers[value]] == values[numbers[result]]
+        )
+        return Task(reads, makes, tuple(dict.fromkeys(over)))
+
+    @property
+    def is_copy(self) -> list[bool]:
+        """For each task whether it copies."""
+        return [task.kind == "copy" for task in self.tasks]
+
+    def write(self, order: Order) -> None:
+        """List the tasks in an order, after all variables."""
+        if order == self.problem.source:
+            return
+        block = self.plan.body.block
+        listed = [*self.variables, *(self.tasks[index] for index in order)]
+        for task in listed:
+            task.detach()
+        block.add_ops(listed)
+
+
+def bytes_of(task: TaskOp, result: SSAValue, homes: Homes) -> int:
+    """The bytes of all slots of a result."""
+    return DataType(tensor_type(result)).size * slots_of(task, result, homes)
+
+
+def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """The values that a task reads, with the result that may be written over each."""
+    if not isinstance(op := task.op, TensorOp):
+        return
+    pairs = set(op.in_place_pairs())
+    read_as: dict[int, set[int]] = {}
+    for operand, value in enumerate(op.operands):
+        if isinstance(value, BlockArgument):
+            read_as.setdefault(value.index, set()).add(operand)
+    for index, operands in read_as.items():
+        for number, result in enumerate(task.results_):
+            if all((operand, number) in pairs for operand in operands):
+                yield task.ins[index], result
+
+
+def is_to_order(plan: PlanOp) -> bool:
+    """Whether the order of a plan's tasks is still open, and their sizes are known."""
+    if REPORT in plan.attributes or plan.registers:
+        return False
+    return all(task.order is None and has_sizes(task) for task in plan.tasks)
+
+
+def has_sizes(task: TaskOp) -> bool:
+    """Whether the results of a task have a known size."""
+    try:
+        for result in task.results_:
+            DataType(tensor_type(result))
+    except VerifyException:
+        return False
+    return True
+
+
+def summed_limit(problem: Problem) -> int:
+    """What the neediest task of each memory takes, summed up."""
+    memories = sorted({value.memory for value in problem.values})
+    return sum(limit_of_tasks(problem, memory) for memory in memories)
+
+
+def order_tasks(plan: PlanOp, strategy: str, in_place: bool, budget: int) -> None:
+    """Order the tasks of a plan, and say what that did."""
+    given = PlanProblem(plan, in_place)
+    problem = given.problem
+    limit = summed_limit(problem)
+    match strategy:
+        case "memory":
+            order, found = memory_order(problem, budget)
+            limit = max(limit, found)
+        case "early-updates":
+            order = early_order(problem)
+        case "overlap":
+            order = overlap_order(problem, given.is_copy)
+        case _:
+            order = problem.source
+    given.write(order)
+    report = {
+        "source": sum(peaks_of(problem, problem.source)),
+        "ordered": sum(peaks_of(problem, order)),
+        "lower_limit": limit,
+    }
+    plan.attributes[REPORT] = DictionaryAttr(
+        {key: IntegerAttr(value, i64) for key, value in report.items()}
+    )
+
+
+@dataclass(frozen=True)
+class PlanOrderTasksPass(ModulePass):
+    """
+    List the tasks of each plan in an order that needs little memory.
+    """
+
+    name = "plan-order-tasks"
+
+    strategy: str = "memory"
+    """`memory`, `early-updates`, `overlap` or `source`."""
+
+    in_place: bool = False
+    """Count results that can take the place of an operand as if they will."""
+
+    budget: int = DEFAULT_BUDGET
+    """How many effects of tasks `memory` may look at, past the list schedules."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise PassFailedException(
+                f"strategy must be one of {known}, got '{self.strategy}'"
+            )
+        if self.budget < 0:
+            raise PassFailedException(f"budget must not be negative, got {self.budget}")
+        for plan in op.walk():
+            if isinstance(plan, PlanOp) and is_to_order(plan):
+                order_tasks(plan, self.strategy, self.in_place, self.budget)
