@@ -13,12 +13,13 @@ CLEAN = "canonicalize,cse"
 """Constants that fold, common subexpressions and unused values go."""
 
 
-def pipeline(device: str, streams: int = 1) -> str:
+def pipeline(device: str | None = None, streams: int = 1) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
 
     `device` is the kind of device that jobs are placed on, where an op says nothing
-    else; `streams` is the number of compute streams of each device.
+    else; without it they stay where they say. `streams` is the number of compute
+    streams of each device.
     """
     return ",".join(
         (
@@ -29,7 +30,7 @@ def pipeline(device: str, streams: int = 1) -> str:
             "op-fold-constants",
             "op-split-pads",
             CLEAN,
-            f'job-place{{device="{device}"}}',
+            "job-place" if device is None else f'job-place{{device="{device}"}}',
             "op-fuse-elementwise",
             CLEAN,
             "convert-job-to-plan",

@@ -8,10 +8,12 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp, ProgramOp
 
 
-def summary(entry: Operation, program: ProgramOp, device: str, threads: int) -> str:
+def summary(
+    entry: Operation, program: ProgramOp, threads: int, *, simulated: bool = False
+) -> str:
     """
     The ops of a job, what became of it, and the memory that takes. Of a plan or program
-    it is not known what it was made from.
+    it is not known what it was made from. `simulated` is said of CUDA.
     """
     ops = list(program.body.block.ops)
     parts = [
@@ -21,11 +23,18 @@ def summary(entry: Operation, program: ProgramOp, device: str, threads: int) -> 
     if isinstance(entry, JobOp):
         parts.insert(0, counted(len(entry.body.block.ops), "op"))
     lines = [
-        f"{program.sym_name.data}: {', '.join(parts)} on {device}, "
-        + counted(threads, "thread")
+        f"{program.sym_name.data}: {', '.join(parts)} on {devices_of(program)}"
+        f"{' (simulated)' * simulated}, " + counted(threads, "thread")
     ]
     lines += [memory_line(op) for op in ops if isinstance(op, ChunkOp)]
     return "\n".join(lines)
+
+
+def devices_of(program: ProgramOp) -> str:
+    """The kinds of devices that a program has kernels for, such as `cpu and cuda`."""
+    ops = program.body.block.ops
+    kinds = {op.target.data for op in ops if isinstance(op, KernelOp)}
+    return " and ".join(sorted(kinds)) or "cpu"
 
 
 def counted(number: int, what: str) -> str:

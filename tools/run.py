@@ -142,9 +142,8 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--device",
         choices=("cpu", "cuda"),
-        default="cpu",
-        help="where the ops of a job run that say nothing else (default: %(default)s); "
-        "CUDA is simulated on a machine without it",
+        help="where the ops of a job run that say nothing else (default: where the job "
+        "says); CUDA is simulated on a machine without it",
     )
     parser.add_argument(
         "--threads",
@@ -213,10 +212,12 @@ def _run(args: argparse.Namespace) -> int:
         loading = time.perf_counter() - start
         inputs = _inputs(args, session.executor.program.inputs, given)
         outputs, seconds = _timed(session, inputs, args.repeat)
-        simulated = " (simulated)" * session.is_simulated
         print(
             summary(
-                job.oracle.entry, session.program, args.device + simulated, args.threads
+                job.oracle.entry,
+                session.program,
+                args.threads,
+                simulated=session.is_simulated,
             )
         )
     print(f"compile and load {loading:.2f} s, run {_time_text(seconds)}")

@@ -74,7 +74,7 @@ def lower(
     compiler: Compiler,
     passes: PassTable,
     model: Model,
-    device: str = "cpu",
+    device: str | None = None,
     streams: int = 1,
 ) -> None:
     """
@@ -157,17 +157,18 @@ class Session:
     A compiled model, ready to run. Close it after use. The model's module becomes the
     launch program.
 
-    `device` is the kind of device that jobs run on; `threads` is the number of workers
-    and compute streams of the processor; `engine` is `actors`, or `sequential` for the
-    reference executor. Raises UsageError if the module does not hold one job, plan or
-    program, `Rejected` if it cannot be compiled, PenstockError if it cannot be loaded.
+    `device` is the kind of device that jobs run on, if not where they say; `threads` is
+    the number of workers and compute streams of the processor; `engine` is `actors`, or
+    `sequential` for the reference executor. Raises UsageError if the module does not
+    hold one job, plan or program, `Rejected` if it cannot be compiled, PenstockError if
+    it cannot be loaded.
     """
 
     def __init__(
         self,
         model: Model,
         *,
-        device: str = "cpu",
+        device: str | None = None,
         threads: int = 1,
         engine: str = "actors",
         compiler: tuple[Compiler, PassTable] | None = None,
@@ -182,7 +183,7 @@ class Session:
         cls,
         path: str | Path,
         *,
-        device: str = "cpu",
+        device: str | None = None,
         threads: int = 1,
         engine: str = "actors",
     ) -> Self:

@@ -532,6 +532,28 @@ def test_digits_on_cuda(run: Runner):
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "device"),
+    [((), r"cuda( \(simulated\))?"), (("--device", "cpu"), "cpu")],
+)
+def test_a_job_runs_where_it_says_unless_told_otherwise(
+    run: Runner, arguments: tuple[str, ...], device: str
+):
+    path = run.folder / "placed.mlir"
+    path.write_text(
+        "job.job @placed placement <cuda, [0:0]> {\n"
+        '  %x = job.input "x" : tensor<3xf32>\n'
+        "  %y = op.relu %x : tensor<3xf32> -> tensor<3xf32>\n"
+        '  job.output "y", %y : tensor<3xf32>\n'
+        "}\n"
+    )
+    fixed = ("--random-inputs", "1", "--check", "numpy")
+    process = started(str(path), *fixed, *arguments)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert re.match(rf"placed: 3 ops, \d tasks, 1 kernel on {device}, 1 thread\n", out)
+
+
 def test_archive_is_one_that_numpy_would_write(run: Runner):
     path = run.folder / "out.npz"
     assert run(PROGRAM, "--random-inputs", "1", "--outputs", str(path)).code == 0
