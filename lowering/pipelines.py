@@ -34,6 +34,7 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "op-fuse-elementwise",
             CLEAN,
             "convert-job-to-plan",
+            "plan-order-tasks",
             f"plan-assign-streams{{streams={streams}}}",
             "plan-create-registers",
             "regst-plan-memory",

@@ -8,7 +8,7 @@
 !h = tensor<4x2xf32>
 
 // CHECK:      builtin.module {
-// CHECK-NEXT:   launch.program @net rank 0 {
+// CHECK-NEXT:   launch.program @net rank 0 attributes {live_bytes = {{.*}}} {
 // 72 = 64 for the matrix, and 2 x 4 for the vector behind it
 // CHECK-NEXT:     launch.chunk @c0 on <0, host> size {{.*}} {memory = {{{.*}}, variables = 72 : i64}}
 // CHECK-NOT:      launch.chunk

@@ -8,7 +8,7 @@
 !x = tensor<4x8xf32>
 !h = tensor<4x2xf32>
 
-// CHECK:      launch.program @net rank 0 {
+// CHECK:      launch.program @net rank 0 attributes {live_bytes = {{.*}}} {
 // CHECK-NEXT:   launch.chunk @c0 on <0, pinned cuda:0> size
 // CHECK-NEXT:   launch.chunk @c1 on <0, device cuda:0> size
 // CHECK-NOT:    launch.chunk
