@@ -126,7 +126,7 @@ class TensorOp(IRDLOperation, ABC):
         return self.create(
             operands=operands,
             result_types=[part_type(t, p) for t, p in zip(types, parts, strict=True)],
-            properties=properties,
+            properties=dict(properties),
             regions=[region.clone() for region in self.regions],
             location=self.location,
         )

@@ -18,6 +18,16 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return ConvertPlanToLaunchPass
 
+    def get_job_infer_sbp():
+        from penstock.lowering.job_infer_sbp import JobInferSbpPass
+
+        return JobInferSbpPass
+
+    def get_job_insert_boxing():
+        from penstock.lowering.job_insert_boxing import JobInsertBoxingPass
+
+        return JobInsertBoxingPass
+
     def get_job_place():
         from penstock.lowering.job_place import JobPlacePass
 
@@ -71,6 +81,8 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {
         "convert-job-to-plan": get_convert_job_to_plan,
         "convert-plan-to-launch": get_convert_plan_to_launch,
+        "job-infer-sbp": get_job_infer_sbp,
+        "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-elementwise": get_op_fuse_elementwise,

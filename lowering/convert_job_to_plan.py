@@ -9,54 +9,78 @@ inputs and outputs on the host of that device, on stream `<compute, 0>`. A copy 
 device runs on that device's stream `<copy_h2d, 0>`, one from a device to a host on the
 stream `<copy_d2h, 0>` of the former, and one between processors on the target's
 `<compute, 0>`. The attribute `slots = N : i64` of an op becomes one of its task; its
-`placement` has done its work and goes.
+`placement` and `sbp` have done their work and go.
+
+An op on several devices becomes a task on each, `<name>@<rank>.<kind>.<index>`, that
+does its part of the op. A boxing becomes what each device of its target needs: the
+slices, copies, sums and concatenations that make its part of the parts of the source,
+named `<name>.slice@...` and so on, and the last one `<name>@...`. Devices that work in
+one memory share what they all need, and read each other's tensors where they lie. Each
+tensor is copied to a device at most once, from device to device by way of the hosts. If
+a boxing is what libraries call a collective, its tasks say so in `collective`, and in
+`group` which devices take part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    IntAttr,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    i32,
-    i64,
-)
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    BoxingOp,
     CopyOp,
-    DeviceAttr,
     InputOp,
     JobOp,
     OutputOp,
     VariableOp,
+    verify_layout,
 )
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.lowering.job_devices import JobDevices, placement_complaints
-from penstock.lowering.unique_names import UniqueNames
+from penstock.dialects.plan import PlanOp
+from penstock.dialects.sbp import (
+    BROADCAST,
+    Layout,
+    Part,
+    SbpSignature,
+    devices_of,
+    part_type,
+    sbp_of,
+    whole,
+)
+from penstock.lowering.boxing_tasks import BoxingTasks
+from penstock.lowering.job_devices import JobDevices
+from penstock.lowering.job_infer_sbp import candidates_for
+from penstock.lowering.job_layouts import OPERANDS, RESULTS, normal, sbps_in, target_of
+from penstock.lowering.task_builder import TaskBuilder, at
+
+################################################################################
+# What keeps a job from becoming a plan                                        #
+################################################################################
 
 
 def complaints_about(job: JobOp) -> list[tuple[Operation, str]]:
     """All that keeps a job from becoming a plan, each with the op it is about."""
-    found = [*placement_complaints(job), *op_complaints(job)]
-    return found or list(operand_complaints(job))
+    check = LayoutCheck(JobDevices(job))
+    ops = job.body.block.ops
+    found = [*op_complaints(job), *(c for op in ops for c in check.results_of(op))]
+    return found or [c for op in ops for c in check.operands_of(op)]
 
 
 def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
-        if not isinstance(op, TensorOp | CopyOp | InputOp | OutputOp | VariableOp):
+        known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp
+        if not isinstance(op, known):
             yield op, f"{op.name} cannot be a task: it is no op on tensors"
         if (slots := op.attributes.get("slots")) is not None and not (
             isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
@@ -64,22 +88,97 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
             yield op, f"slots must be an i64 of at least 1, got {slots}"
 
 
-def operand_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
-    """The operands of a job that lie on another device than they are used on."""
-    devices = JobDevices(job)
-    made_on: dict[SSAValue, DeviceAttr] = {}
-    for op in job.body.block.ops:
-        device = devices.of(op)
-        made_on.update((result, device) for result in op.results)
-        if isinstance(op, CopyOp):
+class LayoutCheck:
+    """How the values of a job lie, and which of its ops do not fit to that."""
+
+    def __init__(self, devices: JobDevices) -> None:
+        self._devices = devices
+        self.layouts: dict[SSAValue, Layout] = {}
+
+    def results_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
+        """Note how the results of an op lie; what is wrong with that."""
+        place = self._devices.of(op)
+        entire = sbp_of(*[BROADCAST] * len(place.shape))
+        self.layouts.update((value, Layout(place, entire)) for value in op.results)
+        if isinstance(op, BoxingOp):
+            self.layouts[op.result] = target_of(op, place)
+        elif len(place.pairs) > 1:
+            try:
+                self._note_sbps(op)
+            except VerifyException as error:
+                yield op, str(error)
+
+    def _note_sbps(self, op: Operation) -> None:
+        place = self._devices.of(op)
+        if (sbps := sbps_in(op, RESULTS, place)) is None:
+            raise VerifyException(f"{op.name} has no sbp; job-infer-sbp finds it")
+        for value, sbp in zip(op.results, sbps, strict=True):
+            verify_layout(tensor_type(value), sbp, place)
+            self.layouts[value] = Layout(place, sbp)
+
+    def operands_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
+        """The operands of an op that lie in another way than they are used."""
+        place = self._devices.used_on(op)
+        have = [self.layouts[value] for value in op.operands]
+        wanted: Sequence[Layout | None] = [None] * len(have)
+        if isinstance(op, BoxingOp):
+            wanted = [normal(Layout(place, op.source_sbp))]
+        elif OPERANDS in op.attributes:
+            sbps = sbps_in(op, OPERANDS, place) or ()
+            wanted = [Layout(place, sbp) for sbp in sbps]
+        found = list(misplaced(op, have, wanted, self._devices))
+        if not found and len(place.pairs) > 1:
+            found = list(self._unknown_signature(op, have))
+        for message in found:
+            yield op, message
+
+    def _unknown_signature(
+        self, op: Operation, have: Sequence[Layout]
+    ) -> Iterator[str]:
+        if not isinstance(op, TensorOp):
+            return
+        hierarchy = self._devices.of(op).shape
+        candidates = candidates_for(op, prod(hierarchy))
+        results = [self.layouts[value].entries for value in op.results]
+        for dim in range(len(hierarchy)):
+            signature = SbpSignature(
+                tuple(layout.entries[dim] for layout in have),
+                tuple(entries[dim] for entries in results),
+            )
+            if signature not in candidates:
+                yield f"{op.name} has no SBP signature {signature}"
+
+
+def misplaced(
+    op: Operation,
+    have: Sequence[Layout],
+    wanted: Sequence[Layout | None],
+    devices: JobDevices,
+) -> Iterator[str]:
+    """What is wrong with where the operands of an op lie."""
+    place = devices.used_on(op)
+    for index, (lies, wants) in enumerate(zip(have, wanted, strict=True)):
+        a, b = lies.placement.single_device(), place.single_device()
+        if isinstance(op, CopyOp) and a is not None:
             continue
-        for index, value in enumerate(op.operands):
-            if (lies_on := made_on[value]) != device:
-                yield (
-                    op,
-                    f"operand {index} lies on {lies_on}, but is used on {device}; "
-                    "job-place inserts copies",
-                )
+        if lies.placement == place and wants in (None, lies):
+            continue
+        if a is not None and b is not None:
+            yield (
+                f"operand {index} lies on {a}, but is used on {b}; "
+                "job-place inserts copies"
+            )
+        else:
+            use = f"on {place}" if wants is None else f"as {wants}"
+            yield (
+                f"operand {index} lies as {lies}, but is used {use}; "
+                "job-insert-boxing lays it anew"
+            )
+
+
+################################################################################
+# Tasks                                                                        #
+################################################################################
 
 
 def base_name_of(op: Operation) -> str:
@@ -92,90 +191,100 @@ def base_name_of(op: Operation) -> str:
     return op.name.split(".", 1)[-1]
 
 
-class TaskBuilder:
-    """Makes the tasks of one plan, in order, moving the ops of the job into them."""
+class JobTasks:
+    """Makes the tasks of one job, in which all values lie as they are used."""
 
-    def __init__(self, devices: JobDevices) -> None:
+    def __init__(self, devices: JobDevices, layouts: dict[SSAValue, Layout]) -> None:
         self._devices = devices
-        self._names = UniqueNames()
-        self._values: dict[SSAValue, SSAValue] = {}
-        self._segments: dict[int, DenseArrayBase] = {}
-        self._streams = {
-            kind: StreamAttr(StringAttr(kind), IntAttr(0))
-            for kind in ("compute", "copy_d2h", "copy_h2d")
-        }
-        self._made_on: dict[SSAValue, DeviceAttr] = {}
+        self._layouts = layouts
+        self._parts: dict[SSAValue, Sequence[SSAValue]] = {}
+        """The results of tasks that each value of the job is."""
+        self.builder = TaskBuilder()
+        self._boxing = BoxingTasks(self.builder)
 
-    def make(self, op: Operation) -> TaskOp:
-        """Move one op of the job into a task of its own."""
-        device, stream = self._stream_of(op)
-        slots = op.attributes.pop("slots", None)
-        op.attributes.pop("placement", None)
-        read = tuple(dict.fromkeys(op.operands))
-        task = TaskOp.create(
-            operands=[self._values[value] for value in read],
-            result_types=op.result_types,
-            properties={
-                "task_name": StringAttr(self._names.make(base_name_of(op))),
-                "device": device,
-                "stream": stream,
-                "operandSegmentSizes": self._segments_of(len(read)),
-            },
-            attributes={} if slots is None else {"slots": slots},
-            regions=[Region(body_of(op, read))],
-            location=op.location,
+    def add(self, op: Operation) -> None:
+        """Make the tasks of one op of the job."""
+        base = self.builder.name(base_name_of(op))
+        place = self._devices.of(op)
+        if isinstance(op, BoxingOp):
+            self._add_boxing(op, base)
+        elif (device := place.single_device()) is not None:
+            results = tuple(op.results)
+            op.operands = [self._parts[value][0] for value in op.operands]
+            task = self.builder.add(op, base, device)
+            for value, outer in zip(results, task.results, strict=True):
+                self._parts[value] = (outer,)
+        else:
+            self._add_parts(op, base)
+
+    def _add_boxing(self, op: BoxingOp, base: str) -> None:
+        self._parts[op.result] = self._boxing.box(
+            self._parts[op.source],
+            tensor_type(op.source),
+            self._layouts[op.source],
+            self._layouts[op.result],
+            op,
+            base,
         )
-        for result, outer in zip(op.results, task.results, strict=True):
-            outer.name_hint = result.name_hint
-            self._values[result] = outer
-        return task
 
-    def _stream_of(self, op: Operation) -> tuple[DeviceAttr, StreamAttr]:
-        device = self._devices.of(op)
-        self._made_on.update((result, device) for result in op.results)
-        kind = "compute"
-        if isinstance(op, CopyOp):
-            source = self._made_on[op.source]
-            device, kind = copy_stream(source, device)
-        return device, self._streams[kind]
-
-    def _segments_of(self, reads: int) -> DenseArrayBase:
-        if (known := self._segments.get(reads)) is not None:
-            return known
-        sizes = DenseArrayBase.from_list(i32, [reads, 0, 0, 0])
-        return self._segments.setdefault(reads, sizes)
-
-
-def copy_stream(source: DeviceAttr, target: DeviceAttr) -> tuple[DeviceAttr, str]:
-    """The device whose stream a copy between two devices runs on, and its kind."""
-    if target.kind.data != "cpu":
-        return target, "copy_h2d"
-    if source.kind.data != "cpu":
-        return source, "copy_d2h"
-    return target, "compute"
+    def _add_parts(self, op: Operation, base: str) -> None:
+        """A task for the part of an op on each device."""
+        layouts = [self._layouts[value] for value in op.results]
+        types = [tensor_type(value) for value in op.results]
+        cuts = [
+            layout.parts_of(type.get_shape())
+            for layout, type in zip(layouts, types, strict=True)
+        ]
+        made: list[Sequence[SSAValue]] = []
+        for number, device in enumerate(devices_of(self._devices.of(op))):
+            operands = [self._parts[value][number] for value in op.operands]
+            part = part_of_op(op, operands, [parts[number] for parts in cuts])
+            for value, result in zip(op.results, part.results, strict=True):
+                result.name_hint = value.name_hint
+            if (slots := op.attributes.get("slots")) is not None:
+                part.attributes["slots"] = slots
+            name = self.builder.name(f"{base}{at(device)}")
+            made.append(self.builder.add(part, name, device).results)
+        for value, parts in zip(op.results, zip(*made, strict=True), strict=True):
+            self._parts[value] = parts
 
 
-def body_of(op: Operation, read: tuple[SSAValue, ...]) -> Block:
-    """The body of the task of an op that reads these values, with the op moved in."""
-    block = Block(arg_types=[value.type for value in read])
-    inside: dict[SSAValue, SSAValue] = dict(zip(read, block.args, strict=True))
-    for value, arg in zip(read, block.args, strict=True):
-        arg.name_hint = value.name_hint
-    op.detach()
-    op.operands = [inside[value] for value in op.operands]
-    block.add_op(op)
-    block.add_op(YieldOp.create(operands=op.results))
-    return block
+def part_of_op(
+    op: Operation, operands: Sequence[SSAValue], parts: Sequence[Part]
+) -> Operation:
+    """The op that one device runs."""
+    if isinstance(op, TensorOp):
+        return op.part(operands, parts)
+    assert isinstance(op, VariableOp), "checked with the layouts"
+    (part,) = parts
+    properties = {**op.properties}
+    if part != whole(op.shape):
+        starts = op.place
+        offsets = [a + b.start for a, b in zip(part.offsets, starts, strict=True)]
+        properties["offsets"] = DenseArrayBase.from_list(i64, offsets)
+        properties["whole"] = DenseArrayBase.from_list(i64, op.whole_shape)
+    return VariableOp.create(
+        properties=properties,
+        result_types=[part_type(tensor_type(op.result), part)],
+        location=op.location,
+    )
 
 
 def convert_job(job: JobOp) -> None:
     """Replace a job by its plan."""
-    builder = TaskBuilder(JobDevices(job))
-    tasks = [builder.make(op) for op in list(job.body.block.ops)]
+    devices = JobDevices(job)
+    check = LayoutCheck(devices)
+    ops = list(job.body.block.ops)
+    for op in ops:
+        # There is nothing to complain of any more.
+        list(check.results_of(op))
+    tasks = JobTasks(devices, check.layouts)
+    for op in ops:
+        tasks.add(op)
     plan = PlanOp.create(
         properties={"sym_name": job.sym_name},
         attributes=job.attributes,
-        regions=[Region(Block(tasks))],
+        regions=[Region(Block(tasks.builder.tasks))],
         location=job.location,
     )
     Rewriter.replace_op(job, plan, [])

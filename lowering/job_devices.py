@@ -1,12 +1,11 @@
-"""On which device each op of a job runs: what placement and conversion agree on."""
+"""Where each op of a job runs: what placement, splitting and conversion agree on."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from xdsl.ir import Operation
 
 from penstock.dialects.job import (
+    BoxingOp,
     CopyOp,
     DeviceAttr,
     InputOp,
@@ -15,52 +14,72 @@ from penstock.dialects.job import (
     PlacementAttr,
     placement_of,
 )
+from penstock.dialects.sbp import devices_of
 
 
 class JobDevices:
     """
-    The device of each op of one job: the one that makes its results.
+    The devices of each op of one job: those that make its results.
 
-    Inputs are made, and outputs are used, on the host of their placement's device; a
-    copy makes its result on the device it copies to; all else runs where it is placed.
-    Every placement has a single device; `placement_complaints` finds those that have
-    not.
+    Inputs are made, and outputs are used, on the host of their placement's first
+    device; a copy and a boxing make their results where they bring them to; all else
+    runs where it is placed. A placement on one device has a hierarchy of one dimension,
+    so that equal ones compare equal.
     """
 
     def __init__(self, job: JobOp) -> None:
         self._job = job
-        self._devices: dict[PlacementAttr, DeviceAttr] = {}
+        self._known: dict[PlacementAttr, PlacementAttr] = {}
+        self._hosts: dict[PlacementAttr, PlacementAttr] = {}
+        self._on: dict[DeviceAttr, PlacementAttr] = {}
 
     @property
-    def of_job(self) -> DeviceAttr:
-        """The device of the ops that have no placement of their own."""
-        return self._only_device(self._job.placement)
+    def of_job(self) -> PlacementAttr:
+        """The placement of the ops that have none of their own."""
+        return self._normal(self._job.placement)
 
-    def of(self, op: Operation) -> DeviceAttr:
-        """The device of one op of the job."""
-        if isinstance(op, CopyOp):
-            return op.device
-        device = self._only_device(placement_of(op, self._job))
-        return device.host if isinstance(op, InputOp | OutputOp) else device
+    @property
+    def has_several(self) -> bool:
+        """Whether the job or an op of it is placed on several devices."""
+        placements = dict.fromkeys(
+            found
+            for op in self._job.body.block.ops
+            for found in (placement_of(op, self._job), self.used_on(op))
+        )
+        return any(len(placement.pairs) > 1 for placement in placements)
 
-    def _only_device(self, placement: PlacementAttr) -> DeviceAttr:
-        if (known := self._devices.get(placement)) is not None:
-            return known
-        device = placement.single_device()
-        assert device is not None, "placements on several devices are errors before"
-        return self._devices.setdefault(placement, device)
+    def of(self, op: Operation) -> PlacementAttr:
+        """Where the results of one op of the job are made, and its operands used."""
+        match op:
+            case CopyOp():
+                return self._only(op.device)
+            case BoxingOp():
+                return self._normal(op.target_placement)
+            case InputOp() | OutputOp():
+                return self._host(placement_of(op, self._job))
+            case _:
+                return self._normal(placement_of(op, self._job))
 
+    def used_on(self, op: Operation) -> PlacementAttr:
+        """Where the operands of one op of the job are used."""
+        if isinstance(op, BoxingOp):
+            return self._normal(op.source_placement)
+        return self.of(op)
 
-def placement_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
-    """The job and the ops of it that are placed on several devices, with the error."""
-    placements: list[tuple[Operation, PlacementAttr]] = [(job, job.placement)]
-    for op in job.body.block.ops:
-        if isinstance(own := op.attributes.get("placement"), PlacementAttr):
-            placements.append((op, own))
-    for op, placement in placements:
-        if len(placement.pairs) > 1:
-            yield (
-                op,
-                "placements on several devices need SBP, which this version does "
-                f"not split, got {placement}",
-            )
+    def _normal(self, placement: PlacementAttr) -> PlacementAttr:
+        if (known := self._known.get(placement)) is None:
+            device = placement.single_device()
+            known = placement if device is None else self._only(device)
+            self._known[placement] = known
+        return known
+
+    def _host(self, placement: PlacementAttr) -> PlacementAttr:
+        if (known := self._hosts.get(placement)) is None:
+            known = self._only(devices_of(placement)[0].host)
+            self._hosts[placement] = known
+        return known
+
+    def _only(self, device: DeviceAttr) -> PlacementAttr:
+        if (known := self._on.get(device)) is None:
+            known = self._on[device] = PlacementAttr.on(device)
+        return known

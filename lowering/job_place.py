@@ -1,13 +1,16 @@
 """
-Bring every value of a job to the devices it is used on.
+Bring every value of a job to the device it is used on.
 
 An op runs where it is placed: by its own `placement`, else by its job's. Inputs are
 made, and outputs used, on the host of that device; variables lie where they are placed.
 Where a value is used on another device than the one it is made on, it is copied there
 by a `job.copy` right after the op that makes it; all uses on a device share one copy,
 and a copy that is there already serves the uses after it. A constant is made where it
-is used: it moves there, and one that is used on several devices is cloned for each. So
+is used: it moves there, and one that is used in several places is cloned for each. So
 in a job that has been placed nothing is left to do.
+
+Values that are made or used by an op on several devices stay as they are: it takes
+`job-infer-sbp` and `job-insert-boxing` to say which device needs which part of them.
 """
 
 from __future__ import annotations
@@ -23,39 +26,40 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import (
+    BoxingOp,
     CopyOp,
-    DeviceAttr,
     JobOp,
     PlacementAttr,
     verify_device_kind,
 )
 from penstock.dialects.op.constant import ConstantOp
-from penstock.lowering.job_devices import JobDevices, placement_complaints
+from penstock.lowering.job_devices import JobDevices
 
-Uses: TypeAlias = dict[DeviceAttr, list[tuple[Operation, int]]]
-"""The uses of a value, as op and operand index, by the device it is needed on."""
+Uses: TypeAlias = dict[PlacementAttr, list[tuple[Operation, int]]]
+"""The uses of a value, as op and operand index, by where it is needed."""
 
 
 def read_uses(job: JobOp, devices: JobDevices) -> dict[SSAValue, Uses]:
     """
     The uses of all values of a job, in order, but for those by copies, which read from
-    any device. Uses that a copy before them can serve are handed to that copy.
+    any device, and by boxings, which say where they read from. Uses that a copy before
+    them can serve are handed to that copy.
     """
     uses: dict[SSAValue, Uses] = {}
-    copies: dict[tuple[SSAValue, DeviceAttr], SSAValue] = {}
+    copies: dict[tuple[SSAValue, PlacementAttr], SSAValue] = {}
     for op in job.body.block.ops:
-        device = devices.of(op)
+        place = devices.of(op)
         if isinstance(op, CopyOp):
-            copies.setdefault((op.source, device), op.result)
+            copies.setdefault((op.source, place), op.result)
+        if isinstance(op, CopyOp | BoxingOp):
             continue
         for index, value in enumerate(op.operands):
-            if (copy := copies.get((value, device))) is not None:
+            if (copy := copies.get((value, place))) is not None:
                 op.operands[index] = copy
             else:
-                by_device = uses.setdefault(value, {})
-                by_device.setdefault(device, []).append((op, index))
+                by_place = uses.setdefault(value, {})
+                by_place.setdefault(place, []).append((op, index))
     return uses
 
 
@@ -66,12 +70,15 @@ def redirect(uses: Iterable[tuple[Operation, int]], value: SSAValue) -> None:
 
 
 def copy_result(
-    owner: Operation, value: SSAValue, made_on: DeviceAttr, by_device: Uses
+    owner: Operation, value: SSAValue, made_on: PlacementAttr, by_place: Uses
 ) -> None:
     """Copy a result of `owner`, right after it, to each device it is used on."""
+    if made_on.single_device() is None:
+        return
     last = owner
-    for device, uses in by_device.items():
-        if device == made_on:
+    for place, uses in by_place.items():
+        device = place.single_device()
+        if place == made_on or device is None:
             continue
         copy = CopyOp(value, device)
         copy.location = owner.location
@@ -82,40 +89,40 @@ def copy_result(
         last = copy
 
 
-def spread_constant(constant: ConstantOp, devices: JobDevices, by_device: Uses) -> None:
-    """Make a constant on each device it is used on, itself on one of them."""
+def spread_constant(constant: ConstantOp, devices: JobDevices, by_place: Uses) -> None:
+    """Make a constant wherever it is used, itself at one of these places."""
     made_on = devices.of(constant)
-    home = made_on if made_on in by_device else next(iter(by_device))
+    home = made_on if made_on in by_place else next(iter(by_place))
     last = constant
-    for device, uses in by_device.items():
-        if device == home:
+    for place, uses in by_place.items():
+        if place == home:
             continue
         clone = constant.clone()
-        place_on(clone, device, devices)
+        place_on(clone, place, devices)
         Rewriter.insert_op(clone, InsertPoint.after(last))
         redirect(uses, clone.result)
         last = clone
     place_on(constant, home, devices)
 
 
-def place_on(op: Operation, device: DeviceAttr, devices: JobDevices) -> None:
-    """Place an op on one device; on its job's it needs no placement of its own."""
-    if device == devices.of_job:
+def place_on(op: Operation, place: PlacementAttr, devices: JobDevices) -> None:
+    """Place an op; where its job is it needs no placement of its own."""
+    if place == devices.of_job:
         op.attributes.pop("placement", None)
     else:
-        op.attributes["placement"] = PlacementAttr.on(device)
+        op.attributes["placement"] = place
 
 
 def place_job(job: JobOp) -> None:
-    """Bring every value of a job to the devices it is used on."""
+    """Bring every value of a job to the device it is used on."""
     devices = JobDevices(job)
-    for value, by_device in read_uses(job, devices).items():
+    for value, by_place in read_uses(job, devices).items():
         owner = value.owner
         assert isinstance(owner, Operation), "the block of a job takes no arguments"
         if isinstance(owner, ConstantOp):
-            spread_constant(owner, devices, by_device)
+            spread_constant(owner, devices, by_place)
         else:
-            copy_result(owner, value, devices.of(owner), by_device)
+            copy_result(owner, value, devices.of(owner), by_place)
 
 
 def move_job(job: JobOp, kind: str) -> None:
@@ -144,6 +151,5 @@ class JobPlacePass(ModulePass):
                 raise PassFailedException(str(error)) from error
             for job in jobs:
                 move_job(job, self.device)
-        fail_if_any(found for job in jobs for found in placement_complaints(job))
         for job in jobs:
             place_job(job)

@@ -4,13 +4,16 @@ Group elementwise ops of a job into `op.fused`, so that no tensors lie between t
 From the last op of the job to the first, an elementwise op joins the group of the ops
 that use its result if *all* its uses are in that one group (so nothing is computed
 twice), its result has the shape of the group's result (so nothing is computed more
-often), it runs in the same place, it asks for no `slots` of its own, and the group has
-fewer than `max_ops` members; else it is the last op of a new group. No cycles can come
-of this: a group stands where its last op stood, and only that one's result leaves it.
+often), it runs in the same place and in the same parts, it asks for no `slots` of its
+own, and the group has fewer than `max_ops` members; else it is the last op of a new
+group. No cycles can come of this: a group stands where its last op stood, and only that
+one's result leaves it.
 
 Constants all of whose elements are the same are cloned into the groups that use them,
 whatever their shape. A group of one op without such constants stays as it is, and so do
-ops with regions, among them `op.fused`, and ops whose result has no static shape.
+ops with regions, among them `op.fused`, ops whose result has no static shape, and on
+several devices those that make terms of a sum (`P`), or whose operands do not lie yet
+as they are used (`job-insert-boxing`).
 """
 
 from __future__ import annotations
@@ -28,9 +31,11 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import ElementwiseOp
-from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.sbp import PARTIAL
+from penstock.lowering.job_layouts import OPERANDS, RESULTS
 
 Group: TypeAlias = list[Operation]
 """Ops to be computed together, from the last one, whose result is the group's."""
@@ -38,7 +43,7 @@ Group: TypeAlias = list[Operation]
 Splats: TypeAlias = Mapping[SSAValue, ConstantOp]
 """The constants all of whose elements are the same, by their result."""
 
-OF_THE_GROUP = ("placement", "slots")
+OF_THE_GROUP = ("placement", "sbp", "slots")
 """The attributes that say how an op runs, not what it computes."""
 
 
@@ -63,7 +68,15 @@ def is_fusible(op: Operation) -> bool:
         isinstance(op, ElementwiseOp)
         and not op.regions
         and shape_of(op.results[0]) is not None
+        and OPERANDS not in op.attributes
+        and not makes_terms(op)
     )
+
+
+def makes_terms(op: Operation) -> bool:
+    """Whether the result of an op is partial on several devices."""
+    sbp = op.attributes.get(RESULTS)
+    return isinstance(sbp, SbpAttr) and PARTIAL in sbp.dims.data
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...] | None:
@@ -92,6 +105,7 @@ def can_join(op: Operation, group: Group, job: JobOp, max_ops: int) -> bool:
         and "slots" not in op.attributes
         and shape_of(op.results[0]) == shape_of(last.results[0])
         and placement_of(op, job) == placement_of(last, job)
+        and op.attributes.get(RESULTS) == last.attributes.get(RESULTS)
     )
 
 

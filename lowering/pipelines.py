@@ -31,6 +31,8 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "op-split-pads",
             CLEAN,
             "job-place" if device is None else f'job-place{{device="{device}"}}',
+            "job-infer-sbp",
+            "job-insert-boxing",
             "op-fuse-elementwise",
             CLEAN,
             "convert-job-to-plan",

@@ -40,10 +40,44 @@ job.job @slots placement <cpu, [0:0]> {
 
 !t = tensor<4xf32>
 
-job.job @several_devices placement <cpu, [0:0]> {
+job.job @no_sbp placement <cpu, [0:0]> {
   %x = job.input "x" : !t
-  // expected-error@+1 {{convert-job-to-plan: placements on several devices need SBP, which this version does not split, got #job.placement<cuda, [0:0-1]>}}
+  // expected-error@+1 {{convert-job-to-plan: op.relu has no sbp; job-infer-sbp finds it}}
   %r = op.relu %x {placement = #job.placement<cuda, [0:0-1]>} : !t -> !t
+  // expected-error@+1 {{convert-job-to-plan: sbp should have one entry for each of the 1 dimensions of #job.placement<cuda, [0:0-1]>, got #job.sbp<B, B>}}
+  %s = op.relu %x {placement = #job.placement<cuda, [0:0-1]>, sbp = #job.sbp<B, B>} : !t -> !t
+  // expected-error@+1 {{convert-job-to-plan: tensor<4xf32> cannot be #job.sbp<S(0)> on #job.placement<cuda, [0:0-4]>: its axis 0 of 4 has no 5 parts}}
+  %u = op.relu %x {placement = #job.placement<cuda, [0:0-4]>, sbp = #job.sbp<S(0)>} : !t -> !t
+}
+
+// -----
+
+!t = tensor<4xf32>
+
+job.job @no_boxing placement <cpu, [0:0-1]> {
+  %x = job.input "x" : !t
+  // expected-error@+1 {{convert-job-to-plan: operand 0 lies as #job.sbp<B> on #job.placement<cpu, [0:0]>, but is used on #job.placement<cpu, [0:0-1]>; job-insert-boxing lays it anew}}
+  %r = op.relu %x {sbp = #job.sbp<B>} : !t -> !t
+  // expected-error@+1 {{convert-job-to-plan: operand 0 lies as #job.sbp<B> on #job.placement<cpu, [0:0-1]>, but is used as #job.sbp<S(0)> on #job.placement<cpu, [0:0-1]>; job-insert-boxing lays it anew}}
+  %s = op.relu %r {sbp = #job.sbp<S(0)>, operand_sbp = [#job.sbp<S(0)>]} : !t -> !t
+  // expected-error@+1 {{convert-job-to-plan: operand 0 lies as #job.sbp<B> on #job.placement<cpu, [0:0-1]>, but is used as #job.sbp<P> on #job.placement<cpu, [0:0-1]>; job-insert-boxing lays it anew}}
+  %b = job.boxing %r from <P> on <cpu, [0:0-1]> to <B> on <cpu, [0:0]> : !t
+  // expected-error@+1 {{convert-job-to-plan: operand 0 lies as #job.sbp<B> on #job.placement<cpu, [0:0-1]>, but is used on #job.placement<cuda, [0:0]>; job-insert-boxing lays it anew}}
+  %c = job.copy %r to <0, cuda:0> : !t
+  // expected-error@+1 {{convert-job-to-plan: operand 0 lies as #job.sbp<B> on #job.placement<cpu, [0:0-1]>, but is used on #job.placement<cpu, [0:0]>; job-insert-boxing lays it anew}}
+  job.output "y", %r : !t
+}
+
+// -----
+
+!t = tensor<4xf32>
+
+// What a person writes has to be something that the op can do.
+
+job.job @no_signature placement <cpu, [0:0-3], hierarchy = [2, 2]> {
+  %w = job.variable "w" init <zeros> {sbp = #job.sbp<S(0), B>} : !t
+  // expected-error@+1 {{convert-job-to-plan: op.relu has no SBP signature (S(0)) -> (P)}}
+  %r = op.relu %w {sbp = #job.sbp<P, B>} : !t -> !t
 }
 
 // -----

@@ -148,6 +148,35 @@ job.job @several_clones placement <cpu, [0:0]> {
   %d = op.relu %c : !t -> !t
 }
 
+// What an op on several devices makes or uses stays: it takes SBP to say which device
+// needs what. Only constants are made where they are used.
+
+// CHECK-LABEL: job.job @several_devices
+// CHECK-NOT:     job.copy
+job.job @several_devices placement <cuda, [0:0-1]> {
+  // CHECK:      %[[CUDA:.+]] = op.constant dense<1.0
+  // CHECK-NEXT: %[[CPU:.+]] = op.constant {placement = #job.placement<cpu, [0:0]>} dense<1.0
+  %x = job.input "x" : !t
+  %c = op.constant dense<1.0> : !t
+  // CHECK-NEXT: op.add %x, %[[CUDA]]
+  %a = op.add %x, %c : !t, !t -> !t
+  // CHECK-NEXT: op.relu %a {placement = #job.placement<cuda, [0:0]>}
+  %r = op.relu %a {placement = #job.placement<cuda, [0:0]>} : !t -> !t
+  job.output "y", %a : !t
+  // CHECK: job.output "c", %[[CPU]]
+  job.output "c", %c : !t
+}
+
+// Boxings say where they read from.
+
+// CHECK-LABEL: job.job @boxing
+// CHECK-NOT:     job.copy
+job.job @boxing placement <cuda, [0:0]> {
+  %x = job.input "x" : !t
+  %b = job.boxing %x from <B> on <cpu, [0:0]> to <B> on <cuda, [0:0]> : !t
+  %r = op.relu %b : !t -> !t
+}
+
 // What is no job is left alone.
 
 // CHECK-LABEL: plan.plan @plan

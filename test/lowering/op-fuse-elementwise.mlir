@@ -247,3 +247,32 @@ func.func @no_job(%x: !t) -> !t {
   %b = op.relu %a : !t -> !t
   func.return %b : !t
 }
+
+// On several devices ops are fused that do the same parts. What makes terms of a sum is
+// not: no fused op is known to be linear.
+
+// CHECK-LABEL: job.job @parts
+job.job @parts placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <zeros> {sbp = #job.sbp<S(0)>} : tensor<4xf32>
+  // CHECK:      op.fused %w : tensor<4xf32> -> tensor<4xf32> attributes {sbp = #job.sbp<S(0)>} {
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT:   op.relu %{{.+}} : tensor<4xf32> -> tensor<4xf32>
+  // CHECK-NEXT:   op.neg
+  %a = op.relu %w {sbp = #job.sbp<S(0)>} : tensor<4xf32> -> tensor<4xf32>
+  %b = op.neg %a {sbp = #job.sbp<S(0)>} : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: op.neg %{{.+}} {sbp = #job.sbp<P>}
+  // CHECK: op.add %{{.+}} {sbp = #job.sbp<P>}
+  %p = job.boxing %b from <S(0)> on <cpu, [0:0-1]> to <P> on <cpu, [0:0-1]> : tensor<4xf32>
+  %n = op.neg %p {sbp = #job.sbp<P>} : tensor<4xf32> -> tensor<4xf32>
+  %s = op.add %n, %n {sbp = #job.sbp<P>} : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+}
+
+// Before boxings are inserted, an op may need its operands in other parts.
+
+// CHECK-LABEL: job.job @no_boxing
+// CHECK-NOT:     op.fused
+job.job @no_boxing placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <zeros> {sbp = #job.sbp<B>} : tensor<4xf32>
+  %a = op.relu %w {sbp = #job.sbp<B>, operand_sbp = [#job.sbp<B>]} : tensor<4xf32> -> tensor<4xf32>
+  %b = op.neg %a {sbp = #job.sbp<S(0)>, operand_sbp = [#job.sbp<S(0)>]} : tensor<4xf32> -> tensor<4xf32>
+}

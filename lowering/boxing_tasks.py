@@ -1,0 +1,193 @@
+"""The tasks of a boxing: slices, sums and concatenations of parts, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.dialects.interfaces import byte_count
+from penstock.dialects.job import DeviceAttr, PlacementAttr
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.elementwise import AddOp
+from penstock.dialects.op.parts import ConcatOp, SliceOp
+from penstock.dialects.sbp import Layout, Part, devices_of, part_type, places_of
+from penstock.lowering.boxing import (
+    Collective,
+    Piece,
+    Recipe,
+    collective_of,
+    recipes,
+    zone_of,
+)
+from penstock.lowering.task_builder import TaskBuilder, at
+
+
+@dataclass
+class BoxingTasks:
+    """
+    Makes the tasks of the boxings of one plan. What devices share a memory for is made
+    there once, by the first of them that needs it; slices serve all boxings.
+    """
+
+    builder: TaskBuilder
+    slices: dict[tuple[SSAValue, Part, DeviceAttr], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Part, DeviceAttr], SSAValue]
+    )
+
+    def box(
+        self,
+        values: Sequence[SSAValue],
+        type: TensorType,
+        source: Layout,
+        target: Layout,
+        like: Operation,
+        base: str,
+    ) -> list[SSAValue]:
+        """
+        The parts of a tensor in the layout `target`, of its parts in `source`; tasks
+        have the location of the op `like` and names that start with `base`.
+        """
+        shape = type.get_shape()
+        collective = collective_of(shape, source, target)
+        made: dict[tuple[DeviceAttr, Recipe], SSAValue] = {}
+        parts = source.parts_of(shape)
+        results: list[SSAValue] = []
+        needs = recipes(shape, source, target)
+        for number, device in enumerate(devices_of(target.placement)):
+            key = (zone_of(device), needs[number])
+            if key not in made:
+                marks = marks_of(collective, source, target, number)
+                maker = PartTasks(self, values, parts, type, device, like, base, marks)
+                made[key] = maker.make(needs[number])
+            results.append(made[key])
+        return results
+
+
+def marks_of(
+    collective: Collective | None, source: Layout, target: Layout, number: int
+) -> dict[str, Attribute]:
+    """The attributes of the tasks that take part in a collective for one device."""
+    if collective is None:
+        return {}
+    group = target.placement if source.is_single else source.placement
+    if collective.dim is not None:
+        group = row_of(group, collective.dim, number)
+    return {"collective": StringAttr(collective.name), "group": group}
+
+
+def row_of(placement: PlacementAttr, dim: int, number: int) -> PlacementAttr:
+    """The devices that differ from one device only in a dimension of the hierarchy."""
+    places = places_of(placement.shape)
+    own = without(places[number], dim)
+    pairs = [
+        pair
+        for pair, place in zip(placement.pairs, places, strict=True)
+        if without(place, dim) == own
+    ]
+    return PlacementAttr(placement.kind.data, pairs)
+
+
+def without(place: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """A place but for one of its coordinates."""
+    return place[:dim] + place[dim + 1 :]
+
+
+@dataclass
+class PartTasks:
+    """Makes the tasks of the part that one device needs."""
+
+    boxing: BoxingTasks
+    values: Sequence[SSAValue]
+    parts: Sequence[Part]
+    """Where the values lie in the tensor."""
+    type: TensorType
+    device: DeviceAttr
+    like: Operation
+    base: str
+    marks: dict[str, Attribute]
+
+    def make(self, recipe: Recipe) -> SSAValue:
+        """The part, on the device or in the memory it works in."""
+        tasks = self.boxing.builder.tasks
+        before = len(tasks)
+        if recipe.pieces:
+            boxes = [(piece.box, self._piece(piece)) for piece in recipe.pieces]
+            value = self._join(boxes, 0)
+        else:
+            value = self._add(zeros(part_type(self.type, recipe.part)), self.device)
+        if len(tasks) > before and value.owner is tasks[-1]:
+            name = self.boxing.builder.name(f"{self.base}{at(self.device)}")
+            tasks[-1].task_name = StringAttr(name)
+        return value
+
+    def _piece(self, piece: Piece) -> SSAValue:
+        """The sum of the terms of a piece."""
+        total, *terms = [self._fetch(source, piece.box) for source in piece.sources]
+        for term in terms:
+            total = self._add(AddOp.inferred([total, term]), self.device)
+        return total
+
+    def _fetch(self, source: int, box: Part) -> SSAValue:
+        """
+        The elements of a box from one device. Those that have to be copied are cut out
+        before, so that only they are.
+        """
+        builder, value = self.boxing.builder, self.values[source]
+        holder = builder.device_of(value)
+        if zone_of(holder) == zone_of(self.device):
+            holder = self.device
+        part = self.parts[source]
+        if box != part:
+            value = self._slice(value, box, part, holder)
+        return builder.bring(value, self.device, self.base)
+
+    def _slice(
+        self, value: SSAValue, box: Part, part: Part, device: DeviceAttr
+    ) -> SSAValue:
+        key = (value, box, zone_of(device))
+        if (known := self.boxing.slices.get(key)) is None:
+            starts = [a - b for a, b in zip(box.offsets, part.offsets, strict=True)]
+            ends = [a - b for a, b in zip(box.ends, part.offsets, strict=True)]
+            cut = SliceOp(value, starts, ends, [1] * len(starts))
+            known = self.boxing.slices[key] = self._add(cut, device)
+        return known
+
+    def _join(self, boxes: Sequence[tuple[Part, SSAValue]], axis: int) -> SSAValue:
+        """Put boxes that fill a box together, along one axis and those after it."""
+        if len(boxes) == 1:
+            return boxes[0][1]
+        by_start: dict[int, list[tuple[Part, SSAValue]]] = {}
+        for box, value in sorted(boxes, key=lambda pair: pair[0].offsets):
+            by_start.setdefault(box.offsets[axis], []).append((box, value))
+        joined = [self._join(group, axis + 1) for group in by_start.values()]
+        if len(joined) == 1:
+            return joined[0]
+        return self._add(ConcatOp(joined, axis), self.device)
+
+    def _add(self, op: Operation, device: DeviceAttr) -> SSAValue:
+        """A task of its own for an op."""
+        op.location = self.like.location
+        op.results[0].name_hint = self.like.results[0].name_hint
+        builder = self.boxing.builder
+        name = builder.name(f"{self.base}.{op.name.split('.')[1]}{at(device)}")
+        return builder.add(op, name, device, self.marks).results[0]
+
+
+def zeros(type: TensorType) -> ConstantOp:
+    """A tensor of zeros."""
+    element = type.element_type
+    assert isa(element, AnyFloat | IntegerType), "sums are of numbers"
+    data = BytesAttr(bytes(byte_count(type)))
+    typed = TensorType(element, type.get_shape())
+    return ConstantOp(DenseIntOrFPElementsAttr(typed, data))
