@@ -1,12 +1,31 @@
 """
 Give each task its stream and its place in that stream.
 
-A device has `streams` compute streams. A task that computes goes to the stream of the
-first task it reads from (variables aside), if that one is on its device and is the last
-of its stream so far; else to the stream with the fewest tasks, the lowest among equals.
-All other tasks stay on the stream they have, with index 0. `order` then numbers the
-tasks of each stream as they are listed; variables, which never act, have none. Plans
-that have registers are left alone: their memory may depend on the order.
+A device has `streams` compute streams. Tasks that compute go to one of these; all other
+tasks stay on the stream they have, with index 0.
+
+* `naive`: a task goes to the stream of the first task it reads from (variables aside),
+  if that one is on its device and is the last of its stream so far; else to the stream
+  with the fewest tasks, the lowest among equals.
+* `critical-path` lets the plan end early by the time that its tasks take (see below).
+  It compares four schedules: what `naive` does; the tasks as they are listed, each on
+  the stream where it begins first; list scheduling, where a stream that is free takes
+  the task that, of those that could begin, most time depends on; and the tasks in the
+  order of the time that depends on them, each where it begins first. That which ends
+  first is taken, of equal ones the first of these four; if it runs tasks in another
+  order, they are listed so, behind the variables. The attribute `makespan_ns` of the
+  plan says when it ends (`scheduled`), when what `naive` does would (`naive`), and a
+  time that no schedule can be below (`lower_limit`). Plans that have it are left alone.
+
+`order` then numbers the tasks of each stream as they are listed; variables, which never
+act, have none. Plans that have registers are left alone: their memory may depend on the
+order.
+
+A task with the attribute `time_ns` (an i64), which may have been measured, takes that
+many nanoseconds. For others the time is modelled from what `machine` says of the kind
+of their device: that of all scalar operations at `gflops` or of all bytes at `gbytes`,
+whichever is longer (for copies between devices, of the bytes at `link_gbytes`), and
+`task_ns` in addition. Between tasks on different streams `switch_ns` go by.
 """
 
 from __future__ import annotations
@@ -14,13 +33,36 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.lowering.list_scheduling import (
+    Dispatch,
+    Job,
+    best_of,
+    by_level,
+    in_order,
+    lower_limit,
+    scheduled_on,
+)
+from penstock.lowering.task_times import Machine, complaints_about_times, time_of
+
+POLICIES = ("critical-path", "naive")
+
+REPORT = "makespan_ns"
+"""The attribute of a plan that says when its last task ends."""
 
 
 @dataclass
@@ -90,12 +132,69 @@ def task_of(value: SSAValue) -> TaskOp | None:
 
 
 def assign_streams(plan: PlanOp, streams: int) -> None:
-    """Give each task of a plan without registers its stream and its order."""
-    if plan.registers:
-        return
+    """Give each task of a plan its stream and its order, by the rule of `naive`."""
+    plan.attributes.pop(REPORT, None)
     assignment = StreamAssignment(streams)
     for task in plan.tasks:
         assignment.assign(task)
+
+
+class PlanScheduler:
+    """Schedules the tasks of a plan that act, from where `naive` has put them."""
+
+    def __init__(self, plan: PlanOp, streams: int, machine: Machine) -> None:
+        self._plan = plan
+        self._lanes: dict[tuple[DeviceAttr, StreamAttr], int] = {}
+        self._tasks = [task for task in plan.tasks if task.kind != "variable"]
+        index = {task: i for i, task in enumerate(self._tasks)}
+        compute = StringAttr("compute")
+        attrs = [StreamAttr(compute, IntAttr(index)) for index in range(streams)]
+        self._naive = [self._lane(task.device, task.stream) for task in self._tasks]
+        self._jobs: list[Job] = []
+        for task, own in zip(self._tasks, self._naive, strict=True):
+            lanes = [own]
+            if task.kind == "compute" and task.stream.kind == compute:
+                lanes = sorted(self._lane(task.device, attr) for attr in attrs)
+            sources = (index.get(x) for v in task.ins if (x := task_of(v)) is not None)
+            after = dict.fromkeys(i for i in sources if i is not None)
+            switch = int(machine.of(task.device.kind.data).switch_ns)
+            self._jobs.append(Job(time_of(task, machine), list(after), lanes, switch))
+
+    def _lane(self, device: DeviceAttr, stream: StreamAttr) -> int:
+        return self._lanes.setdefault((device, stream), len(self._lanes))
+
+    def run(self) -> None:
+        """Give each task its stream and its order, and say when the plan ends."""
+        jobs = self._jobs
+        naive = scheduled_on(jobs, self._naive)
+        others = in_order(jobs, range(len(jobs))), Dispatch(jobs).run()
+        best = best_of((naive, *others, in_order(jobs, by_level(jobs))))
+        self._write(best.order, best.lane)
+        report = {
+            "lower_limit": lower_limit(jobs),
+            "naive": naive.makespan,
+            "scheduled": best.makespan,
+        }
+        self._plan.attributes[REPORT] = DictionaryAttr(
+            {key: IntegerAttr(value, i64) for key, value in report.items()}
+        )
+
+    def _write(self, order: list[int], lane: dict[int, int]) -> None:
+        streams = list(self._lanes)
+        count = [0] * len(streams)
+        for index in order:
+            task = self._tasks[index]
+            _, task.stream = streams[lane[index]]
+            task.order = IntegerAttr(count[lane[index]], i64)
+            count[lane[index]] += 1
+        if order != list(range(len(order))):
+            self._list([self._tasks[index] for index in order])
+
+    def _list(self, tasks: list[TaskOp]) -> None:
+        variables = [task for task in self._plan.tasks if task.kind == "variable"]
+        for task in (*variables, *tasks):
+            task.detach()
+        self._plan.body.block.add_ops((*variables, *tasks))
 
 
 @dataclass(frozen=True)
@@ -109,9 +208,27 @@ class PlanAssignStreamsPass(ModulePass):
     streams: int = 1
     """The compute streams of each device."""
 
+    policy: str = "naive"
+    """`naive` or `critical-path`."""
+
+    machine: tuple[str, ...] = ()
+    """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.streams < 1:
             raise PassFailedException(f"streams must be at least 1, got {self.streams}")
-        for plan in op.walk():
-            if isinstance(plan, PlanOp):
-                assign_streams(plan, self.streams)
+        if self.policy not in POLICIES:
+            known = ", ".join(POLICIES)
+            raise PassFailedException(
+                f"policy must be one of {known}, got '{self.policy}'"
+            )
+        machine = Machine.parse(self.machine)
+        plans = [x for x in op.walk() if isinstance(x, PlanOp) and not x.registers]
+        is_naive = self.policy == "naive"
+        if not is_naive:
+            plans = [plan for plan in plans if REPORT not in plan.attributes]
+            fail_if_any(found for x in plans for found in complaints_about_times(x))
+        for plan in plans:
+            assign_streams(plan, self.streams)
+            if not is_naive:
+                PlanScheduler(plan, self.streams, machine).run()
