@@ -123,7 +123,7 @@ def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
     """The values that a task reads, with the result that may be written over each."""
     if not isinstance(op := task.op, TensorOp):
         return
-    pairs = set(op.in_place_pairs())
+    pairs = {(pair.operand, pair.result) for pair in op.in_place_pairs()}
     read_as: dict[int, set[int]] = {}
     for operand, value in enumerate(op.operands):
         if isinstance(value, BlockArgument):

@@ -30,7 +30,7 @@ from penstock.lowering.ordering.sweep import (
     by_release,
 )
 
-DEFAULT_BUDGET = 200_000
+DEFAULT_BUDGET = 300_000
 """How many effects of tasks a search may look at by default: about a second."""
 
 LARGEST_SEARCH = 4096
@@ -38,6 +38,9 @@ LARGEST_SEARCH = 4096
 
 WINDOWS = (8, 16, 32, 64, 128, 256)
 """How many tasks around the fullest step are reordered together."""
+
+PER_WINDOW = 25_000
+"""How much of the budget may be spent on one window."""
 
 STEPS = 50
 """A better order of a window is as good as the best one if it is one part better."""
@@ -207,8 +210,8 @@ class Improver:
         line = Timeline(self.problem, self._choose())
         if line.peak > self.floor:
             self._raise_floor(line)
-            self._search_groups(line)
             self._search_windows(line)
+            self._search_groups(line)
         source = self._pieces(self.problem.source)
         pieces = zip(source, self._pieces(line.order), strict=True)
         return flat(
@@ -247,7 +250,7 @@ class Improver:
                 break
             start, end = starts[number], starts[number + 1]
             if end - start <= LARGEST_SEARCH:
-                found = self._search(line, start, end, self.floor, self._budget // 4)
+                found = self._search(line, start, end, self.floor, self._budget)
                 self.floor = max(self.floor, found.limit)
 
     def _search(
@@ -270,7 +273,7 @@ class Improver:
             start = max(0, line.profile.index(peak) - width // 2)
             end = min(len(line.order), start + width)
             aim = max(self.floor, peak - peak // STEPS)
-            found = self._search(line, start, end, aim, self._budget // 8)
+            found = self._search(line, start, end, aim, min(self._budget, PER_WINDOW))
             if found.order is not None:
                 widths = iter(WINDOWS)
             width = next(widths, None)

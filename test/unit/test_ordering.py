@@ -28,6 +28,7 @@ from penstock.lowering.ordering.problem import (
 )
 from penstock.lowering.ordering.search import Search, Stretch
 from penstock.lowering.ordering.strategies import (
+    LARGEST_SEARCH,
     Timeline,
     depth_first_order,
     early_order,
@@ -118,7 +119,7 @@ def chain_of_diamonds(count: int) -> Problem:
 
 
 STRATEGIES: dict[str, Strategy] = {
-    "memory": lambda problem: memory_order(problem)[0],
+    "memory": lambda problem: memory_order(problem, 20_000)[0],
     "greedy": lambda problem: memory_order(problem, 0)[0],
     "early": early_order,
 }
@@ -302,7 +303,7 @@ def test_no_memory_holds_more_than_in_the_source_order(tasks: int):
     changed = 0
     for seed in SEEDS:
         problem = random_problem(seed, tasks, memories=3)
-        order, limit = memory_order(problem)
+        order, limit = memory_order(problem, 20_000)
         before, after = peaks_of(problem, problem.source), peaks_of(problem, order)
         assert all(new <= old for new, old in zip(after, before, strict=True))
         assert limit <= sum(after)
@@ -428,6 +429,26 @@ def seconds_to_order(count: int) -> float:
 def test_time_is_about_linear_in_the_number_of_tasks():
     small, large = min(seconds_to_order(200) for _ in range(3)), seconds_to_order(1600)
     assert large < 8 * small * 3
+
+
+def tangle(tasks: int, seed: int) -> Problem:
+    """Tasks that make a value each and read up to three of those made just before."""
+    rng = random.Random(seed)
+    made: list[Task] = []
+    for task in range(tasks):
+        earlier = range(max(0, task - 30), task)
+        reads = rng.sample(earlier, min(len(earlier), rng.choice((0, 1, 1, 2, 3))))
+        made.append(Task(tuple(sorted(reads)), (task,)))
+    return Problem([Value(rng.choice((1, 4, 16))) for _ in made], made)
+
+
+def test_windows_are_searched_where_there_are_too_many_tasks_for_all():
+    problem = tangle(LARGEST_SEARCH + 100, seed=1)
+    assert max(map(len, segments(problem))) > LARGEST_SEARCH
+    simple, _ = memory_order(problem, 0)
+    found, _ = memory_order(problem, 100_000)
+    assert is_order(problem, found)
+    assert peak_of(problem, found) < peak_of(problem, simple)
 
 
 def test_search_keeps_to_its_budget():
