@@ -47,10 +47,21 @@ class Cost(NamedTuple):
 
 
 class InPlacePair(NamedTuple):
-    """A result that may be written over an operand of the same size."""
+    """
+    A result that may lie on an operand: it starts `offset` bytes after the operand does
+    (before it, if that is negative). The one lies inside the other.
+
+    The op writes an element of the result only after it has read what lies there for
+    the last time. With `view` the result's bytes are those of the operand already:
+    where all views of an op hold, there is nothing to do for it. A result that `must`
+    lie there is an error where it cannot.
+    """
 
     operand: int
     result: int
+    offset: int = 0
+    view: bool = False
+    must: bool = False
 
 
 class TensorOp(IRDLOperation, ABC):
@@ -82,7 +93,8 @@ class TensorOp(IRDLOperation, ABC):
         """
         Build the body of a kernel that reads the memrefs `ins`, one an operand, and
         writes the memrefs `outs`, one a result. All shapes are static; no two of the
-        memrefs overlap.
+        memrefs overlap, but an operand and a result of one type that `in_place_pairs`
+        names may be the same.
         """
 
     def flops(self) -> int:

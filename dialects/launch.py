@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Dialect, Operation, Region
+from xdsl.ir import Block, Dialect, Operation, Region
 from xdsl.irdl import (
     AtLeast,
     IRDLOperation,
@@ -41,6 +41,13 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    RegionVariable,
+    irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -63,7 +70,7 @@ from penstock.dialects.job import (
     place_in_whole,
     verify_part,
 )
-from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, verify_alignment
+from penstock.dialects.regst import Bytes, Count, MemoryCaseAttr, part_alignment
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 
@@ -152,7 +159,8 @@ class ChunkOp(IRDLOperation):
 class RegisterOp(IRDLOperation):
     """
     A queue of slots at a fixed place. Slots follow each other at multiples of the
-    chunk's alignment.
+    chunk's alignment. It may start at any of its elements, in the memory of a device at
+    a multiple of 16 bytes.
 
     ```mlir
     launch.register @x in @c0 at 0 slots 2 : memref<64x784xf32>
@@ -423,6 +431,23 @@ class KernelOp(IRDLOperation):
 ################################################################################
 
 
+@irdl_custom_directive
+class Steps(CustomDirective):
+    """The block of an actor, which may be empty: `{ }`."""
+
+    body: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        region = parser.parse_region()
+        if not region.blocks:
+            region.add_block(Block())
+        self.body.set(state, region)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_region(self.body.get(op), print_empty_block=False)
+
+
 @irdl_op_definition
 class CallOp(IRDLOperation):
     """
@@ -534,8 +559,8 @@ class ActorOp(IRDLOperation):
     """
     Acts each time that all registers in `reads` have a full slot for it and all
     registers in `writes` a free one: runs its body in order, then frees the slots it
-    read and fills those it wrote. The actors of one device and stream act one after
-    the other.
+    read and fills those it wrote. What it has no steps for lies there already. The
+    actors of one device and stream act one after the other.
 
     ```mlir
     launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {
@@ -557,8 +582,9 @@ class ActorOp(IRDLOperation):
 
     assembly_format = (
         "$sym_name `on` $device `stream` $stream `reads` $reads `writes` $writes "
-        "attr-dict-with-keyword $body"
+        "attr-dict-with-keyword custom<Steps>($body)"
     )
+    custom_directives = (Steps,)
 
     def __init__(
         self,
@@ -667,7 +693,12 @@ def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> No
             f"@{name} ends at byte {end}, past the {chunk.size.value.data} "
             f"of @{chunk_name}"
         )
-    verify_alignment(f"memory of @{name}", op.offset.value.data, chunk.memory_case)
+    alignment = part_alignment(element_bytes(op.type), chunk.memory_case)
+    if op.offset.value.data % alignment:
+        raise VerifyException(
+            f"the memory of @{name} starts at byte {op.offset.value.data}, "
+            f"not at a multiple of {alignment}"
+        )
 
 
 def verify_actor(

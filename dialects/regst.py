@@ -8,12 +8,13 @@ in one *chunk* for each memory case, which is allocated once:
 
     regst.register  --regst-plan-memory-->  regst.chunk + regst.block + regst.register
 
-A register that is an `alias` lies where another one lies.
+A register that is an `alias` lies where another one lies, or in a part of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     FixedBitwidthType,
@@ -62,6 +63,9 @@ HOST_ALIGNMENT = 64
 
 DEVICE_ALIGNMENT = 512
 """Bytes: what CUDA's own allocator aligns to (OF-62)."""
+
+VECTOR_ALIGNMENT = 16
+"""Bytes: the widest access of one thread of a device."""
 
 ################################################################################
 # Attributes and types                                                         #
@@ -174,6 +178,20 @@ class DataType(ParametrizedAttribute, TypeAttribute):
     def size(self) -> int:
         """The bytes of one slot. An `i1` takes a byte."""
         return tensor_bytes(self.payload)
+
+    def alignment(self, memory_case: MemoryCaseAttr) -> int:
+        """Bytes: an alias in this memory starts at multiples of this."""
+        element = self.payload.element_type
+        assert isinstance(element, FixedBitwidthType), "checked by the verifier"
+        return part_alignment(element.size, memory_case)
+
+
+def part_alignment(element: int, memory_case: MemoryCaseAttr) -> int:
+    """
+    Bytes: what is only a part of something, with elements of `element` bytes, starts
+    at multiples of this.
+    """
+    return element if memory_case.is_host else max(element, VECTOR_ALIGNMENT)
 
 
 def tensor_bytes(type: TensorType) -> int:
@@ -312,14 +330,17 @@ def verify_alignment(what: str, offset: int, case: MemoryCaseAttr) -> None:
 @irdl_op_definition
 class RegisterOp(IRDLOperation):
     """
-    A queue of slots that one task fills and others read. It lies at `at` bytes of a
-    block, or where the register it is an alias of lies, or nowhere yet. `initial`
-    slots of a control register are full when the job starts.
+    A queue of slots that one task fills and others read. It lies at byte `at` of a
+    block, or of the register it is an alias of (of its first byte, if `at` is left
+    out), or nowhere yet. `initial` slots of a control register are full when the job
+    starts.
 
     ```mlir
     %x = regst.register "x" in %b at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
     %y = regst.register "y/out" alias %x : !regst.data<tensor<4xf32>>
       slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
+    %z = regst.register "z/out" alias %x : !regst.data<tensor<4xf32>> at 8
+      slots 2 on <0, host> : !regst.data<tensor<2xf32>>
     %k = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
     ```
     """
@@ -340,8 +361,8 @@ class RegisterOp(IRDLOperation):
     traits = traits_def(MemoryAllocEffect())
 
     assembly_format = (
-        "$register_name (`in` $block^ `at` $offset)? "
-        "(`alias` $target^ `:` type($target))? "
+        "$register_name (`in` $block^)? (`alias` $target^ `:` type($target))? "
+        "(`at` $offset^)? "
         "`slots` $slots (`initial` $initial^)? `on` $memory_case attr-dict "
         "`:` type($register)"
     )
@@ -386,7 +407,8 @@ class RegisterOp(IRDLOperation):
         return self.stride * (self.slots.value.data - 1) + type.size
 
     def verify_(self) -> None:
-        if (self.block is None) != (self.offset is None):
+        has_offset = self.offset is not None
+        if self.target is None and (self.block is not None) != has_offset:
             raise VerifyException("a register needs both a block and an offset in it")
         if isinstance(self.register.type, ControlType):
             self._verify_control()
@@ -427,10 +449,27 @@ class RegisterOp(IRDLOperation):
                 f"the slots of an alias start where those of its target do, got "
                 f"one every {self.stride} and every {owner.stride} bytes"
             )
-        if self.size > owner.size:
+        self._verify_part(owner)
+
+    def _verify_part(self, whole: RegisterOp) -> None:
+        offset = 0 if self.offset is None else self.offset.value.data
+        own, other = self.register.type, whole.register.type
+        assert isinstance(own, DataType), "a control register lies nowhere"
+        assert isinstance(other, DataType), "checked with the operand"
+        if own.size > other.size:
             raise VerifyException(
-                f"an alias of {self.size} bytes is larger than its target of "
-                f"{owner.size}"
+                f"an alias of {own.size} bytes is larger than its target of "
+                f"{other.size}"
+            )
+        if offset + own.size > other.size:
+            raise VerifyException(
+                f"the alias ends at byte {offset + own.size}, "
+                f"past its target's {other.size}"
+            )
+        alignment = own.alignment(self.memory_case)
+        if offset % alignment:
+            raise VerifyException(
+                f"the alias starts at byte {offset}, not at a multiple of {alignment}"
             )
 
     def _verify_place(self, block: BlockOp) -> None:
@@ -450,11 +489,25 @@ class RegisterOp(IRDLOperation):
             )
 
 
+class Place(NamedTuple):
+    """Where a register lies: from byte `offset` of the slots of `root` on."""
+
+    root: SSAValue
+    offset: int
+
+
+def alias_place(register: SSAValue) -> Place:
+    """Where a register lies in the one that its chain of aliases ends at."""
+    offset = 0
+    while isinstance(owner := register.owner, RegisterOp) and owner.target is not None:
+        offset += 0 if owner.offset is None else owner.offset.value.data
+        register = owner.target
+    return Place(register, offset)
+
+
 def alias_root(register: SSAValue) -> SSAValue:
     """The register that a chain of aliases ends at."""
-    while isinstance(owner := register.owner, RegisterOp) and owner.target is not None:
-        register = owner.target
-    return register
+    return alias_place(register).root
 
 
 Regst = Dialect(

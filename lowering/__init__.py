@@ -68,6 +68,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanOrderTasksPass
 
+    def get_regst_alias_registers():
+        from penstock.lowering.regst_alias import RegstAliasRegistersPass
+
+        return RegstAliasRegistersPass
+
     def get_regst_plan_memory():
         from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
 
@@ -91,6 +96,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
         "plan-order-tasks": get_plan_order_tasks,
+        "regst-alias-registers": get_regst_alias_registers,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-plan": get_verify_plan,
     }

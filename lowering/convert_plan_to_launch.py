@@ -19,7 +19,7 @@ A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -44,7 +44,14 @@ from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, Variabl
 from penstock.dialects.kernel import as_memref, kernel_body
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
+from penstock.dialects.regst import (
+    BlockOp,
+    ChunkOp,
+    DataType,
+    RegisterOp,
+    alias_place,
+)
+from penstock.lowering.aliases import Holds, does_nothing, operand_register
 from penstock.lowering.unique_names import UniqueNames
 
 Finding: TypeAlias = tuple[Operation, str]
@@ -151,11 +158,11 @@ class Kernels:
     memrefs: dict[TensorType, MemRefType] = field(default_factory=dict)
     complaints: list[Finding] = field(default_factory=list)
 
-    def name_for(self, op: TensorOp, target: str) -> str:
+    def name_for(self, op: TensorOp, target: str, over: Overwritten) -> str:
         """The name of the kernel that does an op on a kind of device."""
-        key = (target, kernel_key(op))
+        key = (target, *over.items(), kernel_key(op))
         if (kernel := self.built.get(key)) is None:
-            kernel = self.built[key] = self._build(op, target)
+            kernel = self.built[key] = self._build(op, target, over)
         return kernel.sym_name.data
 
     def memref_of(self, type: TensorType) -> MemRefType:
@@ -164,9 +171,9 @@ class Kernels:
             known = self.memrefs[type] = as_memref(type)
         return known
 
-    def _build(self, op: TensorOp, target: str) -> launch.KernelOp:
+    def _build(self, op: TensorOp, target: str, over: Overwritten) -> launch.KernelOp:
         try:
-            body = kernel_body(op)
+            body = in_place(kernel_body(op), over, len(op.operands))
         except VerifyException as error:
             self.complaints.append((op, f"{op.name} has no kernel: {error}"))
             body = Region(Block())
@@ -174,6 +181,33 @@ class Kernels:
         kernel = launch.KernelOp(name, target, body)
         kernel.location = op.location
         return kernel
+
+
+Overwritten: TypeAlias = Mapping[int, int]
+"""The operands of an op that lie where a result does, with that result."""
+
+
+def overwritten_by(task: TaskOp) -> Overwritten:
+    """The operands that the results of a task are written over."""
+    places = {alias_place(register): i for i, register in enumerate(task.outs)}
+    found: dict[int, int] = {}
+    for operand in range(len(task.op.operands)):
+        register = operand_register(task, operand)
+        result = places.get(alias_place(register))
+        # One memref of the kernel stands for both.
+        if result is not None and register.type == task.outs[result].type:
+            found[operand] = result
+    return found
+
+
+def in_place(body: Region, over: Overwritten, operands: int) -> Region:
+    """The body of a kernel that reads operands where it writes results."""
+    args = tuple(body.block.args)
+    for operand, result in over.items():
+        args[operand].replace_all_uses_with(args[operands + result])
+    for operand in over:
+        body.block.erase_arg(args[operand])
+    return body
 
 
 ################################################################################
@@ -191,6 +225,7 @@ class ProgramBuilder:
         self._variables = {
             task.outs[0]: task for task in self._tasks if task.kind == "variable"
         }
+        self._holds = Holds(plan)
         self._written = {value for task in self._tasks for value in written_by(task)}
         self._names = UniqueNames()
         self._actors = {
@@ -285,14 +320,17 @@ class ProgramBuilder:
         )
 
     def _place(self, register: RegisterOp) -> tuple[str, int]:
-        root = chain_of(register)[-1]
+        value, shift = alias_place(register.register)
+        root = value.owner
+        assert isinstance(root, RegisterOp), "has been checked"
         assert root.block is not None, "has been checked"
         assert root.offset is not None, "comes with the block"
         block = root.block.owner
         assert isinstance(block, BlockOp), "only this op makes blocks"
         chunk = block.chunk.owner
         assert isinstance(chunk, ChunkOp), "only this op makes chunks"
-        return self._chunks[chunk], block.offset.value.data + root.offset.value.data
+        offset = block.offset.value.data + root.offset.value.data + shift
+        return self._chunks[chunk], offset
 
     # Actors
 
@@ -300,15 +338,16 @@ class ProgramBuilder:
         stream = self._streams.setdefault(
             (task.device, task.stream), len(self._streams)
         )
-        step = self._step(task)
-        step.location = task.op.location
+        steps = [] if does_nothing(task) else [self._step(task)]
+        for step in steps:
+            step.location = task.op.location
         actor = launch.ActorOp(
             self._actors[task],
             task.device,
             stream,
             list(self._reads(task)),
             [self._symbols[value] for value in (*task.outs, *task.signals)],
-            Region(Block([step])),
+            Region(Block(steps)),
         )
         actor.location = task.location
         return actor
@@ -317,11 +356,9 @@ class ProgramBuilder:
         """The registers a task reads or holds, each once."""
         read: dict[str, None] = {}
         for value in (*task.ins, *task.waits):
-            register = value.owner
-            assert isinstance(register, RegisterOp), "has been checked"
-            for held in chain_of(register):
-                if held.register in self._written:
-                    read[self._symbols[held.register]] = None
+            for held in (value, *self._holds.of(value)):
+                if held in self._written:
+                    read[self._symbols[held]] = None
         return read
 
     def _step(self, task: TaskOp) -> Operation:
@@ -338,8 +375,10 @@ class ProgramBuilder:
                 return launch.CopyOp(ins[0], outs[0])
             case _:
                 assert isinstance(op, TensorOp), "has been checked"
-                kernel = self._kernels.name_for(op, task.device.kind.data)
-                return launch.CallOp(kernel, [*ins, *outs])
+                over = overwritten_by(task)
+                kernel = self._kernels.name_for(op, task.device.kind.data, over)
+                kept = [name for i, name in enumerate(ins) if i not in over]
+                return launch.CallOp(kernel, [*kept, *outs])
 
 
 def memory_report(
@@ -381,16 +420,6 @@ def inner_index(value: SSAValue) -> int:
     """Which argument of a task's body a value is."""
     assert isinstance(value, BlockArgument), "a task's body is one op"
     return value.index
-
-
-def chain_of(register: RegisterOp) -> list[RegisterOp]:
-    """A register, what it is an alias of, and so on."""
-    chain = [register]
-    while register.target is not None and isinstance(
-        owner := register.target.owner, RegisterOp
-    ):
-        chain.append(register := owner)
-    return chain
 
 
 def builders_for(plan: PlanOp) -> dict[str, ProgramBuilder]:

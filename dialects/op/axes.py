@@ -54,7 +54,7 @@ def copy_part(
     if 0 in shape:
         return
     whole_shape = memref_type(whole).get_shape()
-    strides = [prod(whole_shape[axis + 1 :]) for axis in range(len(shape))]
+    strides = row_major(whole_shape)
     line = k.view(whole, [prod(whole_shape)])
     block = k.view(part, [1, *shape])
     weights = [step * stride for step, stride in zip(steps, strides, strict=True)]
@@ -70,6 +70,33 @@ def copy_part(
     source, target = (line, block) if is_target else (block, line)
     maps = (line_map, block_map) if is_target else (block_map, line_map)
     k.generic([source], target, maps, [PARALLEL] * rank, lambda k, scalars: scalars[0])
+
+
+def row_major(shape: Sequence[int]) -> list[int]:
+    """The elements from one place of each axis to the next, row by row."""
+    return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def place_of_part(
+    shape: Sequence[int],
+    whole: Sequence[int],
+    starts: Sequence[int],
+    steps: Sequence[int],
+) -> int | None:
+    """
+    At which element of a dense tensor of shape `whole` a dense one of shape `shape`
+    starts that is its part at `start + step * place` on each axis; None if the elements
+    of the part do not follow each other there.
+    """
+    if 0 in shape:
+        return 0
+    strides = row_major(whole)
+    for extent, step, stride, own in zip(
+        shape, steps, strides, row_major(shape), strict=True
+    ):
+        if extent > 1 and step * stride != own:
+            return None
+    return sum(start * stride for start, stride in zip(starts, strides, strict=True))
 
 
 def offset_by(rank: int, axis: int, offset: int) -> list[int]:

@@ -115,7 +115,7 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
         return 0
 
     def in_place_pairs(self) -> Sequence[InPlacePair]:
-        return (InPlacePair(0, 0),)
+        return (InPlacePair(0, 0, view=True),)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return (dense(operands[0]).reshape(self.shape.get_values()),)
@@ -224,6 +224,12 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
     def flops(self) -> int:
         return 0
 
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        shape, order = tensor_type(self.source).get_shape(), self.permutation
+        moved = [axis for axis in order.get_values() if shape[axis] != 1]
+        # Where axes of extent 1 stand makes no difference in memory.
+        return (InPlacePair(0, 0, view=True),) if moved == sorted(moved) else ()
+
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return (dense(operands[0].transpose(self.permutation.get_values())),)
 
@@ -309,6 +315,13 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def flops(self) -> int:
         return 0
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        source = tensor_type(self.source)
+        if not source.has_static_shape():
+            return ()
+        repeats = source.element_count() != prod(self.shape.get_values())
+        return () if repeats else (InPlacePair(0, 0, view=True),)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

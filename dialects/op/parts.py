@@ -26,7 +26,13 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, shape_text, tensor_type
+from penstock.dialects.interfaces import (
+    InPlacePair,
+    TensorOp,
+    element_bytes,
+    shape_text,
+    tensor_type,
+)
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.op.axes import (
     I64Attr,
@@ -36,6 +42,7 @@ from penstock.dialects.op.axes import (
     int_list,
     offset_by,
     one_per_axis,
+    place_of_part,
 )
 from penstock.dialects.op.checks import known, may_equal, normal_axis, same_element_type
 from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
@@ -43,6 +50,39 @@ from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
     from penstock.dialects.kernel import KernelBuilder
+
+
+def bytes_before(
+    part: SSAValue, whole: SSAValue, starts: Sequence[int], steps: Sequence[int]
+) -> int | None:
+    """
+    The bytes of a tensor before a part of it, at `start + step * place` on each axis;
+    None unless all shapes are known and the part's elements follow each other.
+    """
+    inner, outer = tensor_type(part), tensor_type(whole)
+    if not (inner.has_static_shape() and outer.has_static_shape()):
+        return None
+    place = place_of_part(inner.get_shape(), outer.get_shape(), starts, steps)
+    return None if place is None else place * element_bytes(outer)
+
+
+def bytes_before_parts(
+    parts: Sequence[SSAValue], whole: SSAValue, axis: int
+) -> Sequence[int]:
+    """
+    The bytes of a tensor before each of the parts that follow each other along an axis;
+    none unless all shapes are known and the elements of each part follow each other.
+    """
+    rank = tensor_type(whole).get_num_dims()
+    axis, offset, found = normal_axis(axis, rank), 0, list[int]()
+    for part in parts:
+        before = bytes_before(part, whole, offset_by(rank, axis, offset), [1] * rank)
+        if before is None:
+            return ()
+        found.append(before)
+        offset += tensor_type(part).get_shape()[axis]
+    return found
+
 
 ################################################################################
 # Concat and split                                                             #
@@ -86,6 +126,13 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def flops(self) -> int:
         return 0
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        before = bytes_before_parts(self.ins, self.result, self.axis.value.data)
+        return tuple(
+            InPlacePair(index, 0, -offset, view=True)
+            for index, offset in enumerate(before)
+        )
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -189,6 +236,13 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     def flops(self) -> int:
         return 0
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        before = bytes_before_parts(self.parts, self.source, self.axis.value.data)
+        return tuple(
+            InPlacePair(0, index, offset, view=True)
+            for index, offset in enumerate(before)
+        )
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -312,19 +366,29 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
     def flops(self) -> int:
         return 0
 
+    def _starts_and_steps(self, shape: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The first place on each axis of a shape, and the step to the next one."""
+        ranges = [
+            range(*part.indices(extent))
+            for part, extent in zip(self.slices, shape, strict=True)
+        ]
+        return [places.start for places in ranges], [places.step for places in ranges]
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        type = tensor_type(self.source)
+        if not type.has_static_shape():
+            return ()
+        starts, steps = self._starts_and_steps(type.get_shape())
+        before = bytes_before(self.result, self.source, starts, steps)
+        return () if before is None else (InPlacePair(0, 0, before, view=True),)
+
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return (dense(operands[0][(*self.slices, ...)]),)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        shape = memref_type(ins[0]).get_shape()
-        ranges = [
-            range(*part.indices(extent))
-            for part, extent in zip(self.slices, shape, strict=True)
-        ]
-        starts = [places.start for places in ranges]
-        steps = [places.step for places in ranges]
+        starts, steps = self._starts_and_steps(memref_type(ins[0]).get_shape())
         copy_part(k, outs[0], ins[0], starts, steps, is_target=True)
 
     @classmethod

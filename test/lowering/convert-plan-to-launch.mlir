@@ -232,8 +232,9 @@ plan.plan @copies {
 
 // -----
 
-// An alias lies where it does what it stands for. Who reads it holds all of that, so
-// that nobody writes there meanwhile.
+// An alias lies where what it stands for does. Who reads it holds what is written there
+// first, so that nobody writes there meanwhile. A kernel that works in place has one
+// argument for what it reads and what it writes.
 
 !r = !regst.data<tensor<2xf32>>
 
@@ -241,6 +242,9 @@ plan.plan @copies {
 // CHECK:         launch.register @"x/out" in @c0 at 64 slots 1
 // CHECK-NEXT:    launch.register @"y/out" in @c0 at 64 slots 1
 // CHECK-NEXT:    launch.register @"z/out" in @c0 at 64 slots 1
+// CHECK-NEXT:    launch.kernel @relu_0 target "cpu" (%[[A:.+]]: memref<2xf32>) {
+// CHECK:           linalg.generic
+// CHECK-SAME:        ins(%[[A]] : memref<2xf32>) outs(%[[A]] : memref<2xf32>)
 plan.plan @aliases {
   %c = regst.chunk on <0, host> size 72
   %m = regst.block in %c at 0 size 72
@@ -251,7 +255,8 @@ plan.plan @aliases {
     %v = job.input "x" : tensor<2xf32>
     plan.yield %v : tensor<2xf32>
   }
-  // CHECK: launch.actor @y on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"y/out"] {
+  // CHECK:      launch.actor @y on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"y/out"] {
+  // CHECK-NEXT:   launch.call @relu_0 [@"y/out"]
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
   ^bb0(%0: tensor<2xf32>):
     %v = op.relu %0 : tensor<2xf32> -> tensor<2xf32>
@@ -263,7 +268,7 @@ plan.plan @aliases {
     %v = op.relu %0 : tensor<2xf32> -> tensor<2xf32>
     plan.yield %v : tensor<2xf32>
   }
-  // CHECK:      launch.actor @out on <0, cpu:0> stream 0 reads [@"z/out", @"y/out", @"x/out"] writes [] {
+  // CHECK:      launch.actor @out on <0, cpu:0> stream 0 reads [@"z/out", @"x/out"] writes [] {
   // CHECK-NEXT:   launch.fetch "out" from @"z/out"
   plan.task "out" on <0, cpu:0> stream <compute, 0> ins(%z : !r) {
   ^bb0(%0: tensor<2xf32>):

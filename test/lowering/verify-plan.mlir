@@ -288,7 +288,7 @@ plan.plan @user_of_alias {
   %m = regst.block in %c at 0 size 64
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
-  // expected-error@+1 {{registers 'x' and 'b' share 64 bytes}}
+  // expected-error@+1 {{registers 'y' and 'b' share 64 bytes}}
   %b = regst.register "b" in %m at 0 slots 1 on <0, host> : !r
   %turn = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {
@@ -321,13 +321,15 @@ plan.plan @not_in_place {
     %v = "test.op"() : () -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
   }
-  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'x', but test.op cannot work in place}}
+  // expected-error@+2 {{verify-plan: task 'y' writes 'y' over 'x', but test.op cannot work in place}}
+  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'z', which 'z' may write later}}
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
   ^bb0(%0: tensor<16xf32>):
     %v = "test.op"(%0) : (tensor<16xf32>) -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
   }
-  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which it does not read}}
+  // expected-error@+3 {{verify-plan: task 'z' writes 'z' over 'x', which it does not read}}
+  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which 'x' may write later}}
   // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'y' may read later}}
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
     %v = "test.op"() : () -> tensor<16xf32>

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f32
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
@@ -324,13 +324,82 @@ def test_moving_data_takes_no_arithmetic(name: str):
     assert op.cost() == (0, sum(array.nbytes for array in (*arrays, *results)))
 
 
-def test_only_a_reshape_can_stay_in_place():
-    pairs = {
-        name: list(build(list(map(value_like, arrays))).in_place_pairs())
-        for name, (build, arrays) in CASES.items()
-    }
-    assert pairs.pop("reshape") == [InPlacePair(0, 0)]
-    assert not any(pairs.values())
+def is_run(places: Array) -> bool:
+    """Whether numbers in row-major order count up by one."""
+    flat = places.ravel()
+    return bool((np.diff(flat) == 1).all())
+
+
+def moved_places(data: st.DataObject, shape: Shape) -> Build:
+    """An op that moves the elements of one tensor, or takes some of them."""
+    rank = len(shape)
+    starts = [data.draw(st.integers(-extent - 1, extent)) for extent in shape]
+    ends = [data.draw(st.integers(-extent - 2, extent + 1)) for extent in shape]
+    steps = [data.draw(st.sampled_from([1, 1, 2, -1])) for _ in shape]
+    axis = data.draw(st.integers(0, rank - 1))
+    cut = data.draw(st.integers(0, shape[axis]))
+    order = data.draw(st.permutations(range(rank)))
+    builds: list[Build] = [
+        lambda v: SliceOp(v[0], starts, ends, steps),
+        lambda v: SplitOp(v[0], axis, [cut, shape[axis] - cut]),
+        lambda v: TransposeOp(v[0], order),
+        lambda v: ExpandOp(v[0], [2, *shape]),
+        lambda v: ExpandOp(v[0], [1, *shape]),
+        lambda v: ReshapeOp(v[0], [-1, 1] if 0 not in shape else [0]),
+    ]
+    return data.draw(st.sampled_from(builds))
+
+
+@few
+@given(shapes_with_axes, st.data())
+def test_what_follows_each_other_is_a_view_of_its_place(
+    shape: Shape, data: st.DataObject
+):
+    build = moved_places(data, shape)
+    numbered = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    op = build([value_like(numbered)])
+    results = op.evaluate(numbered)
+    pairs = {pair.result: pair for pair in op.in_place_pairs()}
+    # A split is one as a whole.
+    assert bool(pairs) == all(map(is_run, results))
+    for index, result in enumerate(results):
+        if pairs and result.size:
+            first = 4 * int(result.flat[0])
+            assert pairs[index] == InPlacePair(0, index, first, view=True)
+
+
+@few
+@given(shapes_with_axes, st.integers(0, 3), st.integers(0, 3))
+def test_what_lies_next_to_each_other_may_be_put_there(
+    shape: Shape, axis: int, other: int
+):
+    axis %= len(shape)
+    first = np.zeros(shape, np.int64)
+    second = np.ones([*shape[:axis], other, *shape[axis + 1 :]], np.int64)
+    arrays = first, second
+    op = ConcatOp(list(map(value_like, arrays)), axis)
+    (result,) = op.evaluate(*arrays)
+    flat = result.ravel().tolist()
+    follow = [InPlacePair(0, 0, 0, True), InPlacePair(1, 0, -8 * first.size, True)]
+    if first.size and second.size:
+        assert list(op.in_place_pairs()) == (follow if sorted(flat) == flat else [])
+
+
+def test_views_of_unknown_shapes_are_none():
+    value = create_ssa_value(TensorType(f32, [DYNAMIC_INDEX, 2]))
+    ops = [
+        SliceOp(value, [0, 0], [1, 2], [1, 1]),
+        SplitOp(value, 0, [1, 1]),
+        ConcatOp([value, value], 0),
+        ExpandOp(value, [3, 2]),
+    ]
+    assert not any(op.in_place_pairs() for op in ops)
+
+
+@pytest.mark.parametrize("name", ["gather", "pad"])
+def test_what_makes_other_bytes_is_no_view(name: str):
+    build, arrays = CASES[name]
+    assert not build(list(map(value_like, arrays))).in_place_pairs()
 
 
 def test_ops_that_do_not_fit_cannot_be_built():

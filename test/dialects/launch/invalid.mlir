@@ -172,10 +172,18 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: the memory of @x starts at byte 64, not at a multiple of 512}}
+// expected-error@+1 {{launch.program: the memory of @x starts at byte 24, not at a multiple of 16}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, device cuda:0> size 1024
-  launch.register @x in @c at 64 slots 1 : memref<4xf32>
+  launch.register @x in @c at 24 slots 1 : memref<2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: the memory of @x starts at byte 6, not at a multiple of 4}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 1024
+  launch.register @x in @c at 6 slots 1 : memref<4xf32>
 }
 
 // -----

@@ -69,7 +69,11 @@ launch.program @job rank 3 {
     launch.fetch "y" from @"y/out"
   }
   // CHECK:      launch.actor @idle on <3, cpu:0> stream 0 reads [] writes [] {
+  // CHECK-NEXT: }
   launch.actor @idle on <3, cpu:0> stream 0 reads [] writes [] {
   ^bb0:
   }
+  // CHECK-NEXT: launch.actor @view on <3, cpu:0> stream 0 reads [] writes [] {
+  // CHECK-NEXT: }
+  launch.actor @view on <3, cpu:0> stream 0 reads [] writes [] { }
 }

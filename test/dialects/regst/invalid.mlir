@@ -99,7 +99,7 @@
 %b = regst.block in %c at 0 size 64
 %x = regst.register "x" in %b at 0 slots 1 on <0, host> : !regst.data<tensor<4xf32>>
 // expected-error@+1 {{regst.register: an alias lies where its target lies, in no block}}
-%y = regst.register "y" in %b at 0 alias %x : !regst.data<tensor<4xf32>> slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+%y = regst.register "y" in %b alias %x : !regst.data<tensor<4xf32>> at 0 slots 1 on <0, host> : !regst.data<tensor<4xf32>>
 
 // -----
 
@@ -124,6 +124,29 @@
 %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
 // expected-error@+1 {{regst.register: an alias of 20 bytes is larger than its target of 16}}
 %y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 1 on <0, host> : !regst.data<tensor<5xf32>>
+
+// -----
+
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: the alias ends at byte 20, past its target's 16}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> at 12 slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+
+// -----
+
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: the alias starts at byte 2, not at a multiple of 4}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> at 2 slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+
+// -----
+
+%x = regst.register "x" slots 1 on <0, device cuda:0> : !regst.data<tensor<8xf32>>
+// expected-error@+1 {{regst.register: the alias starts at byte 8, not at a multiple of 16}}
+%y = regst.register "y" alias %x : !regst.data<tensor<8xf32>> at 8 slots 1 on <0, device cuda:0> : !regst.data<tensor<2xf32>>
+
+// -----
+
+// expected-error@+1 {{regst.register: a register needs both a block and an offset in it}}
+%y = regst.register "y" at 8 slots 1 on <0, host> : !regst.data<tensor<2xf32>>
 
 // -----
 

@@ -1,0 +1,94 @@
+"""
+What aliases mean: which ops have nothing to do, and what their readers hold.
+
+Places are relative to the register that a chain of aliases ends at, so that nothing
+here needs memory to be planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import BlockArgument, SSAValue
+
+from penstock.dialects.interfaces import InPlacePair, TensorOp
+from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
+from penstock.dialects.regst import DataType, Place, alias_place
+
+
+def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
+    """The in-place pairs of a task's op; none if the task does not hand on results."""
+    op = task.op
+    if not isinstance(op, TensorOp) or not isinstance(end := op.next_op, YieldOp):
+        return ()
+    return op.in_place_pairs() if tuple(end.values) == tuple(op.results) else ()
+
+
+def operand_register(task: TaskOp, operand: int) -> SSAValue:
+    """The register that an operand of a task's op is read from."""
+    inside = task.op.operands[operand]
+    assert isinstance(inside, BlockArgument), "a task's body is one op"
+    return task.ins[inside.index]
+
+
+def lies_as_paired(task: TaskOp, pair: InPlacePair) -> bool:
+    """Whether a result lies where a pair says that it may."""
+    root, offset = alias_place(operand_register(task, pair.operand))
+    return alias_place(task.outs[pair.result]) == Place(root, offset + pair.offset)
+
+
+def does_nothing(task: TaskOp) -> bool:
+    """Whether all that a task computes lies where it should already."""
+    views = [pair for pair in pairs_of(task) if pair.view]
+    if {pair.result for pair in views} != set(range(len(task.outs))):
+        return False
+    return bool(views) and all(lies_as_paired(task, pair) for pair in views)
+
+
+def bytes_of(register: SSAValue) -> int:
+    """The bytes of one slot of a data register."""
+    assert isinstance(register.type, DataType), "control registers have no bytes"
+    return register.type.size
+
+
+def share_bytes(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two data registers have bytes in common because of aliases."""
+    (root, start), (other, begin) = alias_place(a), alias_place(b)
+    if root != other:
+        return False
+    return start < begin + bytes_of(b) and begin < start + bytes_of(a)
+
+
+class Holds:
+    """
+    What the readers of each register hold besides it: of all that its bytes come from
+    over the same bytes, what was written first. Its writer waits until they are done,
+    and all that is written there later waits for that writer.
+    """
+
+    def __init__(self, plan: PlanOp) -> None:
+        self._sources: dict[SSAValue, Sequence[SSAValue]] = {}
+        """What each register that aliases are involved in stands on directly."""
+        self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
+        for task in plan.tasks:
+            for register in task.outs:
+                # Most have no alias near: they are not even kept.
+                near = [s for s in task.ins if share_bytes(s, register)]
+                if near and task.kind != "variable":
+                    self._sources[register] = list(dict.fromkeys(near))
+
+    def of(self, register: SSAValue) -> tuple[SSAValue, ...]:
+        """What a reader of a register holds besides it, in a fixed order."""
+        pending = [register]
+        while pending:
+            top = pending[-1]
+            sources = self._sources.get(top, ())
+            unknown = [s for s in sources if s not in self._held]
+            pending += unknown
+            if not unknown:
+                first = [self._held[source] or (source,) for source in sources]
+                self._held[top] = tuple(
+                    dict.fromkeys(s for held in first for s in held)
+                )
+                pending.pop()
+        return self._held[register]
