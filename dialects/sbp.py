@@ -9,11 +9,12 @@ one rule: of `n` parts of an axis, the first (extent mod n) ones are longer by o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, TensorType
+from xdsl.ir import Attribute
 
 from penstock.dialects.job import (
     BroadcastAttr,
@@ -25,6 +26,9 @@ from penstock.dialects.job import (
     SplitAttr,
     sbp_entry_text,
 )
+
+RECENT = 4096
+"""How many values of a kind are kept for when they are asked for again."""
 
 BROADCAST = BroadcastAttr()
 PARTIAL = PartialAttr()
@@ -154,7 +158,20 @@ def part_of(
 
 def part_type(type: TensorType, part: Part) -> TensorType:
     """The type of a part of a tensor."""
-    return TensorType(type.element_type, part.shape)
+    return _tensor_of(type.element_type, part.shape)
+
+
+@lru_cache(RECENT)
+def _tensor_of(element: Attribute, shape: tuple[int, ...]) -> TensorType:
+    return TensorType(element, shape)
+
+
+@lru_cache(RECENT)
+def parts_on(
+    shape: tuple[int, ...], sbp: SbpAttr, hierarchy: tuple[int, ...]
+) -> tuple[Part, ...]:
+    """The part of a tensor at each place of a hierarchy."""
+    return tuple(part_of(shape, sbp, hierarchy, p) for p in places_of(hierarchy))
 
 
 @cache
@@ -194,18 +211,16 @@ class Layout(NamedTuple):
         """Whether there is only one device."""
         return len(self.placement.pairs) == 1
 
-    def parts_of(self, shape: Sequence[int]) -> list[Part]:
+    def parts_of(self, shape: Sequence[int]) -> tuple[Part, ...]:
         """The part of a tensor on each device, in the order of the placement."""
-        hierarchy = self.hierarchy
-        return [
-            part_of(shape, self.sbp, hierarchy, place) for place in places_of(hierarchy)
-        ]
+        return parts_on(tuple(shape), self.sbp, self.hierarchy)
 
     def __str__(self) -> str:
         return f"{self.sbp} on {self.placement}"
 
 
-def devices_of(placement: PlacementAttr) -> list[DeviceAttr]:
+@lru_cache(RECENT)
+def devices_of(placement: PlacementAttr) -> tuple[DeviceAttr, ...]:
     """The devices of a placement, in order."""
     kind = placement.kind.data
-    return [DeviceAttr(rank, kind, index) for rank, index in placement.pairs]
+    return tuple(DeviceAttr(rank, kind, index) for rank, index in placement.pairs)

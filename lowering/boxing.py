@@ -12,6 +12,7 @@ are partial on the same dimension of equal hierarchies: then the terms stay apar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from penstock.dialects.job import (
@@ -21,7 +22,7 @@ from penstock.dialects.job import (
     PartialAttr,
     SplitAttr,
 )
-from penstock.dialects.sbp import Layout, Part, devices_of, places_of
+from penstock.dialects.sbp import RECENT, Layout, Part, devices_of, places_of
 
 ################################################################################
 # Which parts of which devices                                                 #
@@ -52,7 +53,10 @@ class Source(NamedTuple):
     part: Part
 
 
-def recipes(shape: Sequence[int], source: Layout, target: Layout) -> tuple[Recipe, ...]:
+@lru_cache(RECENT)
+def recipes(
+    shape: tuple[int, ...], source: Layout, target: Layout
+) -> tuple[Recipe, ...]:
     """What each device of the target needs, in the order of its placement."""
     holders = [
         Source(number, device, place, part)
@@ -144,6 +148,7 @@ def distance(a: DeviceAttr, b: DeviceAttr) -> int:
     return 2 if a.rank == b.rank else 3
 
 
+@lru_cache(RECENT)
 def zone_of(device: DeviceAttr) -> DeviceAttr:
     """The device that stands for all that work in the same memory."""
     return device.host if device.kind.data == "cpu" else device
@@ -162,8 +167,9 @@ class Collective(NamedTuple):
     """The dimension along which groups of devices take part; None for all devices."""
 
 
+@lru_cache(RECENT)
 def collective_of(
-    shape: Sequence[int], source: Layout, target: Layout
+    shape: tuple[int, ...], source: Layout, target: Layout
 ) -> Collective | None:
     """
     The collective that a boxing is, if it is one: all parts before it, and all after

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -18,10 +19,11 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import byte_count
 from penstock.dialects.job import DeviceAttr, PlacementAttr
+from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.parts import ConcatOp, SliceOp
-from penstock.dialects.sbp import Layout, Part, devices_of, part_type, places_of
+from penstock.dialects.sbp import RECENT, Layout, Part, devices_of, part_type, places_of
 from penstock.lowering.boxing import (
     Collective,
     Piece,
@@ -74,9 +76,10 @@ class BoxingTasks:
         return results
 
 
+@lru_cache(RECENT)
 def marks_of(
     collective: Collective | None, source: Layout, target: Layout, number: int
-) -> dict[str, Attribute]:
+) -> Mapping[str, Attribute]:
     """The attributes of the tasks that take part in a collective for one device."""
     if collective is None:
         return {}
@@ -115,7 +118,7 @@ class PartTasks:
     device: DeviceAttr
     like: Operation
     base: str
-    marks: dict[str, Attribute]
+    marks: Mapping[str, Attribute]
 
     def make(self, recipe: Recipe) -> SSAValue:
         """The part, on the device or in the memory it works in."""
@@ -157,9 +160,11 @@ class PartTasks:
     ) -> SSAValue:
         key = (value, box, zone_of(device))
         if (known := self.boxing.slices.get(key)) is None:
-            starts = [a - b for a, b in zip(box.offsets, part.offsets, strict=True)]
-            ends = [a - b for a, b in zip(box.ends, part.offsets, strict=True)]
-            cut = SliceOp(value, starts, ends, [1] * len(starts))
+            cut = SliceOp.create(
+                operands=[value],
+                properties=slice_properties(box, part),
+                result_types=[part_type(self.type, box)],
+            )
             known = self.boxing.slices[key] = self._add(cut, device)
         return known
 
@@ -182,6 +187,16 @@ class PartTasks:
         builder = self.boxing.builder
         name = builder.name(f"{self.base}.{op.name.split('.')[1]}{at(device)}")
         return builder.add(op, name, device, self.marks).results[0]
+
+
+@lru_cache(RECENT)
+def slice_properties(box: Part, part: Part) -> Mapping[str, Attribute]:
+    """What says of `op.slice` that it cuts a box out of a part that holds it."""
+    starts = [a - b for a, b in zip(box.offsets, part.offsets, strict=True)]
+    ends = [a - b for a, b in zip(box.ends, part.offsets, strict=True)]
+    steps = [1] * len(starts)
+    bounds = {"starts": starts, "ends": ends, "steps": steps}
+    return {key: int_list(values) for key, values in bounds.items()}
 
 
 def zeros(type: TensorType) -> ConstantOp:

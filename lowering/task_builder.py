@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.dialects.builtin import DenseArrayBase, IntAttr, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -46,7 +48,7 @@ class TaskBuilder:
         op: Operation,
         name: str,
         device: DeviceAttr,
-        attributes: dict[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
     ) -> TaskOp:
         """Move an op into a task of its own, whose results lie on `device`."""
         attributes = dict(attributes or {})
