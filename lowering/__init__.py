@@ -78,6 +78,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return RegstPlanMemoryPass
 
+    def get_verify_deadlock():
+        from penstock.lowering.verify_deadlock import VerifyDeadlockPass
+
+        return VerifyDeadlockPass
+
     def get_verify_plan():
         from penstock.lowering.verify_plan import VerifyPlanPass
 
@@ -98,5 +103,6 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-order-tasks": get_plan_order_tasks,
         "regst-alias-registers": get_regst_alias_registers,
         "regst-plan-memory": get_regst_plan_memory,
+        "verify-deadlock": get_verify_deadlock,
         "verify-plan": get_verify_plan,
     }

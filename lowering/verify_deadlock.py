@@ -1,0 +1,123 @@
+"""
+Check that no tasks of a plan wait for each other forever.
+
+A task acts when each register that it reads or waits for has a full slot and each that
+it writes or signals has a free one. At the start all slots are free, but for the
+`initial` ones of control registers. So a register without a full slot makes its readers
+wait for its writer, and one without a free slot makes its writer wait for its readers.
+Where such waits form a cycle, none of its tasks ever acts; else all go on forever.
+Variables never act.
+
+A cycle is reported with its tasks in order. One more slot for a register that has
+no free one breaks all cycles that lead from a reader of it to its writer; the fewest
+such registers are named, each with a cycle that only it breaks, and of equally few
+those that are the first in the list. If `budget` ends the search for the fewest, none
+of the named ones can be left out, and a last message says how many are needed at least.
+Other cycles need a register with a full slot at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import RegisterOp
+from penstock.lowering.deadlock import (
+    BUDGET,
+    Register,
+    Wait,
+    Waits,
+    cycle_of_each,
+    hopeless_cycles,
+    smallest_increase,
+)
+
+
+@dataclass
+class PlanWaits:
+    """The tasks of a plan that act, and the registers that they wait for."""
+
+    tasks: list[TaskOp]
+    registers: list[RegisterOp]
+    waits: Waits
+
+    @classmethod
+    def of(cls, plan: PlanOp) -> PlanWaits:
+        """What the tasks of a plan wait for at the start."""
+        tasks = [task for task in plan.tasks if task.kind != "variable"]
+        writers: dict[SSAValue, int] = {}
+        readers: dict[SSAValue, list[int]] = {}
+        for index, task in enumerate(tasks):
+            writers.update((value, index) for value in (*task.outs, *task.signals))
+            for value in (*task.ins, *task.waits):
+                readers.setdefault(value, []).append(index)
+        used = [r for r in plan.registers if r.register in writers]
+        numbers = [
+            Register(
+                writers[register.register],
+                readers.get(register.register, ()),
+                register.slots.value.data,
+                0 if register.initial is None else register.initial.value.data,
+            )
+            for register in used
+        ]
+        return cls(tasks, used, Waits(len(tasks), numbers))
+
+    def cycle_text(self, cycle: Sequence[Wait]) -> tuple[TaskOp, str]:
+        """The task of a cycle that is listed first, and the cycle from there on."""
+        members = [wait.first for wait in cycle]
+        start = members.index(min(members))
+        listed = [*members[start:], *members[: start + 1]]
+        names = [self.tasks[member].task_name.data for member in listed]
+        return self.tasks[listed[0]], f"cycle {' -> '.join(names)}"
+
+
+def deadlocks_in(plan: PlanOp, budget: int = BUDGET) -> Iterator[tuple[Operation, str]]:
+    """The cycles of tasks that wait for each other, and what breaks them."""
+    found = PlanWaits.of(plan)
+    waits = found.waits
+    for cycle in hopeless_cycles(waits):
+        task, text = found.cycle_text(cycle)
+        yield task, f"{text} has no full slot at the start, and no slots break it"
+    increase = smallest_increase(waits, budget=budget)
+    for index, cycle in cycle_of_each(waits, increase):
+        task, text = found.cycle_text(cycle)
+        name = found.registers[index].register_name.data
+        yield (
+            task,
+            f"{text} has no free slot; one more slot for register '{name}' breaks it",
+        )
+    if not increase.is_least:
+        yield (
+            plan,
+            f"{len(increase.registers)} more slots break all cycles, "
+            f"at least {increase.at_least} are needed",
+        )
+
+
+@dataclass(frozen=True)
+class VerifyDeadlockPass(ModulePass):
+    """
+    Check that no tasks of a plan wait for each other forever.
+    """
+
+    name = "verify-deadlock"
+
+    budget: int = BUDGET
+    """How many sets of registers the search for the fewest may look at."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.budget < 0:
+            raise PassFailedException(f"budget must not be negative, got {self.budget}")
+        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        fail_if_any(
+            found for plan in plans for found in deadlocks_in(plan, self.budget)
+        )
