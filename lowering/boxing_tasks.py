@@ -58,7 +58,8 @@ class BoxingTasks:
     ) -> list[SSAValue]:
         """
         The parts of a tensor in the layout `target`, of its parts in `source`; tasks
-        have the location of the op `like` and names that start with `base`.
+        have the location of the op `like` and names that start with `base`, which no
+        other task has.
         """
         shape = type.get_shape()
         collective = collective_of(shape, source, target)
@@ -70,8 +71,12 @@ class BoxingTasks:
             key = (zone_of(device), needs[number])
             if key not in made:
                 marks = marks_of(collective, source, target, number)
-                maker = PartTasks(self, values, parts, type, device, like, base, marks)
-                made[key] = maker.make(needs[number])
+                name = base
+                if not target.is_single:
+                    name = self.builder.name(f"{base}{at(device)}")
+                made[key] = PartTasks(
+                    self, values, parts, type, device, like, base, name, marks
+                ).make(needs[number])
             results.append(made[key])
         return results
 
@@ -118,6 +123,8 @@ class PartTasks:
     device: DeviceAttr
     like: Operation
     base: str
+    name: str
+    """The name of the last task."""
     marks: Mapping[str, Attribute]
 
     def make(self, recipe: Recipe) -> SSAValue:
@@ -130,8 +137,7 @@ class PartTasks:
         else:
             value = self._add(zeros(part_type(self.type, recipe.part)), self.device)
         if len(tasks) > before and value.owner is tasks[-1]:
-            name = self.boxing.builder.name(f"{self.base}{at(self.device)}")
-            tasks[-1].task_name = StringAttr(name)
+            tasks[-1].task_name = StringAttr(self.name)
         return value
 
     def _piece(self, piece: Piece) -> SSAValue:

@@ -5,8 +5,9 @@ Ops are visited in order, and the dimensions of a hierarchy one after the other.
 candidates for an op are the SBP signatures that it lists, in its order, and that every
 device does all of it (all `B`). A candidate falls if a tensor does not fit: an axis
 that is cut needs an element for each device, also where dimensions before have cut it;
-or if the op asks for other results: what the attribute `sbp` of an op says before this
-pass is what it must come to. Of the others the first with the least pair (order, cost):
+or if the op asks for something else: what the attributes `sbp` (of the results) and
+`operand_sbp` of an op say before this pass is what it must come to. Of the others the
+first with the least pair (order, cost):
 
 * order: -10 for each operand that lies on this placement just as it is wanted;
 * cost: the bytes that have to go from device to device. Of n devices and a tensor of t
@@ -132,8 +133,8 @@ class Choice:
     placement: PlacementAttr
     sources: Sequence[Layout | None]
     """How each operand lies, None if it can be made as it is wanted."""
-    wanted: Sequence[SbpAttr] | None
-    """What the results have to come to."""
+    wanted: tuple[Sequence[SbpAttr] | None, Sequence[SbpAttr] | None]
+    """What the operands and the results have to come to."""
     types: Sequence[TensorType] = field(init=False)
     sizes: Sequence[int] = field(init=False)
     """The bytes of each operand; 0 if they are not known."""
@@ -174,10 +175,12 @@ class Choice:
 
     def _objection(self, candidate: SbpSignature, dim: int) -> str | None:
         """Why a candidate falls, if it does."""
-        if self.wanted is not None:
-            wanted = tuple(sbp.dims.data[dim] for sbp in self.wanted)
-            if candidate.results != wanted:
-                return f"{entries_text(wanted)} is asked for"
+        for what, sbps, entries in zip(
+            ("operands", "results"), self.wanted, candidate, strict=True
+        ):
+            wanted = tuple(sbp.dims.data[dim] for sbp in sbps or ())
+            if sbps is not None and wanted != entries:
+                return f"{what} {entries_text(wanted)} are asked for"
         hierarchy = self.placement.shape
         for index, entry in enumerate((*candidate.operands, *candidate.results)):
             if entry == BROADCAST:
@@ -259,7 +262,7 @@ class Inference:
         operands = sbps_in(op, OPERANDS, placement)
         if results is None or operands is None:
             sources = [self._layouts[value] for value in op.operands]
-            choice = Choice(op, placement, sources, results)
+            choice = Choice(op, placement, sources, (operands, results))
             choice.make()
             operands, results = choice.sbps()
             op.attributes[RESULTS] = as_attribute(results)

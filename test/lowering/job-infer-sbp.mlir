@@ -80,6 +80,16 @@ job.job @hint placement <cpu, [0:0-1]> {
   %s = op.relu %r {sbp = #job.sbp<B>} : tensor<4x6xf32> -> tensor<4x6xf32>
 }
 
+// Operands may be asked for too.
+
+// CHECK-LABEL: job.job @operands
+job.job @operands placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<4x6xf32>
+  %w = job.variable "w" init <zeros> : tensor<6x8xf32>
+  // CHECK: op.matmul %x, %w {operand_sbp = [#job.sbp<S(1)>, #job.sbp<S(0)>], sbp = #job.sbp<P>}
+  %h = op.matmul %x, %w {operand_sbp = [#job.sbp<S(1)>, #job.sbp<S(0)>]} : tensor<4x6xf32>, tensor<6x8xf32> -> tensor<4x8xf32>
+}
+
 // Too few elements for all devices: the tensor stays whole, or is cut along another axis.
 
 // CHECK-LABEL: job.job @few

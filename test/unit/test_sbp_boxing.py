@@ -223,7 +223,7 @@ def tasks_of(source: Layout, target: Layout, shape: Sequence[int] = (6, 6)):
     """The names of the tasks of a boxing, and of the copies."""
     plan = boxed(shape, source, target)
     names = [task.task_name.data for task in plan.tasks]
-    return [name for name in names if name.startswith(("b.", "b@"))]
+    return [name for name in names if name.partition(".")[0].partition("@")[0] == "b"]
 
 
 def test_what_lies_in_the_same_memory_is_read_there():
@@ -245,6 +245,18 @@ def test_only_what_is_needed_is_copied_and_only_once():
         "b.slice@0.cpu.0_1",
         "b@0.cuda.1",
     ]
+
+
+def test_the_nearest_copy_is_read():
+    """Each device cuts its own: nothing goes from one to the other."""
+    cuda = [layout(entry, kind="cuda") for entry in (BROADCAST, split(0))]
+    assert tasks_of(*cuda, shape=(6, 6)) == ["b@0.cuda.0", "b@0.cuda.1"]
+    near = layout(BROADCAST, ranks=(0, 1))
+    assert tasks_of(near, on_one("cuda")) == ["b"]
+    far = PlacementAttr("cpu", [(1, 0), (3, 0)])
+    assert not tasks_of(
+        Layout(far, near.sbp), layout(BROADCAST, ranks=(3,), shape=(1,))
+    )
 
 
 def test_devices_copy_by_way_of_their_hosts():

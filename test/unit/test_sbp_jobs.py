@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -22,10 +25,11 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.passes import ModulePass
 
 from penstock.dialects import op as ops
-from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     BoxingOp,
     Entry,
@@ -37,6 +41,7 @@ from penstock.dialects.job import (
     VariableOp,
     misfit,
 )
+from penstock.dialects.kernel import KernelBuilder
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.sbp import BROADCAST, sbp_of, split
 from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
@@ -361,6 +366,63 @@ def test_long_jobs_take_linear_time(capsys: pytest.CaptureFixture[str]):
     plan = module.body.block.first_op
     assert isinstance(plan, PlanOp)
     assert len(plan.tasks) > 20_000
+
+
+@irdl_op_definition
+class FlipOp(TensorOp):
+    """An op of someone else, that says nothing of how it may be split."""
+
+    name = "test.flip"
+
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return (tensor_type(self.operand),)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        return (np.flip(operands[0]),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        raise AssertionError("only planned")
+
+
+def test_ops_that_say_nothing_run_whole_on_each_device():
+    x = InputOp("x", TensorType(f64, [6, 8]))
+    flip = FlipOp.inferred([x])
+    job = [x, flip, OutputOp("y", flip)]
+    module = ModuleOp([JobOp("j", PLACEMENTS["3"], Region(Block(job)))])
+    apply(module, *SPLIT)
+    assert flip.attributes == {"sbp": sbp_of(BROADCAST)}
+    apply(module, ConvertJobToPlanPass())
+    compare(evaluate(module), {"y": np.flip(inputs()["x"])})
+
+
+CUDA = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_sbp_jobs import *
+placement = PlacementAttr("cuda", [(0, 0), (0, 1)])
+expected = evaluate(RandomJob(5, 4, placement).module())
+model = Model(RandomJob(5, 4, placement).module(), {}, Path())
+with Session(model) as session:
+    compare(session.run(inputs()), expected)
+"""
+
+
+def test_devices_with_a_memory_of_their_own():
+    """Two CUDA devices, in Numba's simulator."""
+    result = subprocess.run(
+        [sys.executable, "-c", CUDA, str(Path(__file__).parent)],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_inputs_whole_on_each_device_need_no_task():
