@@ -39,6 +39,7 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "plan-order-tasks",
             f"plan-assign-streams{{streams={streams}}}",
             "plan-create-registers",
+            "regst-alias-registers",
             "regst-plan-memory",
             "verify-plan",
             "convert-plan-to-launch",

@@ -566,7 +566,8 @@ def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:
         task, sources = plan_graph.tasks[writer], plan_graph.sources[register]
         root = plan_graph.place[register].root.owner
         if isinstance(root, RegisterOp) and root is not register:
-            is_over = bool(sources) or register in parts
+            # What has no bytes is neither read nor written anywhere.
+            is_over = bool(sources) or register in parts or not register.size
             if root in plan_graph.variables and not plan_graph.is_view[writer]:
                 yield task, overwrites(task, register, root) + ", a variable"
             if not is_over:
