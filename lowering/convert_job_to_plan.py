@@ -15,11 +15,10 @@ An op on several devices becomes a task on each, `<name>@<rank>.<kind>.<index>`,
 does its part of the op. A boxing becomes what each device of its target needs: the
 slices, copies, sums and concatenations that make its part of the parts of the source,
 named `<name>.slice@...` and so on, and the last one `<name>@...`, or just `<name>` if
-the target is one device. Devices that work in
-one memory share what they all need, and read each other's tensors where they lie. Each
-tensor is copied to a device at most once, from device to device by way of the hosts. If
-a boxing is what libraries call a collective, its tasks say so in `collective`, and in
-`group` which devices take part.
+the target is one device. Devices that work in one memory share what they all need, and
+read each other's tensors where they lie. Each tensor is copied to a device at most
+once, from device to device by way of the hosts. If a boxing is what libraries call a
+collective, its tasks say so in `collective`, and in `group` which devices take part.
 """
 
 from __future__ import annotations
