@@ -138,6 +138,8 @@ class PartTasks:
             value = self._add(zeros(part_type(self.type, recipe.part)), self.device)
         if len(tasks) > before and value.owner is tasks[-1]:
             tasks[-1].task_name = StringAttr(self.name)
+            if (slots := self.like.attributes.get("slots")) is not None:
+                tasks[-1].attributes["slots"] = slots
         return value
 
     def _piece(self, piece: Piece) -> SSAValue:

@@ -8,8 +8,8 @@ tensor once, however often its op uses it. It runs on the device its op is place
 inputs and outputs on the host of that device, on stream `<compute, 0>`. A copy to a
 device runs on that device's stream `<copy_h2d, 0>`, one from a device to a host on the
 stream `<copy_d2h, 0>` of the former, and one between processors on the target's
-`<compute, 0>`. The attribute `slots = N : i64` of an op becomes one of its task; its
-`placement` and `sbp` have done their work and go.
+`<compute, 0>`. The attribute `slots = N : i64` of an op becomes one of its task (of a
+boxing, of the last ones); its `placement` and `sbp` have done their work and go.
 
 An op on several devices becomes a task on each, `<name>@<rank>.<kind>.<index>`, that
 does its part of the op. A boxing becomes what each device of its target needs: the

@@ -70,6 +70,17 @@ job.job @boxing placement <cpu, [0:0-1]> {
   %r = op.relu %b {sbp = #job.sbp<B>} : tensor<4xf32> -> tensor<4xf32>
 }
 
+// The slots of a boxing are those of what it makes for each device.
+
+// CHECK-LABEL: plan.plan @slots
+job.job @slots placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <zeros> {sbp = #job.sbp<S(0)>} : !t
+  // CHECK: plan.task "b.slice@0.cpu.0" {{.*}} -> tensor<3x2xf32> {
+  // CHECK: plan.task "b@0.cpu.0" {{.*}} -> tensor<5x2xf32> attributes {slots = 3 : i64} {
+  // CHECK: plan.task "b@0.cpu.1" {{.*}} -> tensor<5x2xf32> attributes {slots = 3 : i64} {
+  %b = job.boxing %w from <S(0)> on <cpu, [0:0-1]> to <S(1)> on <cpu, [0:0-1]> {slots = 3 : i64} : !t
+}
+
 // A job.copy that brought a tensor to a memory serves boxings too.
 
 // CHECK-LABEL: plan.plan @memoised

@@ -276,3 +276,13 @@ job.job @no_boxing placement <cpu, [0:0-1]> {
   %a = op.relu %w {sbp = #job.sbp<B>, operand_sbp = [#job.sbp<B>]} : tensor<4xf32> -> tensor<4xf32>
   %b = op.neg %a {sbp = #job.sbp<S(0)>, operand_sbp = [#job.sbp<S(0)>]} : tensor<4xf32> -> tensor<4xf32>
 }
+
+// What lies in another way than it is used is left for conversion to refuse.
+
+// CHECK-LABEL: job.job @misplaced
+// CHECK-NOT:     op.fused
+job.job @misplaced placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <zeros> {sbp = #job.sbp<B>} : tensor<4xf32>
+  %a = op.relu %w {sbp = #job.sbp<B>} : tensor<4xf32> -> tensor<4xf32>
+  %b = op.neg %a {sbp = #job.sbp<S(0)>} : tensor<4xf32> -> tensor<4xf32>
+}
