@@ -415,3 +415,156 @@ plan.plan @held {
     plan.yield %v : tensor<16xf32>
   }
 }
+
+// -----
+
+// Results that lie in what they are views of, and parts that lie where a view puts them
+// together, are written by nobody else: who reads them reads what others wrote.
+
+!r = !regst.data<tensor<2xf32>>
+!w = !regst.data<tensor<4xf32>>
+!t = tensor<2xf32>
+
+// CHECK-LABEL: plan.plan @views
+plan.plan @views {
+  %c = regst.chunk on <0, host> size 80
+  %m = regst.block in %c at 0 size 80
+  %c0 = regst.register "c" in %m at 0 slots 1 on <0, host> : !w
+  %a = regst.register "a" alias %c0 : !w slots 1 on <0, host> : !r
+  %b = regst.register "b" alias %c0 : !w at 8 slots 1 on <0, host> : !r
+  %h = regst.register "h" alias %c0 : !w at 8 slots 1 on <0, host> : !r
+  %o = regst.register "o" alias %c0 : !w at 8 slots 1 on <0, host> : !r
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a, %b : !r, !r) {
+    %v, %u = "test.op"() : () -> (!t, !t)
+    plan.yield %v, %u : !t, !t
+  }
+  plan.task "c" on <0, cpu:0> stream <compute, 0> ins(%a, %b : !r, !r) outs(%c0 : !w) {
+  ^bb0(%0: !t, %1: !t):
+    %v = op.concat %0, %1 axis 0 : !t, !t -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "h" on <0, cpu:0> stream <compute, 0> ins(%c0 : !w) outs(%h : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = op.slice %0 from [2] to [4] by [1] : tensor<4xf32> -> !t
+    plan.yield %v : !t
+  }
+  plan.task "o" on <0, cpu:0> stream <compute, 0> ins(%h : !r) outs(%o : !r) {
+  ^bb0(%0: !t):
+    %v = op.relu %0 : !t -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// Parts that overlap, so that nothing puts them together, and a slice that lies at another
+// byte than its elements: what is no view is written like any other result.
+
+!r = !regst.data<tensor<2xf32>>
+!w = !regst.data<tensor<4xf32>>
+!t = tensor<2xf32>
+
+plan.plan @bad_parts {
+  %c = regst.register "c" slots 1 on <0, host> : !w
+  %a = regst.register "a" alias %c : !w slots 1 on <0, host> : !r
+  %b = regst.register "b" alias %c : !w at 4 slots 1 on <0, host> : !r
+  %d = regst.register "d" slots 1 on <0, host> : !w
+  %s = regst.register "s" alias %d : !w at 4 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: task 'a' writes 'a' over 'c', which it does not read}}
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  // expected-error@+3 {{verify-plan: task 'b' writes 'b' over 'a', which 'a' may write later}}
+  // expected-error@+2 {{verify-plan: task 'b' writes 'b' over 'a', which 'c' may read later}}
+  // expected-error@+1 {{verify-plan: task 'b' writes 'b' over 'c', which it does not read}}
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%b : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  // expected-error@+1 {{verify-plan: task 'c' writes 'c' over 'b', but op.concat cannot work in place}}
+  plan.task "c" on <0, cpu:0> stream <compute, 0> ins(%a, %b : !r, !r) outs(%c : !w) {
+  ^bb0(%0: !t, %1: !t):
+    %v = op.concat %0, %1 axis 0 : !t, !t -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "d" on <0, cpu:0> stream <compute, 0> ins(%c : !w) outs(%d : !w) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = op.relu %0 : tensor<4xf32> -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 's' writes 's' over 'd', but op.slice cannot work in place}}
+  plan.task "s" on <0, cpu:0> stream <compute, 0> ins(%d : !w) outs(%s : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = op.slice %0 from [0] to [2] by [1] : tensor<4xf32> -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// The readers of a view read what it shows: `y` is the same bytes as `x`.
+
+!r = !regst.data<tensor<2xf32>>
+!v = !regst.data<tensor<2x1xf32>>
+!t = tensor<2xf32>
+
+plan.plan @view_of_overwritten {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !v
+  %z = regst.register "z" alias %x : !r slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = "test.op"() : () -> !t
+    plan.yield %0 : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !v) {
+  ^bb0(%0: !t):
+    %1 = op.reshape %0 to [2, 1] : !t -> tensor<2x1xf32>
+    plan.yield %1 : tensor<2x1xf32>
+  }
+  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which 'y' may read later}}
+  // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'use' may read later}}
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%z : !r) {
+  ^bb0(%0: !t):
+    %1 = op.relu %0 : !t -> !t
+    plan.yield %1 : !t
+  }
+  plan.task "use" on <0, cpu:0> stream <compute, 0> ins(%y : !v) {
+  ^bb0(%0: tensor<2x1xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// A view of a variable is fine, but a variable lies on nothing that is written.
+
+!r = !regst.data<tensor<2xf32>>
+!v = !regst.data<tensor<2x1xf32>>
+
+plan.plan @variables {
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %y = regst.register "y" alias %w : !r slots 1 on <0, host> : !v
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'x' and 'u' share 8 bytes, but may be in use at the same time}}
+  %u = regst.register "u" alias %x : !r slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <zeros> : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+  plan.task "u" on <0, cpu:0> stream <compute, 0> ins() outs(%u : !r) {
+    %0 = job.variable "u" init <zeros> : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) outs(%y : !v) {
+  ^bb0(%0: tensor<2xf32>):
+    %1 = op.reshape %0 to [2, 1] : tensor<2xf32> -> tensor<2x1xf32>
+    plan.yield %1 : tensor<2x1xf32>
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins(%y : !v) outs(%x : !r) {
+  ^bb0(%0: tensor<2x1xf32>):
+    %2 = "test.op"() : () -> tensor<2xf32>
+    plan.yield %2 : tensor<2xf32>
+  }
+}

@@ -2,7 +2,8 @@
 // RUN: penstock-opt %s --pipeline cpu -t numba | filecheck %s --check-prefix SOURCE
 
 // A job becomes one program: its input and output at the edges, two kernels for three
-// ops, as the addition and the activation are one, and weights that are loaded.
+// ops, as the addition and the activation are one and work in place, and weights that are
+// loaded.
 
 !x = tensor<4x8xf32>
 !h = tensor<4x2xf32>
@@ -26,8 +27,8 @@
 // CHECK:          launch.actor @m on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"m/out"] {
 // CHECK-NEXT:       launch.call @matmul_0 [@"x/out", @w, @"m/out"]
 // CHECK:          launch.actor @r on <0, cpu:0> stream 0 reads [@"m/out"] writes [@"r/out"] {
-// CHECK-NEXT:       launch.call @fused_0 [@"m/out", @b, @"r/out"]
-// CHECK:          launch.actor @y on <0, cpu:0> stream 0 reads [@"r/out"]
+// CHECK-NEXT:       launch.call @fused_0 [@b, @"r/out"]
+// CHECK:          launch.actor @y on <0, cpu:0> stream 0 reads [@"r/out", @"m/out"]
 // CHECK-NEXT:       launch.fetch "y" from @"r/out"
 // CHECK-NOT:      launch.actor
 

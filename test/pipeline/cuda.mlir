@@ -27,8 +27,8 @@
 // CHECK:        launch.actor @m on <0, cuda:0> stream 2 reads [@"x_cuda/out"] writes [@"m/out"] {
 // CHECK-NEXT:     launch.call @matmul_0 [@"x_cuda/out", @w, @"m/out"]
 // CHECK:        launch.actor @r on <0, cuda:0> stream 2 reads [@"m/out"]
-// CHECK-NEXT:     launch.call @fused_0 [@"m/out", @b, @"r/out"]
-// CHECK:        launch.actor @r_cpu on <0, cuda:0> stream 3 reads [@"r/out"]
+// CHECK-NEXT:     launch.call @fused_0 [@b, @"r/out"]
+// CHECK:        launch.actor @r_cpu on <0, cuda:0> stream 3 reads [@"r/out", @"m/out"]
 // CHECK-NEXT:     launch.copy @"r/out" to @"r_cpu/out"
 // CHECK:        launch.actor @y on <0, cpu:0> stream 0 reads [@"r_cpu/out"]
 // CHECK-NEXT:     launch.fetch "y" from @"r_cpu/out"
