@@ -123,7 +123,7 @@ class LayoutCheck:
         wanted: Sequence[Layout | None] = [None] * len(have)
         if isinstance(op, BoxingOp):
             wanted = [normal(Layout(place, op.source_sbp))]
-        elif OPERANDS in op.attributes:
+        elif OPERANDS in op.attributes and len(place.pairs) > 1:
             sbps = sbps_in(op, OPERANDS, place) or ()
             wanted = [Layout(place, sbp) for sbp in sbps]
         found = list(misplaced(op, have, wanted, self._devices))

@@ -20,7 +20,7 @@ first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the whole one
 input comes whole from the host; its consumers may expect the first that fits of `S(0)`,
 `B`, `S(1)`, `S(2)`... `sbp` then says how the results of an op lie, `operand_sbp` how
 its operands are wanted. An op that has both stays as it is. On one device there is
-nothing to choose.
+nothing to choose, and what ops ask for goes.
 """
 
 from __future__ import annotations
@@ -231,9 +231,11 @@ class Inference:
 
     def run(self) -> Iterator[tuple[Operation, str]]:
         """Choose for all ops; what keeps ops from being split, each with its op."""
-        if not self._devices.has_several:
-            return
+        several = self._devices.has_several
         for op in self._job.body.block.ops:
+            if not several:
+                forget_wishes(op)
+                continue
             try:
                 self._visit(op)
             except VerifyException as error:
@@ -248,7 +250,9 @@ class Inference:
         lies_on = placement_of(op, self._job) if isinstance(op, InputOp) else place
         whole = sbp_of(*[BROADCAST] * len(lies_on.shape))
         self._layouts.update((value, Layout(lies_on, whole)) for value in op.results)
-        if len(lies_on.pairs) > 1 and not isinstance(op, OutputOp):
+        if len(lies_on.pairs) == 1:
+            forget_wishes(op)
+        elif not isinstance(op, OutputOp):
             self._split(op, lies_on)
         if isinstance(op, ConstantOp):
             self._layouts[op.result] = None
@@ -270,6 +274,12 @@ class Inference:
                 op.attributes[OPERANDS] = ArrayAttr(operands)
         for value, sbp in zip(op.results, results, strict=True):
             self._layouts[value] = Layout(placement, sbp)
+
+
+def forget_wishes(op: Operation) -> None:
+    """Let an op on one device ask for nothing."""
+    for key in (RESULTS, OPERANDS):
+        op.attributes.pop(key, None)
 
 
 @dataclass(frozen=True)

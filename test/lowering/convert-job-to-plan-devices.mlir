@@ -18,6 +18,16 @@ job.job @parts placement <cpu, [0:0-1]> {
   %r = op.relu %w {sbp = #job.sbp<S(0)>, slots = 2 : i64} : !t -> !t
 }
 
+// On one device it does not matter what ops ask for.
+
+// CHECK-LABEL: plan.plan @one_device
+// CHECK:         plan.task "r" on <0, cpu:0>
+// CHECK:         op.relu %{{.+}} : tensor<5x4xf32>
+job.job @one_device placement <cpu, [0:0]> {
+  %w = job.variable "w" init <zeros> {sbp = #job.sbp<S(0)>} : !t
+  %r = op.relu %w {sbp = #job.sbp<S(0)>, operand_sbp = [#job.sbp<S(1)>]} : !t -> !t
+}
+
 // A part of a part lies in the same whole.
 
 // CHECK-LABEL: plan.plan @part_of_a_part

@@ -1,15 +1,22 @@
 // RUN: penstock-opt %s -p job-infer-sbp | filecheck %s
 // RUN: penstock-opt %s -p job-infer-sbp,job-infer-sbp | filecheck %s
 
-// On one device there is nothing to choose, whatever an op asks for.
+// On one device there is nothing to choose; what an op asks for goes.
 
 // CHECK-LABEL: job.job @one_device
-// CHECK:         op.relu %x {sbp = #job.sbp<S(1)>} :
-// CHECK:         op.relu %r :
+// CHECK-NOT:     sbp
 job.job @one_device placement <cpu, [0:1]> {
+  %x = job.input "x" {sbp = #job.sbp<S(0)>} : tensor<4x6xf32>
+  %r = op.relu %x {sbp = #job.sbp<S(1)>, operand_sbp = [#job.sbp<S(1)>]} : tensor<4x6xf32> -> tensor<4x6xf32>
+}
+
+// CHECK-LABEL: job.job @one_device_among_several
+// CHECK:         op.relu %x {placement = #job.placement<cpu, [0:1]>} :
+// CHECK:         op.relu %r {sbp = #job.sbp<S(1)>, operand_sbp = [#job.sbp<S(1)>]} :
+job.job @one_device_among_several placement <cpu, [0:0-1]> {
   %x = job.input "x" : tensor<4x6xf32>
-  %r = op.relu %x {sbp = #job.sbp<S(1)>} : tensor<4x6xf32> -> tensor<4x6xf32>
-  %s = op.relu %r : tensor<4x6xf32> -> tensor<4x6xf32>
+  %r = op.relu %x {sbp = #job.sbp<S(1)>, placement = #job.placement<cpu, [0:1]>} : tensor<4x6xf32> -> tensor<4x6xf32>
+  %s = op.relu %r {sbp = #job.sbp<S(1)>} : tensor<4x6xf32> -> tensor<4x6xf32>
 }
 
 // Inputs are cut along their first axis and variables are whole: each device does its
