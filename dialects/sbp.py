@@ -192,9 +192,9 @@ class Layout(NamedTuple):
     sbp: SbpAttr
 
     @classmethod
-    def on(cls, device: DeviceAttr) -> Layout:
-        """Whole on one device."""
-        return cls(PlacementAttr.on(device), sbp_of(BROADCAST))
+    def whole_on(cls, placement: PlacementAttr) -> Layout:
+        """Whole on each device of a placement."""
+        return _whole_on(placement)
 
     @property
     def hierarchy(self) -> tuple[int, ...]:
@@ -209,7 +209,7 @@ class Layout(NamedTuple):
     @property
     def is_single(self) -> bool:
         """Whether there is only one device."""
-        return len(self.placement.pairs) == 1
+        return len(devices_of(self.placement)) == 1
 
     def parts_of(self, shape: Sequence[int]) -> tuple[Part, ...]:
         """The part of a tensor on each device, in the order of the placement."""
@@ -217,6 +217,11 @@ class Layout(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.sbp} on {self.placement}"
+
+
+@lru_cache(RECENT)
+def _whole_on(placement: PlacementAttr) -> Layout:
+    return Layout(placement, sbp_of(*[BROADCAST] * len(placement.shape)))
 
 
 @lru_cache(RECENT)

@@ -48,13 +48,11 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.sbp import (
-    BROADCAST,
     Layout,
     Part,
     SbpSignature,
     devices_of,
     part_type,
-    sbp_of,
     whole,
 )
 from penstock.lowering.boxing_tasks import BoxingTasks
@@ -98,11 +96,11 @@ class LayoutCheck:
     def results_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
         """Note how the results of an op lie; what is wrong with that."""
         place = self._devices.of(op)
-        entire = sbp_of(*[BROADCAST] * len(place.shape))
-        self.layouts.update((value, Layout(place, entire)) for value in op.results)
+        entire = Layout.whole_on(place)
+        self.layouts.update((value, entire) for value in op.results)
         if isinstance(op, BoxingOp):
             self.layouts[op.result] = target_of(op, place)
-        elif len(place.pairs) > 1:
+        elif not entire.is_single:
             try:
                 self._note_sbps(op)
             except VerifyException as error:
@@ -123,11 +121,11 @@ class LayoutCheck:
         wanted: Sequence[Layout | None] = [None] * len(have)
         if isinstance(op, BoxingOp):
             wanted = [normal(Layout(place, op.source_sbp))]
-        elif OPERANDS in op.attributes and len(place.pairs) > 1:
+        elif OPERANDS in op.attributes and len(devices_of(place)) > 1:
             sbps = sbps_in(op, OPERANDS, place) or ()
             wanted = [Layout(place, sbp) for sbp in sbps]
         found = list(misplaced(op, have, wanted, self._devices))
-        if not found and len(place.pairs) > 1:
+        if not found and len(devices_of(place)) > 1:
             found = list(self._unknown_signature(op, have))
         for message in found:
             yield op, message
@@ -158,10 +156,10 @@ def misplaced(
     """What is wrong with where the operands of an op lie."""
     place = devices.used_on(op)
     for index, (lies, wants) in enumerate(zip(have, wanted, strict=True)):
+        if lies.placement == place and wants in (None, lies):
+            continue
         a, b = lies.placement.single_device(), place.single_device()
         if isinstance(op, CopyOp) and a is not None:
-            continue
-        if lies.placement == place and wants in (None, lies):
             continue
         if a is not None and b is not None:
             yield (
@@ -205,10 +203,10 @@ class JobTasks:
     def add(self, op: Operation) -> None:
         """Make the tasks of one op of the job."""
         base = self.builder.name(base_name_of(op))
-        place = self._devices.of(op)
+        device, *others = devices_of(self._devices.of(op))
         if isinstance(op, BoxingOp):
             self._add_boxing(op, base)
-        elif (device := place.single_device()) is not None:
+        elif not others:
             results = tuple(op.results)
             op.operands = [self._parts[value][0] for value in op.operands]
             task = self.builder.add(op, base, device)

@@ -248,9 +248,9 @@ class Inference:
             return
         # The layout that consumers of an input may expect is not where it is made.
         lies_on = placement_of(op, self._job) if isinstance(op, InputOp) else place
-        whole = sbp_of(*[BROADCAST] * len(lies_on.shape))
-        self._layouts.update((value, Layout(lies_on, whole)) for value in op.results)
-        if len(lies_on.pairs) == 1:
+        whole = Layout.whole_on(lies_on)
+        self._layouts.update((value, whole) for value in op.results)
+        if whole.is_single:
             forget_wishes(op)
         elif not isinstance(op, OutputOp):
             self._split(op, lies_on)

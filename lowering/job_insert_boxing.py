@@ -33,7 +33,7 @@ from penstock.dialects.job import (
     verify_layout,
 )
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.sbp import BROADCAST, PARTIAL, Layout, sbp_of
+from penstock.dialects.sbp import PARTIAL, Layout
 from penstock.lowering.job_devices import JobDevices
 from penstock.lowering.job_layouts import (
     OPERANDS,
@@ -87,9 +87,9 @@ class BoxingInserter:
         if isinstance(op, BoxingOp):
             self._layouts[op.result] = target_of(op, place)
             return
-        whole = sbp_of(*[BROADCAST] * len(place.shape))
-        self._layouts.update((value, Layout(place, whole)) for value in op.results)
-        if len(place.pairs) == 1:
+        whole = Layout.whole_on(place)
+        self._layouts.update((value, whole) for value in op.results)
+        if whole.is_single:
             return
         if not isinstance(op, TensorOp | VariableOp):
             raise VerifyException(
@@ -109,10 +109,10 @@ class BoxingInserter:
         place = self._devices.used_on(op)
         if isinstance(op, BoxingOp):
             return [normal(Layout(place, op.source_sbp))]
-        if len(place.pairs) > 1:
+        whole = Layout.whole_on(place)
+        if not whole.is_single:
             sbps = sbps_in(op, OPERANDS, place)
             return [Layout(place, sbp) for sbp in sbps or ()]
-        whole = Layout(place, sbp_of(BROADCAST))
         # A copy reads from any device, but only from one.
         return [
             None if isinstance(op, CopyOp) and self._layouts[value].is_single else whole

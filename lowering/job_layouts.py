@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import BoxingOp, PlacementAttr, SbpAttr
-from penstock.dialects.sbp import BROADCAST, Layout, sbp_of
+from penstock.dialects.sbp import Layout
 
 RESULTS, OPERANDS = "sbp", "operand_sbp"
 """The attributes of ops: one SBP for all results (or one each), and one an operand."""
@@ -58,5 +58,5 @@ def target_of(boxing: BoxingOp, placement: PlacementAttr) -> Layout:
 def normal(layout: Layout) -> Layout:
     """The layout, where on one device all is whole."""
     if layout.is_single:
-        return Layout(layout.placement, sbp_of(BROADCAST))
+        return Layout.whole_on(layout.placement)
     return layout
