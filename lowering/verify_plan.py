@@ -6,9 +6,9 @@ has acted for the (n - initial)-th time, and the writer after the reader has act
 the (n - free)-th time, where `initial` slots are full and `free` ones are not when the
 job starts. So each register is an edge with `initial` tokens to each reader and one
 with `free` tokens back. A task also holds what was written first over the bytes of the
-aliases it reads. Variables never act. A task whose op names views (`in_place_pairs`) for
-all of its results writes nothing where these lie there: they have the bytes that others
-wrote. Then
+aliases it reads. Variables never act. A task whose op names views (`in_place_pairs`)
+for all of its results writes nothing where these lie there: they have the bytes that
+others wrote. Then
 
 * each cycle of edges carries a token, else its tasks wait for each other forever;
 * registers that share bytes are never in use together: all tasks that use the one reach
