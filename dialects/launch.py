@@ -248,11 +248,13 @@ class ControlOp(IRDLOperation):
 @irdl_op_definition
 class VariableOp(IRDLOperation):
     """
-    Data that is written once, when the program is loaded: by an initialiser, or as it
-    is given.
+    Data that is written once, when the program is loaded: by an initialiser (or just
+    this `part` of what it gives, from these places on, for a tensor of this shape), or
+    as it is given.
 
     ```mlir
     launch.variable @w in @c0 at 512 init <he_normal, seed = 7> : memref<784x256xf32>
+    launch.variable @p in @c0 at 0 init <ones> part [2, 0] of [4, 8] : memref<2x8xf32>
     launch.variable @t in @c0 at 0 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
     ```
     """
