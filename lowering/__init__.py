@@ -68,6 +68,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanOrderTasksPass
 
+    def get_plan_reduce_events():
+        from penstock.lowering.plan_reduce_events import PlanReduceEventsPass
+
+        return PlanReduceEventsPass
+
     def get_regst_alias_registers():
         from penstock.lowering.regst_alias import RegstAliasRegistersPass
 
@@ -101,6 +106,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
         "plan-order-tasks": get_plan_order_tasks,
+        "plan-reduce-events": get_plan_reduce_events,
         "regst-alias-registers": get_regst_alias_registers,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-deadlock": get_verify_deadlock,

@@ -1,0 +1,175 @@
+"""
+Say which tasks must wait for events of other streams, and remove implied control.
+
+*Control registers* go that others make unnecessary: if a control register orders a task
+after another one, and there are other registers by way of which the one waits for the
+same act of the other, or a later one, and so for both directions and each task that
+waits for it, then it changes nothing. Of equal ones that which is listed first stays.
+
+*Events*: the tasks of a stream run one after the other, in the order of `order` (as
+they are listed if one of them has none). A register that has no full slot at the start
+orders its readers after its writer, and one that has no free slot its writer after its
+readers. Where such an order is between two streams it takes an event, unless it follows
+from the order of streams and from other events: so each task waits for the last task of
+another stream only, and for none that another task it waits for has waited for. What
+is left is the least that covers all orders within one act. The attribute `waits_for` of
+a task names the tasks whose events it has to wait for; tasks without it have none to
+wait for. `events` of the plan says how many pairs of tasks are ordered between streams
+(`crossing`) and how many take an event (`needed`). Variables never act. This is right
+for an executor that starts the tasks of a stream in their order.
+
+Plans without registers are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.job import DeviceAttr
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.regst import ControlType
+from penstock.lowering.deadlock import Register, Waits
+from penstock.lowering.events import (
+    Order,
+    implied_registers,
+    needed_events,
+    zero_edges,
+)
+from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
+
+WAITS_FOR = "waits_for"
+"""The attribute of a task that names the tasks whose events it waits for."""
+
+REPORT = "events"
+"""The attribute of a plan that counts orders between streams, and events."""
+
+
+def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
+    """The tasks of each stream, in their order."""
+    streams: dict[tuple[DeviceAttr, StreamAttr], list[int]] = {}
+    for index, task in enumerate(tasks):
+        streams.setdefault((task.device, task.stream), []).append(index)
+
+    def place(index: int) -> int:
+        order = tasks[index].order
+        return -1 if order is None else order.value.data
+
+    for members in streams.values():
+        if all(tasks[index].order is not None for index in members):
+            members.sort(key=place)
+    return list(streams.values())
+
+
+def orders_of(waits: Waits) -> list[Order]:
+    """Which tasks must be over before others within one act."""
+    pairs = (Order(wait.first, wait.second) for row in waits.following for wait in row)
+    return list(dict.fromkeys(pairs))
+
+
+def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+    """The tasks that would wait for each other forever."""
+    deadlocks = list(deadlocks_in(plan))
+    yield from deadlocks
+    if deadlocks:
+        return
+    found = PlanWaits.of(plan)
+    edges = zero_edges(streams_of(found.tasks), orders_of(found.waits))
+    registers = [Register(first, [second]) for first, second, _ in edges]
+    cycle = Waits(len(found.tasks), registers).cycle()
+    if cycle is not None:
+        task, text = found.cycle_text(cycle)
+        yield task, f"{text} of registers and the order of streams"
+
+
+def remove_implied_controls(plan: PlanOp) -> None:
+    """Remove control registers that others make unnecessary."""
+    found = PlanWaits.of(plan)
+    controls = [
+        index
+        for index, register in enumerate(found.registers)
+        if isinstance(register.register.type, ControlType)
+    ]
+    registers = found.waits.registers
+    removed = [
+        found.registers[index]
+        for index in implied_registers(len(found.tasks), registers, controls)
+    ]
+    values = {register.register for register in removed}
+    for task in found.tasks:
+        if not values.isdisjoint((*task.waits, *task.signals)):
+            write_without(task, values)
+    for register in removed:
+        register.detach()
+        register.erase()
+
+
+def write_without(task: TaskOp, removed: Collection[SSAValue]) -> None:
+    """Replace a task by one that neither waits for nor signals these registers."""
+    waits, signals = (
+        [value for value in values if value not in removed]
+        for values in (task.waits, task.signals)
+    )
+    operands = [task.ins, task.outs, waits, signals]
+    segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
+    left = TaskOp.create(
+        operands=list(chain.from_iterable(operands)),
+        properties={**task.properties, "operandSegmentSizes": segments},
+        attributes=task.attributes,
+        regions=[task.detach_region(task.body)],
+        location=task.location,
+    )
+    Rewriter.replace_op(task, left, [])
+
+
+def write_events(plan: PlanOp) -> None:
+    """Say for each task which events it waits for."""
+    found = PlanWaits.of(plan)
+    tasks, orders = found.tasks, orders_of(found.waits)
+    waits = needed_events(streams_of(tasks), orders)
+    for task, others in zip(tasks, waits, strict=True):
+        task.attributes.pop(WAITS_FOR, None)
+        if others:
+            names = [tasks[other].task_name for other in others]
+            task.attributes[WAITS_FOR] = ArrayAttr[StringAttr](names)
+    streams = [(task.device, task.stream) for task in tasks]
+    report = {
+        "crossing": sum(streams[a] != streams[b] for a, b in orders),
+        "needed": sum(map(len, waits)),
+    }
+    plan.attributes[REPORT] = DictionaryAttr(
+        {key: IntegerAttr(value, i64) for key, value in report.items()}
+    )
+
+
+@dataclass(frozen=True)
+class PlanReduceEventsPass(ModulePass):
+    """
+    Say which tasks must wait for events of other streams, and remove implied control.
+    """
+
+    name = "plan-reduce-events"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plans = [x for x in op.walk() if isinstance(x, PlanOp) and x.registers]
+        fail_if_any(found for plan in plans for found in complaints_about(plan))
+        for plan in plans:
+            remove_implied_controls(plan)
+            write_events(plan)
