@@ -18,6 +18,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return ConvertPlanToLaunchPass
 
+    def get_job_clean():
+        from penstock.lowering.job_clean import JobCleanPass
+
+        return JobCleanPass
+
     def get_job_infer_sbp():
         from penstock.lowering.job_infer_sbp import JobInferSbpPass
 
@@ -96,6 +101,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {
         "convert-job-to-plan": get_convert_job_to_plan,
         "convert-plan-to-launch": get_convert_plan_to_launch,
+        "job-clean": get_job_clean,
         "job-infer-sbp": get_job_infer_sbp,
         "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CLEAN = "canonicalize,cse"
-"""Constants that fold, common subexpressions and unused values go."""
-
 
 def pipeline(device: str | None = None, streams: int = 1) -> str:
     """
@@ -26,15 +23,15 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "op-infer-shapes",
             # Folding sees through reshapes only once they are merged, and leaves
             # constants that nobody uses.
-            CLEAN,
+            "job-clean",
             "op-fold-constants",
             "op-split-pads",
-            CLEAN,
+            "job-clean",
             "job-place" if device is None else f'job-place{{device="{device}"}}',
             "job-infer-sbp",
             "job-insert-boxing",
             "op-fuse-elementwise",
-            CLEAN,
+            "job-clean",
             "convert-job-to-plan",
             "plan-order-tasks",
             f"plan-assign-streams{{streams={streams}}}",
@@ -44,7 +41,7 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "verify-plan",
             "convert-plan-to-launch",
             # Kernels, which did not exist before.
-            CLEAN,
+            "canonicalize,cse",
         )
     )
 
