@@ -20,7 +20,7 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.lowering.aliases import bytes_of
-from penstock.lowering.offsets import align
+from penstock.lowering.packing.problem import align
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,14 @@ they are listed. So do the registers that are *kept* because they have several s
 tasks of two streams use them. The other registers share one block for each stream, in
 the order in which the streams first appear. There a register is needed from the task
 that writes it up to the last one that reads it, both included and under any name, and
-is placed by `size_first`. An alias has no place of its own. `bound` of a block counts
-the live bytes at the fullest moment, `sum` is its size if nothing were shared.
+is placed by a packing algorithm. An alias has no place of its own. `bound` of a block
+counts the live bytes at the fullest moment, `sum` is its size if nothing were shared.
+
+`best`, the default, places the largest register first. Only if that needs more than the
+bound, it goes on with other rules and a search, which loads compiled code. A search
+ends after some `steps`, so that a plan is the same every time, or with `budget-ms`
+after some time, for all blocks of all plans together. Other algorithms, and those that
+installed packages and loaded files add, are selected by name.
 
 The tasks of a stream run in the order of `order`, or as they are listed where none has
 one. Where registers of a stream share bytes, control registers `<task> -> <task>` keep
@@ -30,6 +36,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i6
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
@@ -43,13 +50,20 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.lowering.offsets import (
+from penstock.lowering.packing import (
+    DEFAULT_STEPS,
+    Budget,
     Lifetime,
+    PackingError,
+    Problem,
+    pack,
+    packer_of,
+)
+from penstock.lowering.packing.problem import (
     end_of,
     live_bytes,
     shares_bytes,
     side_by_side,
-    size_first,
     sum_of,
 )
 from penstock.lowering.unique_names import UniqueNames
@@ -217,8 +231,10 @@ def lay_side_by_side(name: str, registers: Sequence[RegisterOp]) -> Layout:
 class Placer:
     """Lays out the registers of a plan."""
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, algorithm: str, budget: Budget) -> None:
         self._usage = usage
+        self._algorithm = algorithm
+        self._budget = budget
         self._users = usage.users()
 
     def place(self) -> dict[MemoryCaseAttr, list[Layout]]:
@@ -255,11 +271,12 @@ class Placer:
             steps = [self._usage.position[t] for t in self._users[register.register]]
             lifetimes.append(Lifetime(min(steps), max(steps), register.size))
         alignment = registers[0].memory_case.alignment
+        problem = Problem(lifetimes, alignment)
         return Layout(
             f"{stream[1].kind.data}{stream[1].index.data}",
             registers,
-            size_first(lifetimes, alignment),
-            sum_of([lifetime.size for lifetime in lifetimes], alignment),
+            pack(problem, self._algorithm, self._budget),
+            sum_of(problem.sizes, alignment),
             live_bytes(lifetimes),
             stream,
         )
@@ -376,10 +393,10 @@ def write_control(
     Rewriter.replace_op(task, extended, [])
 
 
-def plan_memory(plan: PlanOp) -> None:
+def plan_memory(plan: PlanOp, algorithm: str, budget: Budget) -> None:
     """Give the registers of a plan their places, and its tasks the order they need."""
     usage = Usage(plan)
-    chunks = Placer(usage).place()
+    chunks = Placer(usage, algorithm, budget).place()
     shared = [layout for layouts in chunks.values() for layout in layouts]
     ordered = [x.stream for x in shared if x.stream is not None and x.is_shared]
     edges = list(missing_edges(usage, list(dict.fromkeys(ordered))))
@@ -401,9 +418,36 @@ class RegstPlanMemoryPass(ModulePass):
 
     name = "regst-plan-memory"
 
+    algorithm: str = "best"
+    """Where registers share memory, they are placed by this algorithm."""
+
+    steps: int | None = None
+    """A search ends after so many steps of about 4 ns; by default 50,000,000."""
+
+    budget_ms: int | None = None
+    """A search ends after so many milliseconds, and no matter how many steps."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
         plans = [plan for plan in plans if not has_places(plan)]
         fail_if_any(found for plan in plans for found in complaints_about(plan))
-        for plan in plans:
-            plan_memory(plan)
+        try:
+            packer_of(self.algorithm)
+            budget = self.budget()
+            for plan in plans:
+                plan_memory(plan, self.algorithm, budget)
+        except PackingError as error:
+            raise PassFailedException(str(error)) from error
+
+    def budget(self) -> Budget:
+        """
+        What all searches may spend together.
+
+        Raises `PackingError` if there is less than nothing.
+        """
+        try:
+            if self.budget_ms is not None:
+                return Budget(seconds=self.budget_ms / 1000, steps=self.steps)
+            return Budget(steps=DEFAULT_STEPS if self.steps is None else self.steps)
+        except ValueError as error:
+            raise PackingError(str(error)) from error

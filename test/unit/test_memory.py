@@ -38,13 +38,12 @@ from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
 from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
 from penstock.lowering.convert_plan_to_launch import ConvertPlanToLaunchPass
 from penstock.lowering.job_place import JobPlacePass
-from penstock.lowering.offsets import (
-    Lifetime,
+from penstock.lowering.packing import Lifetime, Problem, pack
+from penstock.lowering.packing.problem import (
     end_of,
     live_bytes,
     shares_bytes,
     side_by_side,
-    size_first,
     sum_of,
 )
 from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
@@ -61,6 +60,11 @@ STREAM = StreamAttr("compute", 0)
 ################################################################################
 # Placing lifetimes                                                            #
 ################################################################################
+
+
+def size_first(lifetimes: Sequence[Lifetime], alignment: int) -> list[int]:
+    """The layout of the default algorithm of OneFlow."""
+    return pack(Problem(lifetimes, alignment), "size-first")
 
 
 def test_largest_is_placed_first():

@@ -1,0 +1,22 @@
+"""Packing algorithms of a user."""
+
+from xdsl.universe import Universe
+
+from penstock.lowering.packing import Budget, Problem, register_packing
+from penstock.lowering.packing.problem import side_by_side
+
+
+def stacked(problem: Problem, budget: Budget) -> list[int]:
+    """All side by side."""
+    return side_by_side(problem.sizes, problem.alignment)
+
+
+def flat(problem: Problem, budget: Budget) -> list[int]:
+    """All at one place, which is wrong."""
+    return [0] * len(problem.sizes)
+
+
+register_packing("stacked", stacked)
+register_packing("flat", flat)
+
+UNIVERSE = Universe()
