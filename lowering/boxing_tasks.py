@@ -18,12 +18,23 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import byte_count
-from penstock.dialects.job import DeviceAttr, PlacementAttr
+from penstock.dialects.job import DeviceAttr, PlacementAttr, misfit
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.parts import ConcatOp, SliceOp
-from penstock.dialects.sbp import RECENT, Layout, Part, devices_of, part_type, places_of
+from penstock.dialects.sbp import (
+    BROADCAST,
+    PARTIAL,
+    RECENT,
+    Layout,
+    Part,
+    devices_of,
+    part_type,
+    places_of,
+    sbp_of,
+    split,
+)
 from penstock.lowering.boxing import (
     Collective,
     Piece,
@@ -61,8 +72,30 @@ class BoxingTasks:
         have the location of the op `like` and names that start with `base`, which no
         other task has.
         """
-        shape = type.get_shape()
-        collective = collective_of(shape, source, target)
+        collective = collective_of(type.get_shape(), source, target)
+        whole = Boxing(self, type, like, base, collective)
+        middle = middle_of(type, source, target)
+        if middle is None:
+            return whole.step(values, source, target, base)
+        sums = whole.step(values, source, middle, f"{base}.sum")
+        return whole.step(sums, middle, target, base)
+
+
+@dataclass
+class Boxing:
+    """Makes the tasks of one boxing, in one or two steps."""
+
+    tasks: BoxingTasks
+    type: TensorType
+    like: Operation
+    base: str
+    collective: Collective | None
+
+    def step(
+        self, values: Sequence[SSAValue], source: Layout, target: Layout, name: str
+    ) -> list[SSAValue]:
+        """The parts in the layout `target`; their last tasks have this name."""
+        shape = self.type.get_shape()
         made: dict[tuple[DeviceAttr, Recipe], SSAValue] = {}
         parts = source.parts_of(shape)
         results: list[SSAValue] = []
@@ -70,15 +103,36 @@ class BoxingTasks:
         for number, device in enumerate(devices_of(target.placement)):
             key = (zone_of(device), needs[number])
             if key not in made:
-                marks = marks_of(collective, source, target, number)
-                name = base
+                marks = marks_of(self.collective, source, target, number)
+                last = name
                 if not target.is_single:
-                    name = self.builder.name(f"{base}{at(device)}")
-                made[key] = PartTasks(
-                    self, values, parts, type, device, like, base, name, marks
-                ).make(needs[number])
+                    last = self.tasks.builder.name(f"{name}{at(device)}")
+                maker = PartTasks(self, values, parts, device, last, marks)
+                made[key] = maker.make(needs[number])
             results.append(made[key])
         return results
+
+
+def middle_of(type: TensorType, source: Layout, target: Layout) -> Layout | None:
+    """
+    The layout by way of which a sum is brought to more than two devices with memories
+    of their own: each adds one part for all, instead of all parts for itself.
+    """
+    pairs = zip(source.entries, target.entries, strict=False)
+    changed = [dim for dim, (a, b) in enumerate(pairs) if a != b]
+    if source.placement != target.placement or len(changed) != 1:
+        return None
+    (dim,) = changed
+    memories = {zone_of(device) for device in devices_of(source.placement)}
+    adds = (source.entries[dim], target.entries[dim]) == (PARTIAL, BROADCAST)
+    if not adds or min(len(memories), source.hierarchy[dim]) < 3:
+        return None
+    for axis in range(type.get_num_dims()):
+        entries = list(target.entries)
+        entries[dim] = split(axis)
+        if misfit(type, entries, source.hierarchy) is None:
+            return Layout(source.placement, sbp_of(*entries))
+    return None
 
 
 @lru_cache(RECENT)
@@ -115,30 +169,34 @@ def without(place: tuple[int, ...], dim: int) -> tuple[int, ...]:
 class PartTasks:
     """Makes the tasks of the part that one device needs."""
 
-    boxing: BoxingTasks
+    boxing: Boxing
     values: Sequence[SSAValue]
     parts: Sequence[Part]
     """Where the values lie in the tensor."""
-    type: TensorType
     device: DeviceAttr
-    like: Operation
-    base: str
     name: str
     """The name of the last task."""
     marks: Mapping[str, Attribute]
 
+    @property
+    def builder(self) -> TaskBuilder:
+        """What makes the tasks."""
+        return self.boxing.tasks.builder
+
     def make(self, recipe: Recipe) -> SSAValue:
         """The part, on the device or in the memory it works in."""
-        tasks = self.boxing.builder.tasks
+        tasks = self.builder.tasks
         before = len(tasks)
         if recipe.pieces:
             boxes = [(piece.box, self._piece(piece)) for piece in recipe.pieces]
             value = self._join(boxes, 0)
         else:
-            value = self._add(zeros(part_type(self.type, recipe.part)), self.device)
+            value = self._add(
+                zeros(part_type(self.boxing.type, recipe.part)), self.device
+            )
         if len(tasks) > before and value.owner is tasks[-1]:
             tasks[-1].task_name = StringAttr(self.name)
-            if (slots := self.like.attributes.get("slots")) is not None:
+            if (slots := self.boxing.like.attributes.get("slots")) is not None:
                 tasks[-1].attributes["slots"] = slots
         return value
 
@@ -154,26 +212,27 @@ class PartTasks:
         The elements of a box from one device. Those that have to be copied are cut out
         before, so that only they are.
         """
-        builder, value = self.boxing.builder, self.values[source]
+        builder, value = self.builder, self.values[source]
         holder = builder.device_of(value)
         if zone_of(holder) == zone_of(self.device):
             holder = self.device
         part = self.parts[source]
         if box != part:
             value = self._slice(value, box, part, holder)
-        return builder.bring(value, self.device, self.base)
+        return builder.bring(value, self.device, self.boxing.base)
 
     def _slice(
         self, value: SSAValue, box: Part, part: Part, device: DeviceAttr
     ) -> SSAValue:
         key = (value, box, zone_of(device))
-        if (known := self.boxing.slices.get(key)) is None:
+        slices = self.boxing.tasks.slices
+        if (known := slices.get(key)) is None:
             cut = SliceOp.create(
                 operands=[value],
                 properties=slice_properties(box, part),
-                result_types=[part_type(self.type, box)],
+                result_types=[part_type(self.boxing.type, box)],
             )
-            known = self.boxing.slices[key] = self._add(cut, device)
+            known = slices[key] = self._add(cut, device)
         return known
 
     def _join(self, boxes: Sequence[tuple[Part, SSAValue]], axis: int) -> SSAValue:
@@ -190,11 +249,11 @@ class PartTasks:
 
     def _add(self, op: Operation, device: DeviceAttr) -> SSAValue:
         """A task of its own for an op."""
-        op.location = self.like.location
-        op.results[0].name_hint = self.like.results[0].name_hint
-        builder = self.boxing.builder
-        name = builder.name(f"{self.base}.{op.name.split('.')[1]}{at(device)}")
-        return builder.add(op, name, device, self.marks).results[0]
+        like, base = self.boxing.like, self.boxing.base
+        op.location = like.location
+        op.results[0].name_hint = like.results[0].name_hint
+        name = self.builder.name(f"{base}.{op.name.split('.')[1]}{at(device)}")
+        return self.builder.add(op, name, device, self.marks).results[0]
 
 
 @lru_cache(RECENT)

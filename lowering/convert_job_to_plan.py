@@ -17,8 +17,10 @@ slices, copies, sums and concatenations that make its part of the parts of the s
 named `<name>.slice@...` and so on, and the last one `<name>@...`, or just `<name>` if
 the target is one device. Devices that work in one memory share what they all need, and
 read each other's tensors where they lie. Each tensor is copied to a device at most
-once, from device to device by way of the hosts. If a boxing is what libraries call a
-collective, its tasks say so in `collective`, and in `group` which devices take part.
+once, from device to device by way of the hosts. More than two devices that have to add
+the same terms, each in its own memory, first add one part each (`<name>.sum@...`). If a
+boxing is what libraries call a collective, its tasks say so in `collective`, and in
+`group` which devices take part.
 """
 
 from __future__ import annotations

@@ -269,6 +269,27 @@ def test_devices_copy_by_way_of_their_hosts():
     ]
 
 
+def test_sums_for_many_memories_are_made_part_by_part():
+    """Each device adds a fourth of the terms; 4 x 3 terms and 4 x 3 sums travel."""
+    cuda = [layout(entry, kind="cuda", shape=(4,)) for entry in (PARTIAL, BROADCAST)]
+    for shape in ((7, 5), (1, 6)):
+        check(shape, *cuda)
+    names = tasks_of(*cuda, shape=(8, 2))
+    assert sum(".add@" in name or ".sum@" in name for name in names) == 4 * 3
+    assert [name for name in names if name.startswith("b@")] == [
+        f"b@0.cuda.{index}" for index in range(4)
+    ]
+    # By way of the host, where each part of a term, and each sum, comes once.
+    assert sum(".copy@0.cpu" in name for name in names) == 4 * 3 + 4
+    assert sum(".copy@0.cuda" in name for name in names) == 4 * 3 + 4 * 3
+
+
+def test_sums_of_scalars_have_no_parts():
+    cuda = [layout(entry, kind="cuda", shape=(3,)) for entry in (PARTIAL, BROADCAST)]
+    check((), *cuda)
+    check((2, 2), *cuda)
+
+
 def test_terms_of_equal_hierarchies_stay_apart():
     """Term by term to the other devices, without a sum."""
     names = tasks_of(layout(PARTIAL), layout(PARTIAL, kind="cuda"))

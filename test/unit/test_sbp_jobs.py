@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    Builtin,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
@@ -26,8 +27,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
+from penstock.dialects import get_all_dialects
 from penstock.dialects import op as ops
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
@@ -323,6 +326,28 @@ def test_jobs_are_left_alone_once_they_are_split(seed: int, name: str):
     text = str(module)
     apply(module, *SPLIT)
     assert str(module) == text
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_texts_between_passes_can_be_read_and_resumed(name: str):
+    straight = read(str(RandomJob(7, 14, PLACEMENTS[name], OTHERS).module()))
+    dumped = straight.clone()
+    passes = (*SPLIT, OpFuseElementwisePass(), ConvertJobToPlanPass())
+    for index, each in enumerate(passes):
+        apply(straight, each)
+        # What an earlier pass is given again it leaves as it is.
+        apply(dumped, *passes[: index + 1])
+        dumped = read(str(dumped))
+        assert str(dumped) == str(straight)
+
+
+def read(text: str) -> ModuleOp:
+    """The module that a text is."""
+    context = Context()
+    context.load_dialect(Builtin)
+    for name, factory in get_all_dialects().items():
+        context.register_dialect(name, factory)
+    return Parser(context, text).parse_module()
 
 
 @pytest.mark.parametrize("seed", range(6))
