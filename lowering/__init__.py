@@ -83,6 +83,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return RegstAliasRegistersPass
 
+    def get_regst_choose_slots():
+        from penstock.lowering.regst_choose_slots import RegstChooseSlotsPass
+
+        return RegstChooseSlotsPass
+
     def get_regst_plan_memory():
         from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
 
@@ -114,6 +119,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-order-tasks": get_plan_order_tasks,
         "plan-reduce-events": get_plan_reduce_events,
         "regst-alias-registers": get_regst_alias_registers,
+        "regst-choose-slots": get_regst_choose_slots,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-deadlock": get_verify_deadlock,
         "verify-plan": get_verify_plan,

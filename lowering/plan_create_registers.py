@@ -3,7 +3,8 @@ Give each tensor that a task hands on a register, which other tasks read.
 
 The register of a task's result is named `<task>/out`, those of further results
 `<task>/out_1`, `<task>/out_2`... It has as many slots as the attribute `slots` of the
-task says, else two if the task copies between devices, else one; a variable has one.
+task says, which stays, else two if the task copies between devices, else one; a
+variable has one.
 It lies in the memory of the device that the task runs on, a copy in that of the device
 it goes to. What lies on a processor and is copied to or from another kind of device of
 the same rank lies in memory that is pinned for that device (for the first one, if it is
@@ -141,7 +142,6 @@ def write_registers(task: TaskOp, registers: list[RegisterOp]) -> None:
         result.replace_all_uses_with(out)
     operands = [task.ins, outs, task.waits, task.signals]
     segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
-    task.attributes.pop("slots", None)
     new_task = TaskOp.create(
         operands=list(chain.from_iterable(operands)),
         properties={**task.properties, "operandSegmentSizes": segments},

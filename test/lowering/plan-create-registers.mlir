@@ -51,14 +51,13 @@ plan.plan @several {
 
 // -----
 
-// A task may ask for slots, which is then done.
+// A task may ask for slots. What it asks for stays, so that others keep to it.
 
 // CHECK-LABEL: plan.plan @asked
 plan.plan @asked {
   // CHECK-NEXT: regst.register "x/out" slots 3 on
-  // CHECK-NOT:  slots = 3
   %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 3 : i64, note = "kept"} {
-  // CHECK:      plan.task "x" {{.*}} attributes {note = "kept"} {
+  // CHECK:      plan.task "x" {{.*}} attributes {slots = 3 : i64, note = "kept"} {
     %v = job.input "x" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
