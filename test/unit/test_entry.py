@@ -1,0 +1,59 @@
+"""The installed commands, interrupted before their tools are imported."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+INTERRUPT = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "xdsl":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from penstock.tools.entry import {name}
+{name}()
+"""
+"""Each tool imports xDSL long before it reads its arguments."""
+
+
+def commands() -> dict[str, str]:
+    """The function of each installed command."""
+    scripts = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
+    return {
+        command: target.removeprefix("penstock.tools.entry:")
+        for command, target in scripts.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("penstock-import", "penstock-import: error: interrupted\n"),
+        ("penstock-opt", ""),
+        ("penstock-run", "penstock-run: error: interrupted\n"),
+    ],
+)
+def test_interrupt_while_importing_leaves_no_traceback(command: str, message: str):
+    code = INTERRUPT.format(name=commands()[command])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", message)
+
+
+def test_entry_points_import_nothing_that_takes_time():
+    code = (
+        "import sys; before = set(sys.modules); import penstock.tools.entry; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert out.split() == ["penstock", "penstock.tools", "penstock.tools.entry"]

@@ -1,0 +1,48 @@
+"""
+The commands that are installed, which Ctrl-C ends quietly from their first moment on.
+
+The tools themselves take a while to import, so each is imported where an interrupt is
+already expected.
+"""
+
+import sys
+
+EXIT_INTERRUPTED = 130
+
+
+def opt() -> None:
+    """Run `penstock-opt` on the arguments of this process."""
+    try:
+        from penstock.tools.opt import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    sys.exit(code)
+
+
+def run() -> None:
+    """Run `penstock-run` on the arguments of this process."""
+    try:
+        from penstock.tools.run import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-run")
+    sys.exit(code)
+
+
+def importer() -> None:
+    """Run `penstock-import` on the arguments of this process."""
+    try:
+        from penstock.tools.importer import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-import")
+    sys.exit(code)
+
+
+def _interrupted(program: str) -> int:
+    print(f"{program}: error: interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED
