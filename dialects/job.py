@@ -76,6 +76,9 @@ from xdsl.utils.hints import isa
 AnyTensor = base(TensorType)
 I64List = DenseArrayBase.constr(i64)
 
+MAX_DEVICES = 65_536
+"""What one placement holds at most; a slip of the pen is refused, not written out."""
+
 ################################################################################
 # Attributes                                                                   #
 ################################################################################
@@ -166,6 +169,10 @@ class PlacementAttr(ParametrizedAttribute):
         pairs = self.pairs
         if not pairs:
             raise VerifyException("a placement needs at least one device")
+        if len(pairs) > MAX_DEVICES:
+            raise VerifyException(
+                f"a placement has at most {MAX_DEVICES} devices, got {len(pairs)}"
+            )
         if negative := [pair for pair in pairs if min(pair) < 0]:
             rank, index = negative[0]
             raise VerifyException(
@@ -251,6 +258,10 @@ def parse_device_range(parser: AttrParser) -> list[tuple[int, int]]:
         last = parser.parse_integer(allow_boolean=False)
     if last < first:
         parser.raise_error(f"the device range {rank}:{first}-{last} is empty", position)
+    if (count := last - first + 1) > MAX_DEVICES:
+        parser.raise_error(
+            f"a placement has at most {MAX_DEVICES} devices, got {count}", position
+        )
     return [(rank, index) for index in range(first, last + 1)]
 
 

@@ -35,6 +35,17 @@
 
 // -----
 
+// A range is not written out before it is known to be small enough.
+// expected-error@+1 {{a placement has at most 65536 devices, got 100000000000}}
+"test.op"() {at = #job.placement<cpu, [0:0-99999999999]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a placement has at most 65536 devices, got 65537}}
+"test.op"() {at = #job.placement<cpu, [0:0-65535, 1:0]>} : () -> ()
+
+// -----
+
 // expected-error@+1 {{the hierarchy [2, 3] does not hold 4 devices}}
 "test.op"() {at = #job.placement<cpu, [0:0-3], hierarchy = [2, 3]>} : () -> ()
 
