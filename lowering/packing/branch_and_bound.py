@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.lowering.packing import search
-from penstock.lowering.packing.search import Ints, Numbers, Search, numbers_of
+from penstock.lowering.packing.arrays import Ints, Numbers, numbers_of, table_of
+from penstock.lowering.packing.search import Search
 from penstock.lowering.packing.tables import Tables, columns, copied, joined
 
 SLICE = 1 << 20
@@ -25,11 +26,11 @@ SLICE = 1 << 20
 AT_THE_BOUND = 16
 """How many times more steps searches at the bound have."""
 
-RUNGS = 32
+RUNGS = 4, 32
 """
 Into how many pieces, up to twice as many, the space between the bound and the best
-layout is cut. Searches at different capacities go different ways, so that one of many
-is more likely to be quick than one of few.
+layout is cut in the first round, and then more and more up to a last number. Searches
+at different capacities go different ways, so that one of many is likely to be quick.
 """
 
 
@@ -55,15 +56,17 @@ ORDERS = (
 
 class Ladder:
     """
-    Searches for lower and lower layouts of a problem, or for one of at most a given
-    capacity.
+    Searches for lower and lower layouts of a problem that is part of another one, down
+    to the bound of that, or for one of at most a given capacity.
     """
 
-    def __init__(self, tables: Tables, peak: int, capacity: int | None = None):
+    def __init__(
+        self, tables: Tables, peak: int, bound: int, capacity: int | None = None
+    ):
         self.peak = peak
         """The height in bytes of the best layout so far."""
-        self.bound = tables.problem.bound
-        """What is known to be the least height."""
+        self.bound = bound
+        """Nothing is lower, or need be."""
         self.offsets: list[int] | None = None
         """The best layout, if a search has found it."""
         self._tables = tables
@@ -93,16 +96,17 @@ class Ladder:
         # Enough for a search to get from the bottom to the top of most layouts.
         count = len(self._buffers)
         limit = len(self._links) + count * (count + len(self._sections)) >> 1
-        while capacities := self._capacities():
+        rungs, most = RUNGS
+        while capacities := self._capacities(rungs):
             known = self.peak
             for capacity in capacities:
                 yield from self._search(capacity, limit)
                 if self.peak < known:
                     break
             else:
-                limit *= 2
+                limit, rungs = limit * 2, min(rungs * 2, most)
 
-    def _capacities(self) -> list[int]:
+    def _capacities(self, rungs: int) -> list[int]:
         """The heights to look for a layout at."""
         if self._capacity is not None:
             wanted = {self._capacity}
@@ -110,7 +114,7 @@ class Ladder:
             gap = self.peak - self.bound
             # Where they stay on a grid, so do the searches when the gap gets smaller.
             unit = self._tables.unit
-            grid = unit << max(0, (gap // RUNGS // unit).bit_length() - 1)
+            grid = unit << max(0, (gap // rungs // unit).bit_length() - 1)
             wanted = {self.peak - 1, *range(self.bound, self.peak, grid)}
         wanted = {c for c in wanted if self.bound <= c < self.peak}
         for key in [key for key in self._searches if key[0] not in wanted]:
@@ -158,10 +162,10 @@ class Ladder:
         table["key"], table["second_key"] = self._keys[order]
         maxima = len(self._sections).bit_length(), len(self._sections)
         started = Search(
-            search.table_of(search.State, 1),
+            table_of(search.State, 1),
             buffers,
             copied(self._sections),
-            search.table_of(search.Frame, 2 * count + 4),
+            table_of(search.Frame, 2 * count + 4),
             self._links,
             np.zeros(maxima, np.int64),
             *(numbers_of(np.zeros(room + 64, np.int64)) for _ in range(4)),
@@ -190,7 +194,7 @@ def rank_by(keys: Sequence[Ints], *, apart: bool = False) -> Ints | int:
 def buffers_of(tables: Tables, ends: Ints) -> Sequence[search.Buffer]:
     """The rows of the buffers; their links come first."""
     count = len(tables.sizes)
-    rows = search.table_of(search.Buffer, count)
+    rows = table_of(search.Buffer, count)
     table = columns(rows)
     table["size"], table["is_open"] = tables.sizes, 1
     table["first"], table["last"] = tables.first, tables.last
@@ -201,7 +205,7 @@ def buffers_of(tables: Tables, ends: Ints) -> Sequence[search.Buffer]:
 
 def sections_of(tables: Tables, ends: Ints) -> Sequence[search.Section]:
     """The rows of the sections; their links come last."""
-    rows = search.table_of(search.Section, len(tables.sections))
+    rows = table_of(search.Section, len(tables.sections))
     table = columns(rows)
     count = len(tables.sizes)
     table["links_from"], table["links_to"] = ends[count:-1], ends[count + 1 :]

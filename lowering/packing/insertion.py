@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.lowering.packing.search import (
+from penstock.lowering.packing.arrays import (
     INFINITE,
     NONE,
     Numbers,

@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 
 from penstock.lowering.packing import insertion
+from penstock.lowering.packing.arrays import NONE, Numbers, numbers_of, table_of
 from penstock.lowering.packing.branch_and_bound import SLICE, Ladder
 from penstock.lowering.packing.budget import Budget
 from penstock.lowering.packing.greedy import ORDERS, Order, by_size
 from penstock.lowering.packing.problem import Lifetime, Problem
-from penstock.lowering.packing.search import NONE, Numbers, numbers_of, table_of
 from penstock.lowering.packing.tables import Tables, columns, joined, parts_of
 
 QUICK_CONFLICTS = 1 << 20
@@ -37,7 +37,7 @@ def warm_up() -> None:
     tables = Tables(SMALL)
     for _ in laid_out_by_rules(tables):
         pass
-    for _ in Ladder(tables, 6).slices():
+    for _ in Ladder(tables, 6, tables.problem.bound).slices():
         pass
 
 
@@ -76,12 +76,12 @@ class Part:
                 break
             self._keep(offsets)
 
-    def search(self, capacity: int | None) -> Iterator[int]:
+    def search(self, bound: int, capacity: int | None) -> Iterator[int]:
         """
         Lower the layout, and stop for a moment after some steps, whose number is handed
-        out; until it cannot be lowered.
+        out; until it cannot be lowered, or is as low as the bound or the capacity.
         """
-        ladder = Ladder(self._tables, self.peak, capacity)
+        ladder = Ladder(self._tables, self.peak, bound, capacity)
         for steps in ladder.slices():
             if ladder.offsets is not None:
                 self._keep(ladder.offsets)
@@ -104,7 +104,7 @@ def improve(
     enough = max(problem.bound, budget.capacity or 0)
     for part in parts if rules else ():
         part.follow_rules(enough, budget)
-    searches = [part.search(budget.capacity) for part in parts]
+    searches = [part.search(problem.bound, budget.capacity) for part in parts]
     while not budget.is_spent:
         highest = max(range(len(parts)), key=lambda i: parts[i].peak)
         if parts[highest].peak <= enough:

@@ -21,21 +21,18 @@ in arrays, and `run` goes on where the last slice ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+from penstock.lowering.packing.arrays import (
+    INFINITE,
+    NONE,
+    Ints,
+    Numbers,
+    compiled,
+    inner,
+)
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
-
-Ints: TypeAlias = NDArray[np.int64]
-
-INFINITE = 1 << 60
-NONE = -1
 GROUPS = -2
 
 # How a slice ends: out of steps, with a layout, with a proof that there is none, or out
@@ -47,37 +44,9 @@ PAUSED, SOLVED, IMPOSSIBLE, FULL = range(4)
 TRY, FAILED, SUCCEEDED, NEXT_GROUP = range(4)
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function when it is first called, once for all processes."""
-    decorate = cast("Callable[..., Callable[[Callable[P, R]], Callable[P, R]]]", njit)
-    return decorate(cache=True, nogil=True)(function)
-
-
-def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that only compiled ones call, which takes half the time."""
-    decorate = cast("Callable[..., Callable[[Callable[P, R]], Callable[P, R]]]", njit)
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return decorate(**options)(function)
-
-
 ################################################################################
 # State                                                                        #
 ################################################################################
-
-
-class Numbers(Protocol):
-    """What is used of an array of integers."""
-
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[int]: ...
-    @overload
-    def __getitem__(self, index: int, /) -> int: ...
-    @overload
-    def __getitem__(self, index: slice, /) -> Numbers: ...
-    @overload
-    def __setitem__(self, index: int, value: int, /) -> None: ...
-    @overload
-    def __setitem__(self, index: slice, value: Numbers, /) -> None: ...
 
 
 class Buffer:
@@ -180,17 +149,6 @@ class Search(NamedTuple):
     """By twos: a buffer and its former offset."""
     floor_trail: Numbers
     """By threes: a section, its former floor and what lay there."""
-
-
-def numbers_of(array: NDArray[np.integer]) -> Numbers:
-    """An array as the searches see it."""
-    return cast("Numbers", array)
-
-
-def table_of(row: type[T], count: int) -> Sequence[T]:
-    """An array of rows with the fields of a class, all 0."""
-    fields = [(name, np.int64) for name in row.__annotations__]
-    return cast("Sequence[T]", np.zeros(count, fields))
 
 
 @inner

@@ -10,14 +10,14 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.lowering.packing.arrays import Ints, Numbers, numbers_of
 from penstock.lowering.packing.greedy import further_neighbours
 from penstock.lowering.packing.problem import Problem
-from penstock.lowering.packing.search import Ints, Numbers, numbers_of
 
 T = TypeVar("T")
 
 Rows: TypeAlias = NDArray[np.void]
-"""A table of `search.table_of`, to be filled in by columns."""
+"""A table of `arrays.table_of`, to be filled in by columns."""
 
 
 @dataclass(frozen=True)
