@@ -420,6 +420,19 @@ class InitAttr(ParametrizedAttribute):
             )
         for key, value in self.options.data.items():
             verify_init_parameter(key, value)
+        self._verify_distribution()
+
+    def _verify_distribution(self) -> None:
+        if (std := self._number("std", 1.0)) < 0:
+            raise VerifyException(f"'std' must not be negative, got {std}")
+        low, high = self._number("low", 0.0), self._number("high", 1.0)
+        if self.kind.data == "uniform" and low > high:
+            raise VerifyException(f"'low' must not be above 'high', got {low} > {high}")
+
+    def _number(self, key: str, default: float) -> float:
+        value = self.value(key, default)
+        assert not isinstance(value, str), "checked with the parameter"
+        return value
 
     def value(self, key: str, default: float | str) -> int | float | str:
         """The Python value of a parameter, or `default` where it is left out."""

@@ -104,6 +104,11 @@ class MemoryCaseAttr(ParametrizedAttribute):
             raise VerifyException(f"{self.kind.data} memory needs a device")
         if not needs_device and not isinstance(self.device, NoneAttr):
             raise VerifyException(f"{self.kind.data} memory takes no device")
+        if needs_device and self.device_kind == "cpu":
+            raise VerifyException(
+                f"{self.kind.data} memory is of a device that is no cpu, "
+                f"got {self.device}"
+            )
 
     @property
     def alignment(self) -> int:

@@ -112,6 +112,22 @@
 
 // -----
 
+// expected-error@+1 {{'std' must not be negative, got -0.5}}
+"test.op"() {init = #job.init<normal, seed = 1, std = -0.5>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'low' must not be above 'high', got 3 > 2}}
+"test.op"() {init = #job.init<uniform, seed = 1, low = 3, high = 2>} : () -> ()
+
+// -----
+
+// What is left out counts with its default.
+// expected-error@+1 {{'low' must not be above 'high', got 1.5 > 1.0}}
+"test.op"() {init = #job.init<uniform, seed = 1, low = 1.5>} : () -> ()
+
+// -----
+
 // Inputs and variables share their names.
 // expected-error@+1 {{two inputs or variables are named 'x'}}
 job.job @inputs placement <cpu, [0:0]> {

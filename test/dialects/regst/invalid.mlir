@@ -25,6 +25,16 @@
 
 // -----
 
+// expected-error@+1 {{device memory is of a device that is no cpu, got #job.device<0, cpu:0>}}
+%c = regst.chunk on <0, device cpu:0> size 64
+
+// -----
+
+// expected-error@+1 {{pinned memory is of a device that is no cpu, got #job.device<0, cpu:1>}}
+%c = regst.chunk on <0, pinned cpu:1> size 64
+
+// -----
+
 // expected-error@+1 {{a register's payload must have a static shape, got tensor<?xf32>}}
 %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?xf32>>
 
