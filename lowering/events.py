@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from penstock.lowering.deadlock import Register
-from penstock.lowering.verify_plan import Edge, MarkedGraph
+from penstock.lowering.marked_graph import Edge, MarkedGraph
 
 ################################################################################
 # Between streams                                                              #

@@ -18,17 +18,17 @@ from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp
 from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
-from penstock.lowering.verify_plan import (
+from penstock.lowering.marked_graph import (
     Edge,
     MarkedGraph,
     Storage,
-    VerifyPlanPass,
     clashes,
     overlaps,
 )
+from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
+from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
+from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
+from penstock.lowering.verify_plan import VerifyPlanPass
 
 ACTS = 4
 """Acts that the brute-force definition looks at; two would do."""
