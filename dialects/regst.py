@@ -64,6 +64,9 @@ HOST_ALIGNMENT = 64
 DEVICE_ALIGNMENT = 512
 """Bytes: what CUDA's own allocator aligns to (OF-62)."""
 
+MAX_BYTES = 2**62
+"""What a register or a chunk stays below, so that an i64 holds any sum of a few."""
+
 VECTOR_ALIGNMENT = 16
 """Bytes: the widest access of one thread of a device."""
 
@@ -178,6 +181,11 @@ class DataType(ParametrizedAttribute, TypeAttribute):
                 "a register's payload must have elements of a fixed size, "
                 f"got {self.payload.element_type}"
             )
+        if self.size >= MAX_BYTES:
+            raise VerifyException(
+                "a register's payload must be smaller than 2^62 bytes, "
+                f"got {self.size} of {self.payload}"
+            )
 
     @property
     def size(self) -> int:
@@ -263,6 +271,12 @@ class ChunkOp(IRDLOperation):
             properties={"memory_case": memory_case, "size": IntegerAttr(size, i64)},
             result_types=[ChunkType()],
         )
+
+    def verify_(self) -> None:
+        if (size := self.size.value.data) >= MAX_BYTES:
+            raise VerifyException(
+                f"a chunk must be smaller than 2^62 bytes, got {size}"
+            )
 
 
 @irdl_op_definition

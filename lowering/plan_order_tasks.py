@@ -40,7 +40,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.regst import DataType, MemoryCaseAttr
+from penstock.dialects.regst import MAX_BYTES, DataType, MemoryCaseAttr
 from penstock.lowering.ordering.limits import limit_of_tasks
 from penstock.lowering.ordering.problem import Order, Problem, Task, Value, peaks_of
 from penstock.lowering.ordering.strategies import (
@@ -161,6 +161,9 @@ def order_tasks(plan: PlanOp, strategy: str, in_place: bool, budget: int) -> Non
     """Order the tasks of a plan, and say what that did."""
     given = PlanProblem(plan, in_place)
     problem = given.problem
+    if sum(problem.sizes) >= MAX_BYTES:
+        # No order helps, and memory planning says what is wrong.
+        return
     limit = summed_limit(problem)
     match strategy:
         case "memory":

@@ -42,6 +42,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
+    MAX_BYTES,
     BlockOp,
     ChunkOp,
     ControlType,
@@ -152,6 +153,9 @@ def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
     """All that keeps the memory of a plan from being planned."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
+        return
+    if (total := sum(register.size for register in plan.registers)) >= MAX_BYTES:
+        yield plan, f"the registers must take less than 2^62 bytes, got {total}"
         return
     usage = Usage(plan)
     yield from order_complaints(usage)

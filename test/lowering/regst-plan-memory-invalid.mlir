@@ -19,6 +19,19 @@ plan.plan @unwritten {
 
 // -----
 
+// Each register is small enough, but not all of them together: 2 x 2^61 bytes.
+// expected-error@+1 {{regst-plan-memory: the registers must take less than 2^62 bytes, got 4611686018427387904}}
+plan.plan @beyond_integers {
+  %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<2305843009213693952xi8>>
+  %y = regst.register "y" slots 1 on <0, host> : !regst.data<tensor<2305843009213693952xi8>>
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %y : !regst.data<tensor<2305843009213693952xi8>>, !regst.data<tensor<2305843009213693952xi8>>) {
+    %v, %w = "test.op"() : () -> (tensor<2305843009213693952xi8>, tensor<2305843009213693952xi8>)
+    plan.yield %v, %w : tensor<2305843009213693952xi8>, tensor<2305843009213693952xi8>
+  }
+}
+
+// -----
+
 plan.plan @some_ordered {
   plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins() {
     "test.op"() : () -> ()

@@ -45,6 +45,16 @@
 
 // -----
 
+// expected-error@+1 {{a register's payload must be smaller than 2^62 bytes, got 399999999999999999996 of tensor<99999999999999999999xf32>}}
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<99999999999999999999xf32>>
+
+// -----
+
+// expected-error@+1 {{a chunk must be smaller than 2^62 bytes, got 4611686018427387904}}
+%c = regst.chunk on <0, host> size 4611686018427387904
+
+// -----
+
 // expected-error@+1 {{expected integer >= 0, got -4}}
 %c = regst.chunk on <0, host> size -4
 
