@@ -84,13 +84,12 @@ def orders_of(waits: Waits) -> list[Order]:
     return list(dict.fromkeys(pairs))
 
 
-def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation, str]]:
     """The tasks that would wait for each other forever."""
-    deadlocks = list(deadlocks_in(plan))
+    deadlocks = list(deadlocks_in(plan, found))
     yield from deadlocks
     if deadlocks:
         return
-    found = PlanWaits.of(plan)
     edges = zero_edges(streams_of(found.tasks), orders_of(found.waits))
     registers = [Register(first, [second]) for first, second, _ in edges]
     cycle = Waits(len(found.tasks), registers).cycle()
@@ -99,9 +98,8 @@ def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
         yield task, f"{text} of registers and the order of streams"
 
 
-def remove_implied_controls(plan: PlanOp) -> None:
-    """Remove control registers that others make unnecessary."""
-    found = PlanWaits.of(plan)
+def remove_implied_controls(found: PlanWaits) -> bool:
+    """Remove control registers that others make unnecessary, if there are any."""
     controls = [
         index
         for index, register in enumerate(found.registers)
@@ -119,6 +117,7 @@ def remove_implied_controls(plan: PlanOp) -> None:
     for register in removed:
         register.detach()
         register.erase()
+    return bool(removed)
 
 
 def write_without(task: TaskOp, removed: Collection[SSAValue]) -> None:
@@ -139,9 +138,8 @@ def write_without(task: TaskOp, removed: Collection[SSAValue]) -> None:
     Rewriter.replace_op(task, left, [])
 
 
-def write_events(plan: PlanOp) -> None:
+def write_events(plan: PlanOp, found: PlanWaits) -> None:
     """Say for each task which events it waits for."""
-    found = PlanWaits.of(plan)
     tasks, orders = found.tasks, orders_of(found.waits)
     waits = needed_events(streams_of(tasks), orders)
     for task, others in zip(tasks, waits, strict=True):
@@ -169,7 +167,8 @@ class PlanReduceEventsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [x for x in op.walk() if isinstance(x, PlanOp) and x.registers]
-        fail_if_any(found for plan in plans for found in complaints_about(plan))
-        for plan in plans:
-            remove_implied_controls(plan)
-            write_events(plan)
+        given = [(plan, PlanWaits.of(plan)) for plan in plans]
+        fail_if_any(found for each in given for found in complaints_about(*each))
+        for plan, found in given:
+            was_changed = remove_implied_controls(found)
+            write_events(plan, PlanWaits.of(plan) if was_changed else found)

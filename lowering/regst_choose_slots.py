@@ -49,6 +49,7 @@ from penstock.dialects.regst import (
 from penstock.lowering import plan_create_registers, plan_reduce_events
 from penstock.lowering.events import zero_edges
 from penstock.lowering.list_scheduling import Job, Schedule, scheduled_on
+from penstock.lowering.marked_graph import MarkedGraph
 from penstock.lowering.plan_create_registers import requested_slots
 from penstock.lowering.plan_reduce_events import orders_of, streams_of
 from penstock.lowering.slot_choice import (
@@ -60,7 +61,6 @@ from penstock.lowering.slot_choice import (
 )
 from penstock.lowering.task_times import Machine, complaints_about_times, time_of
 from penstock.lowering.verify_deadlock import PlanWaits
-from penstock.lowering.verify_plan import MarkedGraph
 
 REPORT = "interval_ns"
 """The attribute of a plan that says how often its acts begin."""
@@ -129,6 +129,7 @@ class PlanQueues:
     """The data registers of a plan, each with all of its aliases."""
 
     plan: PlanOp
+    found: PlanWaits
     machine: Machine
     groups: list[list[RegisterOp]] = field(init=False)
     queues: list[Queue] = field(init=False)
@@ -142,7 +143,7 @@ class PlanQueues:
                 groups[alias_root(register.register)].append(register)
         self.groups = list(groups.values())
         self.cases = list(dict.fromkeys(x[0].memory_case for x in self.groups))
-        found = PlanWaits.of(self.plan)
+        found = self.found
         line = TimeLine.of(found, self.machine)
         self.busiest = line.busiest
         users: dict[SSAValue, list[int]] = defaultdict(list)
@@ -209,14 +210,14 @@ class PlanQueues:
         )
 
 
-def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation, str]]:
     """All that keeps one act of a plan from being laid out in time."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
         return
     yield from plan_create_registers.complaints_about(plan)
     yield from complaints_about_times(plan)
-    yield from plan_reduce_events.complaints_about(plan)
+    yield from plan_reduce_events.complaints_about(plan, found)
 
 
 def choose_slots(
@@ -267,8 +268,9 @@ class RegstChooseSlotsPass(ModulePass):
         machine = Machine.parse(self.machine)
         limits = Limits(self.memory_limit, self.device_memory_limit)
         plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_to_choose(x)]
-        fail_if_any(found for plan in plans for found in complaints_about(plan))
-        given = [PlanQueues(plan, machine) for plan in plans]
+        waits = [(plan, PlanWaits.of(plan)) for plan in plans]
+        fail_if_any(found for each in waits for found in complaints_about(*each))
+        given = [PlanQueues(plan, found, machine) for plan, found in waits]
         fail_if_any(
             found
             for queues in given

@@ -80,9 +80,13 @@ class PlanWaits:
         return self.tasks[listed[0]], f"cycle {' -> '.join(names)}"
 
 
-def deadlocks_in(plan: PlanOp, budget: int = BUDGET) -> Iterator[tuple[Operation, str]]:
-    """The cycles of tasks that wait for each other, and what breaks them."""
-    found = PlanWaits.of(plan)
+def deadlocks_in(
+    plan: PlanOp, found: PlanWaits, budget: int = BUDGET
+) -> Iterator[tuple[Operation, str]]:
+    """
+    The cycles of tasks that wait for each other, and what breaks them. What is `found`
+    is changed if no slots break some of them.
+    """
     waits = found.waits
     for cycle in hopeless_cycles(waits):
         task, text = found.cycle_text(cycle)
@@ -119,5 +123,7 @@ class VerifyDeadlockPass(ModulePass):
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
         fail_if_any(
-            found for plan in plans for found in deadlocks_in(plan, self.budget)
+            found
+            for plan in plans
+            for found in deadlocks_in(plan, PlanWaits.of(plan), self.budget)
         )
