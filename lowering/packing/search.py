@@ -409,7 +409,7 @@ def rank_members(search: Search, members: Numbers) -> None:
                 members[y] = members[y - gap]
                 y -= gap
             members[y] = i
-        search.state[0].steps += len(members)
+            search.state[0].steps += 1 + (x - y) // gap
         gap //= 2
     for x in range(len(members)):
         search.buffers[members[x]].rank = x
