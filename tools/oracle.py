@@ -40,16 +40,12 @@ def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array
     without a meaning in NumPy, and if an input is missing; PenstockError if a variable
     has no value.
     """
-    entry = model.entry
+    import numpy as np
+
     evaluation = _Evaluation(model, inputs)
-    match entry:
-        case JobOp():
-            evaluation.run(entry.body.block.ops)
-        case PlanOp():
-            for task in data_order(entry):
-                evaluation.run_task(task)
-        case _:
-            raise UsageError(f"a {entry.name} cannot be checked against NumPy")
+    # Infinities and NaNs are results like any other.
+    with np.errstate(all="ignore"):
+        evaluation.run_entry(model.entry)
     return evaluation.outputs
 
 
@@ -82,6 +78,16 @@ class _Evaluation:
         self._inputs = inputs
         self._values: dict[SSAValue, Array] = {}
         self.outputs: dict[str, Array] = {}
+
+    def run_entry(self, entry: Operation) -> None:
+        match entry:
+            case JobOp():
+                self.run(entry.body.block.ops)
+            case PlanOp():
+                for task in data_order(entry):
+                    self.run_task(task)
+            case _:
+                raise UsageError(f"a {entry.name} cannot be checked against NumPy")
 
     def run(self, ops: Iterable[Operation]) -> None:
         for op in ops:

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pytest
@@ -473,6 +474,17 @@ def test_references_that_do_not_fit(run: Runner, capsys: pytest.CaptureFixture[s
 )
 def test_relative_error(output: list[float], reference: list[float], error: float):
     assert relative_error(np.array(output), np.array(reference)) == error
+
+
+def test_numpy_warns_of_nothing_that_a_check_evaluates(run: Runner):
+    product = "op.matmul %x, %x : tensor<2xf32>, tensor<2xf32>"
+    job = JOB.replace("op.exp %x : tensor<2xf32>", product)
+    file = run.file("square.mlir", job.replace("2xf32", "2x2xf32"))
+    inputs = run.npz("in.npz", x=np.diag([1e30, 1]).astype(np.float32))
+    with catch_warnings():
+        simplefilter("error")
+        outcome = run(file, "--inputs", inputs, "--check", "numpy")
+    assert (outcome.code, outcome.err) == (0, "")
 
 
 # Processes ---------------------------------------------------------------------------
