@@ -458,6 +458,23 @@ def test_references_that_do_not_fit(run: Runner, capsys: pytest.CaptureFixture[s
         assert capsys.readouterr().out == f"check against ref: y {text}\n"
 
 
+def test_references_without_finite_values_prove_nothing(
+    run: Runner, capsys: pytest.CaptureFixture[str]
+):
+    arguments = (run.file("log.mlir", JOB.replace("op.exp", "op.log")), "--inputs")
+    inputs = run.npz("in.npz", x=-np.ones(2, np.float32))
+    outcome = run(*arguments, inputs, "--check", "numpy")
+    assert outcome.code == 1
+    said = "y has no finite values to compare\n"
+    assert outcome.out.endswith(f"check against numpy: {said}")
+    assert outcome.err == f"penstock-run: error: {said}"
+    # An output with the wrong values of these is wrong, not unproven.
+    infinite = np.array([np.inf])
+    assert report_errors({"y": -infinite}, {"y": infinite}, "ref", 1e-4) == 1
+    assert capsys.readouterr().out == "check against ref: y differs by inf\n"
+    assert report_errors({"y": np.ones(0)}, {"y": np.ones(0)}, "ref", 1e-4) == 0
+
+
 @pytest.mark.parametrize(
     ("output", "reference", "error"),
     [
@@ -470,6 +487,7 @@ def test_references_that_do_not_fit(run: Runner, capsys: pytest.CaptureFixture[s
         ([np.nan], [1.0], np.inf),
         ([1.0], [np.nan], np.inf),
         ([np.nan], [np.nan], 0),
+        ([1e308], [-1e308], np.inf),
     ],
 )
 def test_relative_error(output: list[float], reference: list[float], error: float):
