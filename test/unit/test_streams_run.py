@@ -20,7 +20,7 @@ PASSES = (
     'plan-assign-streams{policy=critical-path streams=3 machine="cpu switch_ns=0"}',
     "plan-create-registers",
     "regst-alias-registers",
-    "regst-choose-slots",
+    "regst-choose-slots{interval-ns=2000}",
     "regst-plan-memory",
     "verify-plan",
     "plan-reduce-events",
@@ -66,6 +66,7 @@ def test_pieces_that_overlap_are_right(seed: int):
     run_pipeline(compiler, passes, module, ",".join(PASSES))
     plan = next(op for op in module.walk() if isinstance(op, PlanOp))
     assert len({task.stream for task in plan.tasks}) > 1
+    assert any(register.slots.value.data > 1 for register in plan.registers)
     rng = np.random.default_rng(seed)
     # Entries are small enough for no product to overflow.
     pieces = [rng.uniform(-0.1, 0.1, (8, 8)) for _ in range(20)]
