@@ -90,5 +90,7 @@ def describe_options(pass_type: type[ModulePass]) -> list[str]:
     for option in get_pass_option_infos(pass_type):
         default = "" if option.default_value is None else f" = {option.default_value}"
         name = option.name.replace("_", "-")
-        lines.append(f"{name}: {option.expected_type}{default}")
+        # Where annotations are strings, xDSL shows them as such.
+        type = option.expected_type.strip("'")
+        lines.append(f"{name}: {type}{default}")
     return lines

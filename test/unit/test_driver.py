@@ -629,6 +629,12 @@ def test_pass_that_cannot_be_imported(driver: Driver):
     assert "  far: cannot be loaded: No module named 'no_such_module'" in listing
 
 
+def test_options_are_listed_with_their_types_as_they_are_written(driver: Driver):
+    lines = driver("--list-passes").out.splitlines()
+    assert "    streams: int = 1" in lines
+    assert "    device: str | None" in [line.removesuffix(" = none") for line in lines]
+
+
 @pytest.fixture
 def fresh_universes():
     """Forget the broken plug-ins afterwards."""
