@@ -99,7 +99,9 @@ class Compiler:
             if self.after_pass is not None:
                 self.after_pass(name, module, is_last)
             if self.verify_each or is_last:
-                self.verify(module, f"{name} left bad IR: ")
+                # Without looking in between, nobody knows which pass it was.
+                culprit = name if self.verify_each else "the pipeline"
+                self.verify(module, f"{culprit} left bad IR: ")
 
     @contextmanager
     def blaming(self, kind: str, name: str) -> Generator[None]:
