@@ -15,10 +15,11 @@ from typing import IO, ClassVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.target import Target
 
 from penstock.dialects.diagnostics import LocatedPassFailure, fail_if_any
-from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba.cpu import cpu_source
 from penstock.lowering.numba.cuda import cuda_source
 
@@ -46,6 +47,8 @@ class NumbaTarget(Target):
     name: ClassVar[str] = "numba"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        if not any(isinstance(op, KernelOp | ProgramOp) for op in module.walk()):
+            raise PassFailedException("no launch program: run a pipeline first")
         complaints: list[tuple[Operation, str]] = []
         texts: list[str] = []
         for op in module.walk():

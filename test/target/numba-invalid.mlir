@@ -1,4 +1,7 @@
 // RUN: penstock-opt %s -t numba --split-input-file --verify-diagnostics
+// RUN: not penstock-opt %S/../../examples/digits.mlir -t numba 2>&1 | filecheck %s --check-prefix=JOB
+
+// JOB: {{^.*}}digits.mlir: error: target numba: no launch program: run a pipeline first
 
 // expected-error@+1 {{target numba: kernel @k: unknown target 'tpu', known are: cpu, cuda}}
 launch.kernel @k target "tpu" (%a: memref<4xf32>) {
