@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from xdsl.ir import Operation
 
-from penstock.dialects.job import JobOp
+from penstock.dialects.job import DeviceAttr, JobOp
 from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp, ProgramOp
 
 
@@ -26,7 +28,12 @@ def summary(
         f"{program.sym_name.data}: {', '.join(parts)} on {devices_of(program)}"
         f"{' (simulated)' * simulated}, " + counted(threads, "thread")
     ]
-    lines += [memory_line(op) for op in ops if isinstance(op, ChunkOp)]
+    chunks = [op for op in ops if isinstance(op, ChunkOp)]
+    kinds = Counter(chunk.memory_case.kind.data for chunk in chunks)
+    lines += [
+        memory_line(chunk, of_device=kinds[chunk.memory_case.kind.data] > 1)
+        for chunk in chunks
+    ]
     return "\n".join(lines)
 
 
@@ -42,9 +49,14 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" + "s" * (number != 1)
 
 
-def memory_line(chunk: ChunkOp) -> str:
-    """How full a chunk is at most, against what it would take at least."""
+def memory_line(chunk: ChunkOp, of_device: bool = False) -> str:
+    """
+    How full a chunk is at most, against what it would take at least. `of_device` names
+    the device whose memory it is.
+    """
     case = f"{chunk.memory_case.kind.data} memory"
+    if of_device and isinstance(device := chunk.memory_case.device, DeviceAttr):
+        case += f" of {device.kind.data}:{device.index.data}"
     if (sizes := chunk.memory_report) is None:
         return f"{case}: {size_text(chunk.size.value.data)}"
     peak, bound, total = sizes["peak"], sizes["bound"], sizes["sum"]

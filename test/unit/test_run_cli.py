@@ -14,8 +14,10 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pytest
 
+from penstock.dialects.launch import ProgramOp
 from penstock.runtime.initializers import Array
-from penstock.tools.report import size_text
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.report import size_text, summary
 from penstock.tools.run import relative_error, report_errors, run_tool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -141,6 +143,23 @@ def test_encoder_layer_passes_its_check(run: Runner, threads: str):
 def test_memory_of_a_plan_without_bounds_is_its_size(run: Runner):
     out = run(PLAN, "--random-inputs", "1").out
     assert out.splitlines()[1] == "host memory: 384 B"
+
+
+def test_memories_of_one_kind_are_told_apart():
+    compiler, _ = installed_compiler()
+    chunks = ("host", "device cuda:0", "device cuda:1", "pinned cuda:1")
+    body = "".join(
+        f"launch.chunk @c{i} on <0, {case}> size 64\n" for i, case in enumerate(chunks)
+    )
+    text = f"launch.program @p rank 0 {{\n{body}}}"
+    program = compiler.parse(text.encode(), "p.mlir").body.block.first_op
+    assert isinstance(program, ProgramOp)
+    assert summary(program, program, 1).splitlines()[1:] == [
+        "host memory: 64 B",
+        "device memory of cuda:0: 64 B",
+        "device memory of cuda:1: 64 B",
+        "pinned memory: 64 B",
+    ]
 
 
 @pytest.mark.parametrize(
