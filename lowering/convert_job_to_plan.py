@@ -30,8 +30,14 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
@@ -71,6 +77,8 @@ from penstock.lowering.task_builder import TaskBuilder, at
 def complaints_about(job: JobOp) -> list[tuple[Operation, str]]:
     """All that keeps a job from becoming a plan, each with the op it is about."""
     check = LayoutCheck(JobDevices(job))
+    if found := list(open_extents(job)):
+        return found
     ops = job.body.block.ops
     found = [*op_complaints(job), *(c for op in ops for c in check.results_of(op))]
     return found or [c for op in ops for c in check.operands_of(op)]
@@ -86,6 +94,29 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
             isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
         ):
             yield op, f"slots must be an i64 of at least 1, got {slots}"
+
+
+def open_extents(job: JobOp) -> Iterator[tuple[Operation, str]]:
+    """The ops of a job whose results have unknown extents that begin with them."""
+    for op in job.body.block.ops:
+        if all(is_static(operand.type) for operand in op.operands):
+            for type in op.result_types:
+                if not is_static(type):
+                    yield op, f"{name_in_job(op)} has unknown extents: {type}"
+
+
+def is_static(type: Attribute) -> bool:
+    """Whether a type leaves no extent open."""
+    return not isa(type, TensorType) or type.has_static_shape()
+
+
+def name_in_job(op: Operation) -> str:
+    """How messages call an op, such as `input 'x'`."""
+    match op:
+        case InputOp() | VariableOp():
+            return f"{op.name.removeprefix('job.')} '{op.port.data}'"
+        case _:
+            return f"a result of {op.name}"
 
 
 class LayoutCheck:

@@ -25,6 +25,25 @@ job.job @good placement <cpu, [0:0]> {
 
 // -----
 
+// Unknown extents are reported where they begin, and not at all that follows from them.
+
+job.job @unknown placement <cpu, [0:0]> {
+  // expected-error@+1 {{convert-job-to-plan: input 'x' has unknown extents: tensor<?x4xf32>}}
+  %x = job.input "x" : tensor<?x4xf32>
+  // expected-error@+1 {{convert-job-to-plan: variable 'w' has unknown extents: tensor<4x?xf32>}}
+  %w = job.variable "w" init <zeros> : tensor<4x?xf32>
+  %y = op.exp %x : tensor<?x4xf32> -> tensor<?x4xf32>
+  %z = op.exp %w : tensor<4x?xf32> -> tensor<4x?xf32>
+  %k = job.input "k" : tensor<2x4xf32>
+  // expected-error@+1 {{convert-job-to-plan: a result of op.relu has unknown extents: tensor<2x?xf32>}}
+  %r = op.relu %k : tensor<2x4xf32> -> tensor<2x?xf32>
+  job.output "y", %y : tensor<?x4xf32>
+  job.output "z", %z : tensor<4x?xf32>
+  job.output "r", %r : tensor<2x?xf32>
+}
+
+// -----
+
 !t = tensor<4xf32>
 
 job.job @slots placement <cpu, [0:0]> {
