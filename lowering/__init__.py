@@ -103,6 +103,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return VerifyPlanPass
 
+    def get_verify_program():
+        from penstock.lowering.verify_program import VerifyProgramPass
+
+        return VerifyProgramPass
+
     return {
         "convert-job-to-plan": get_convert_job_to_plan,
         "convert-plan-to-launch": get_convert_plan_to_launch,
@@ -123,4 +128,5 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "regst-plan-memory": get_regst_plan_memory,
         "verify-deadlock": get_verify_deadlock,
         "verify-plan": get_verify_plan,
+        "verify-program": get_verify_program,
     }

@@ -33,12 +33,16 @@ class MarkedGraph:
         """The sources of each actor's edges without a token."""
         self.next_act: list[list[int]] = [[] for _ in range(size)]
         """The targets of each actor's edges with one token."""
+        self._later: list[list[tuple[int, int]]] = [[] for _ in range(size)]
+        """The targets of each actor's other edges, and how many tokens these have."""
         for source, target, tokens in dict.fromkeys(edges):
             if tokens == 0:
                 self.next[source].append(target)
                 self.previous[target].append(source)
             elif tokens == 1:
                 self.next_act[source].append(target)
+            else:
+                self._later[source].append((target, tokens))
         self.order: list[int] = []
         """Actors before those that wait for them; without those of `cycles`."""
         self.cycles: list[list[int]] = []
@@ -101,6 +105,32 @@ class MarkedGraph:
             for target in self.next_act[actor]:
                 sets[actor] |= marks[target] | same_act[target]
         return sets
+
+    def reaches(self, source: int, target: int, tokens: int) -> bool:
+        """Whether a path from one actor to another has at most so many tokens."""
+        # No path is needed for an act of the same actor later on.
+        if source == target and tokens > 0:
+            return True
+        seen: set[int] = set()
+        waves: list[list[int]] = [[] for _ in range(tokens + 1)]
+        waves[0].append(source)
+        for spent, wave in enumerate(waves):
+            for actor in wave:
+                if actor in seen:
+                    continue
+                seen.add(actor)
+                if actor == target and actor != source:
+                    return True
+                wave += self.next[actor]
+                for other, more in self._later_targets(actor):
+                    if spent + more <= tokens:
+                        waves[spent + more].append(other)
+        return False
+
+    def _later_targets(self, actor: int) -> Iterator[tuple[int, int]]:
+        for other in self.next_act[actor]:
+            yield other, 1
+        yield from self._later[actor]
 
 
 class Storage(NamedTuple):

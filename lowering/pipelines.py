@@ -40,6 +40,8 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "regst-plan-memory",
             "verify-plan",
             "convert-plan-to-launch",
+            # Programs may be written by hand, too.
+            "verify-program",
             # Kernels, which did not exist before.
             "canonicalize,cse",
         )

@@ -18,7 +18,9 @@ others wrote. Then
   last to use the one, for an operand that its op can overwrite in place;
 * the writer of an alias reads what it lies over, or the alias is a part that a view is
   made of;
-* no two tasks of a stream have the same order.
+* no two tasks of a stream have the same order;
+* what a task that computes reads and writes lies in the memory that kernels on its
+  device work in; for a processor that is all memory of its host.
 
 All that is wrong is listed. Registers without places share no bytes.
 """
@@ -42,6 +44,7 @@ from penstock.dialects.regst import (
     BlockOp,
     ChunkOp,
     ControlType,
+    MemoryCaseAttr,
     Place,
     RegisterOp,
     alias_place,
@@ -264,6 +267,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
     plan_graph = PlanGraph(plan)
     yield from equal_orders(plan_graph.tasks)
     yield from acting_variables(list(plan_graph.variables.values()))
+    yield from out_of_reach(plan_graph.tasks)
     graph = plan_graph.graph()
     for cycle in graph.cycles:
         yield deadlock(plan_graph, cycle)
@@ -292,6 +296,23 @@ def acting_variables(variables: Sequence[TaskOp]) -> Iterator[Finding]:
                 task,
                 f"variable '{task.task_name.data}' waits or signals, but never acts",
             )
+
+
+def out_of_reach(tasks: Sequence[TaskOp]) -> Iterator[Finding]:
+    """Registers in memory in which the kernels of their users cannot work."""
+    for task in tasks:
+        if task.kind != "compute":
+            continue
+        own = MemoryCaseAttr.of(task.device)
+        for register in registers_among((*task.ins, *task.outs)):
+            case = register.memory_case
+            is_near = own.is_host and case.is_host and case.rank == own.rank
+            if not is_near and case != own:
+                yield (
+                    task,
+                    f"task '{task.task_name.data}' works in {own}, but register "
+                    f"'{register.register_name.data}' lies in {case}",
+                )
 
 
 def deadlock(plan_graph: PlanGraph, cycle: Sequence[int]) -> Finding:

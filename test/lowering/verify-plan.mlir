@@ -568,3 +568,42 @@ plan.plan @variables {
     plan.yield %2 : tensor<2xf32>
   }
 }
+
+// -----
+
+// A task that computes finds what it uses in the memory that kernels of its device work
+// in: for a processor that is all memory of its host, pinned or not. A copy may use any.
+
+!r = !regst.data<tensor<4xf32>>
+
+plan.plan @memory {
+  %h = regst.register "h" slots 1 on <0, host> : !r
+  %p = regst.register "p" slots 1 on <0, pinned cuda:0> : !r
+  %n = regst.register "n" slots 1 on <0, network> : !r
+  %d = regst.register "d" slots 1 on <0, device cuda:0> : !r
+  %o = regst.register "o" slots 1 on <0, device cuda:1> : !r
+  %bad = regst.register "bad" slots 1 on <0, host> : !r
+  plan.task "h" on <0, cpu:0> stream <compute, 0> ins() outs(%h, %p, %n : !r, !r, !r) {
+    %v, %w, %u = "test.op"() : () -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    plan.yield %v, %w, %u : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+  plan.task "copy" on <0, cuda:0> stream <copy_h2d, 0> ins(%p : !r) outs(%d : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = job.copy %0 to <0, cuda:0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+3 {{task 'other' works in #regst.memory_case<0, device cuda:1>, but register 'd' lies in #regst.memory_case<0, device cuda:0>}}
+  // expected-error@+2 {{task 'other' works in #regst.memory_case<0, device cuda:1>, but register 'bad' lies in #regst.memory_case<0, host>}}
+  // expected-error@+1 {{task 'other' works in #regst.memory_case<0, device cuda:1>, but register 'p' lies in #regst.memory_case<0, pinned cuda:0>}}
+  plan.task "other" on <0, cuda:1> stream <compute, 0> ins(%d, %p : !r, !r) outs(%o, %bad : !r, !r) {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    %v, %w = "test.op"() : () -> (tensor<4xf32>, tensor<4xf32>)
+    plan.yield %v, %w : tensor<4xf32>, tensor<4xf32>
+  }
+  // expected-error@+1 {{task 'near' works in #regst.memory_case<0, host>, but register 'o' lies in #regst.memory_case<0, device cuda:1>}}
+  plan.task "near" on <0, cpu:0> stream <compute, 0> ins(%p, %n, %o : !r, !r, !r) {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>, %2: tensor<4xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}

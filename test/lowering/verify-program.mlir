@@ -1,0 +1,187 @@
+// RUN: penstock-opt %s -p verify-program --verify-diagnostics --split-input-file | filecheck %s
+
+// Registers share bytes if the users of the one act before the writer of the other, and
+// the other way round from one act to the next: here over data and a control.
+
+!t = memref<16xf32>
+
+// CHECK-LABEL: launch.program @in_turn
+launch.program @in_turn rank 0 {
+  launch.chunk @c on <0, host> size 128
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  launch.register @b in @c at 0 slots 1 : !t
+  launch.control @turn slots 1 initial 1
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [@turn] writes [@x] { launch.feed "x" to @x }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.copy @x to @a }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a] writes [@b] { launch.copy @a to @b }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@b] writes [@turn] { launch.fetch "y" from @b }
+}
+
+// -----
+
+// A stream orders nothing, and what one step reads and writes never shares bytes. What
+// is shared is counted over all slots, and chunks never share any.
+
+!t = memref<16xf32>
+
+launch.program @together rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.chunk @other on <0, host> size 256
+  launch.register @x in @c at 0 slots 2 : !t
+  // expected-error@+1 {{verify-program: registers @x and @a share 96 bytes, but @a_ may use @x after @a_ has begun to write @a}}
+  launch.register @a in @c at 32 slots 2 : !t
+  launch.register @b in @other at 0 slots 2 : !t
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.copy @x to @a }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a] writes [@b] { launch.copy @a to @b }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@b] writes [] { launch.fetch "y" from @b }
+}
+
+// -----
+
+// One act of the way back without a wait is enough to be too early.
+
+!t = memref<16xf32>
+
+launch.program @too_early rank 0 {
+  launch.chunk @c on <0, host> size 128
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  // expected-error@+1 {{registers @x and @b share 64 bytes, but @b_ may use @b after @x_ has begun to write @x again}}
+  launch.register @b in @c at 0 slots 1 : !t
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.copy @x to @a }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a] writes [@b] { launch.copy @a to @b }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@b] writes [] { launch.fetch "y" from @b }
+}
+
+// -----
+
+// The last user of a register may write over it: in place, or in a later step. Who reads
+// the result holds what lay there first, so that its writer waits. Each of two slots has
+// a turn of its own.
+
+!t = memref<16xf32>
+
+// CHECK-LABEL: launch.program @in_place
+launch.program @in_place rank 0 {
+  launch.chunk @c on <0, host> size 192
+  launch.register @x in @c at 0 slots 2 : !t
+  launch.register @a in @c at 0 slots 2 : !t
+  launch.register @tmp in @c at 128 slots 1 : !t
+  launch.register @b in @c at 0 slots 2 : !t
+  launch.kernel @double target "cpu" (%o: memref<16xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%o : memref<16xf32>) outs(%o : memref<16xf32>) {
+    ^bb0(%v: f32, %w: f32):
+      %s = arith.addf %v, %v : f32
+      linalg.yield %s : f32
+    }
+  }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.call @double [@a] }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@tmp, @b] {
+    launch.copy @a to @tmp
+    launch.copy @tmp to @b
+  }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@b, @x] writes [] { launch.fetch "y" from @b }
+}
+
+// -----
+
+// Nobody else may use what is written over, under whatever name.
+
+!t = memref<16xf32>
+!h = memref<8xf32>
+
+launch.program @late rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @half in @c at 32 slots 1 : !h
+  // expected-error@+1 {{registers @x and @a share 64 bytes, but @z_ may use @x after @a_ has begun to write @a}}
+  launch.register @a in @c at 0 slots 1 : !t
+  launch.kernel @zero target "cpu" (%o: memref<16xf32>) {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%o : memref<16xf32>)
+  }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @half_ on <0, cpu:0> stream 0 reads [@x] writes [@half] { }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.call @zero [@a] }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@a, @x] writes [] { launch.fetch "y" from @a }
+  launch.actor @z_ on <0, cpu:0> stream 0 reads [@half, @x] writes [] { launch.fetch "z" from @half }
+}
+
+// -----
+
+// An actor without steps hands on parts, and bytes of variables; a part is written by
+// who writes it, the whole by nobody.
+
+!t = memref<16xf32>
+!h = memref<8xf32>
+
+// CHECK-LABEL: launch.program @parts
+launch.program @parts rank 0 {
+  launch.chunk @c on <0, host> size 128
+  launch.variable @w in @c at 64 init <ones> : !t
+  launch.register @a in @c at 0 slots 1 : !h
+  launch.register @b in @c at 32 slots 1 : !h
+  launch.register @whole in @c at 0 slots 1 : !t
+  launch.register @piece in @c at 96 slots 1 : !h
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.feed "a" to @a }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [] writes [@b] { launch.feed "b" to @b }
+  launch.actor @whole_ on <0, cpu:0> stream 0 reads [@a, @b] writes [@whole] { }
+  launch.actor @piece_ on <0, cpu:0> stream 0 reads [] writes [@piece] { }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@whole, @a, @b] writes [] { launch.fetch "y" from @whole }
+  launch.actor @z_ on <0, cpu:0> stream 0 reads [@piece] writes [] { launch.fetch "z" from @piece }
+}
+
+// -----
+
+// What is handed on has bytes that were read; 16 of these 48 were not.
+
+launch.program @missing rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @a in @c at 0 slots 1 : memref<8xf32>
+  launch.register @whole in @c at 0 slots 1 : memref<12xf32>
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.feed "a" to @a }
+  // expected-error@+1 {{@whole_ has no step that writes @whole, and 16 of its bytes lie in nothing that it reads}}
+  launch.actor @whole_ on <0, cpu:0> stream 0 reads [@a] writes [@whole] { }
+}
+
+// -----
+
+// A variable keeps what it had at the start, and a reader writes nothing.
+
+!t = memref<16xf32>
+
+launch.program @variable rank 0 {
+  launch.chunk @c on <0, host> size 192
+  launch.variable @w in @c at 0 init <zeros> : !t
+  // expected-error@+1 {{verify-program: @x lies on 32 bytes of @w, a variable}}
+  launch.register @x in @c at 32 slots 1 : !t
+  launch.kernel @copy target "cpu" (%i: memref<16xf32>, %o: memref<16xf32>) {
+    "memref.copy"(%i, %o) : (memref<16xf32>, memref<16xf32>) -> ()
+  }
+  launch.kernel @fill target "cpu" (%o: memref<16xf32>) {
+    %v = memref.expand_shape %o [[0, 1]] output_shape [4, 4] : memref<16xf32> into memref<4x4xf32>
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%v : memref<4x4xf32>)
+  }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  // expected-error@+1 {{@y_ writes @x, which it only reads}}
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [] { launch.call @copy [@w, @x] }
+  // expected-error@+1 {{@z_ writes @w, a variable}}
+  launch.actor @z_ on <0, cpu:0> stream 0 reads [] writes [] { launch.call @fill [@w] }
+}
+
+// -----
+
+// A cycle without a token never acts.
+
+launch.program @deadlock rank 0 {
+  launch.control @k slots 1
+  launch.control @l slots 2
+  // expected-error@+1 {{a cycle of actors has no token, so none ever acts: @a -> @b -> @a}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@k] writes [@l] { }
+  launch.actor @b on <0, cpu:0> stream 0 reads [@l] writes [@k] { }
+}
