@@ -33,6 +33,12 @@ layout is cut in the first round, and then more and more up to a last number. Se
 at different capacities go different ways, so that one of many is likely to be quick.
 """
 
+KEPT_BUFFERS = 1 << 14
+"""
+There are no more pieces than this over the number of buffers: all searches are kept,
+and each has some kilobytes for a buffer.
+"""
+
 
 class Order(NamedTuple):
     """
@@ -97,6 +103,7 @@ class Ladder:
         count = len(self._buffers)
         limit = len(self._links) + count * (count + len(self._sections)) >> 1
         rungs, most = RUNGS
+        most = max(rungs, min(most, KEPT_BUFFERS // count))
         while capacities := self._capacities(rungs):
             known = self.peak
             for capacity in capacities:
@@ -155,7 +162,9 @@ class Ladder:
         self.peak = self._tables.problem.peak(self.offsets)
 
     def _new_search(self, capacity: int, order: Order) -> Search:
-        count, room = len(self._buffers), 8 * (len(self._buffers) + len(self._sections))
+        count = len(self._buffers)
+        # What one step may need is at most half of it.
+        room = 12 * (count + len(self._sections)) + 64
         buffers = copied(self._buffers)
         table = columns(buffers)
         table["limit"] = (capacity - self._tables.bytes) // self._tables.unit
@@ -168,7 +177,7 @@ class Ladder:
             table_of(search.Frame, 2 * count + 4),
             self._links,
             np.zeros(maxima, np.int64),
-            *(numbers_of(np.zeros(room + 64, np.int64)) for _ in range(4)),
+            *(numbers_of(np.zeros(room, np.int64)) for _ in range(4)),
         )
         search.start(started)
         return started
@@ -224,17 +233,19 @@ def steps_of(running: Search) -> int:
 
 
 def with_more_room(full: Search) -> Search:
-    """A search whose lists are twice as long."""
+    """A search with longer lists in place of those that are half full."""
+    state = columns(full.state)[0]
+
+    def longer(numbers: Numbers, end: str) -> Numbers:
+        if 2 * int(state[end]) < len(numbers):
+            return numbers
+        copy = numbers_of(np.zeros(2 * len(numbers), np.int64))
+        copy[: len(numbers)] = numbers
+        return copy
+
     return full._replace(
-        candidates=twice_as_long(full.candidates),
-        members=twice_as_long(full.members),
-        offset_trail=twice_as_long(full.offset_trail),
-        floor_trail=twice_as_long(full.floor_trail),
+        candidates=longer(full.candidates, "candidates"),
+        members=longer(full.members, "members"),
+        offset_trail=longer(full.offset_trail, "offsets"),
+        floor_trail=longer(full.floor_trail, "floors"),
     )
-
-
-def twice_as_long(numbers: Numbers) -> Numbers:
-    """A copy of numbers with as many zeros behind them."""
-    copy = numbers_of(np.zeros(2 * len(numbers), np.int64))
-    copy[: len(numbers)] = numbers
-    return copy
