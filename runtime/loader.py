@@ -153,17 +153,23 @@ class _Loader:
 
     def initialize(self, weights: Mapping[str, Array], files: WeightFiles) -> None:
         unused = set(weights)
+        problems: list[str] = []
         for op in self.symbols.values():
             if not isinstance(op, VariableOp):
                 continue
             if op.init is not None:
                 unused.discard(op.port_name)
+            try:
+                value = self._value(op, weights, files)
+            except PenstockError as error:
+                problems.append(str(error))
+                continue
             chunk = self.chunks[op.chunk.root_reference.data]
-            chunk.write(op.offset.value.data, self._value(op, weights, files))
+            chunk.write(op.offset.value.data, value)
         if unused:
-            raise PenstockError(
-                f"the program has no variables {', '.join(sorted(unused))}"
-            )
+            names = ", ".join(sorted(unused))
+            problems.append(f"the program has no variables {names}")
+        raise_if_any(problems)
 
     def _value(
         self, op: VariableOp, weights: Mapping[str, Array], files: WeightFiles
@@ -301,6 +307,16 @@ class _Loader:
 def assertions(kernel: KernelOp) -> tuple[str, ...]:
     """The messages of the assertions in a kernel, in the order of their codes."""
     return tuple(op.msg.data for op in kernel.walk() if isinstance(op, AssertOp))
+
+
+def raise_if_any(problems: Sequence[str]) -> None:
+    """Raise PenstockError with all that is wrong, each thing once."""
+    different = list(dict.fromkeys(problems))
+    if len(different) == 1:
+        raise PenstockError(different[0])
+    if different:
+        head = f"{len(different)} things are wrong with the weights:"
+        raise PenstockError("\n  ".join((head, *different)))
 
 
 def fitting(

@@ -204,6 +204,32 @@ def test_weights_that_do_not_fit(weights: Mapping[str, Array], message: str):
     assert str(caught.value) == message
 
 
+def test_all_that_is_wrong_with_weights_is_said_at_once(tmp_path: Path):
+    np.savez(tmp_path / "some.npz", a=floats(1, 2))
+    op = program(
+        """
+        launch.chunk @c on <0, host> size 512
+        launch.variable @a in @c at 0 init <npz, file = "some.npz"> : memref<2xf32>
+        launch.variable @b in @c at 64 init <npz, file = "some.npz"> : memref<2xf32>
+        launch.variable @d in @c at 128 init <npz, file = "none.npz"> : memref<2xf32>
+        launch.variable @e in @c at 192 init <npz, file = "none.npz"> : memref<2xf32>
+        launch.variable @w in @c at 256 init <zeros> : memref<2xf32>
+        """
+    )
+    with pytest.raises(PenstockError) as caught:
+        load_program(
+            op, {}, directory=tmp_path, weights={"w": floats(1), "x": floats()}
+        )
+    missing = "no such file or directory"
+    assert str(caught.value).splitlines() == [
+        "4 things are wrong with the weights:",
+        f"  {tmp_path / 'some.npz'} has no array 'b', which 'b' starts from",
+        f"  cannot read weights from {tmp_path / 'none.npz'}: {missing}",
+        "  variable 'w' has shape (2,), got an array of shape (1,)",
+        "  the program has no variables x",
+    ]
+
+
 # Kernels -----------------------------------------------------------------------------
 
 
