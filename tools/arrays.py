@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Mapping
@@ -27,6 +28,23 @@ def read_arrays(path: Path) -> dict[str, Array]:
         raise UsageError(f"cannot read {path}: {explain_npz_error(error)}") from error
 
 
+def check_writable(path: Path) -> None:
+    """
+    Raise UsageError if no file can be written to `path`, as far as that can be known
+    without touching what is there.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not target.exists() or target.is_file():
+            draft = _draft_of(target)
+            draft.touch()
+            draft.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
+
+
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """
     Write an `.npz` file that no reader ever sees half of. A device is written directly.
@@ -46,12 +64,16 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def _replace(target: Path, arrays: Mapping[str, Array]) -> None:
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    draft = _draft_of(target)
     try:
         _write(draft, arrays)
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
 
 
 def _write(target: Path | BytesIO, arrays: Mapping[str, Array]) -> None:

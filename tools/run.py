@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
-from penstock.tools.arrays import read_arrays, write_arrays
+from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.compiler import Compiler, installed_compiler
 from penstock.tools.diagnostics import (
     NEEDS_ONNX,
@@ -204,7 +204,9 @@ def _run(args: argparse.Namespace) -> int:
     front = installed_compiler()
     job = _read(args, front[0])
     _check_request(args, job)
-    # Files that cannot be read should not cost a compilation.
+    # Files that cannot be read or written should not cost a compilation.
+    if args.outputs is not None:
+        check_writable(args.outputs)
     given = None if args.inputs is None else read_arrays(args.inputs)
     expected = _expected(args)
     with Session(

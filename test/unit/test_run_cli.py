@@ -259,10 +259,11 @@ def test_outputs_that_cannot_be_written(run: Runner):
     for path, reason in (
         (run.folder / "none" / "out.npz", "no such file or directory"),
         (run.folder, "is a directory"),
+        (Path(PROGRAM) / "out.npz", "not a directory"),
     ):
-        outcome = run(PROGRAM, "--random-inputs", "1", "--outputs", str(path))
-        expected = f"penstock-run: error: cannot write {path}: {reason}\n"
-        assert (outcome.code, outcome.err) == (2, expected)
+        # Before anything is compiled and printed.
+        arguments = (PROGRAM, "--random-inputs", "1", "--outputs", str(path))
+        run.refuses(f"cannot write {path}: {reason}", 2, *arguments)
     assert list(run.folder.iterdir()) == []
 
 
