@@ -27,11 +27,6 @@ def by_effect(task: int, rise: int, net: int, since: int) -> tuple[int, ...]:
     return net, rise, -since, task
 
 
-def by_rise(task: int, rise: int, net: int, since: int) -> tuple[int, ...]:
-    """First what adds least while it runs."""
-    return rise, net, -since, task
-
-
 def by_release(task: int, rise: int, net: int, since: int) -> tuple[int, ...]:
     """First what frees most of what it makes."""
     return net - rise, net, -since, task
