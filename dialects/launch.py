@@ -455,6 +455,9 @@ class CallOp(IRDLOperation):
     """
     Run a kernel on registers and variables.
 
+    Results share no bytes with other arguments, unless the optional attribute
+    `unchanged` lists these: all that is written there is what lies there already.
+
     ```mlir
     launch.call @k3 [@x, @w1, @h]
     ```

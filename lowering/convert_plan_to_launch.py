@@ -51,7 +51,13 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_place,
 )
-from penstock.lowering.aliases import Holds, does_nothing, operand_register
+from penstock.lowering.aliases import (
+    Holds,
+    does_nothing,
+    lies_as_paired,
+    operand_register,
+    pairs_of,
+)
 from penstock.lowering.unique_names import UniqueNames
 
 Finding: TypeAlias = tuple[Operation, str]
@@ -198,6 +204,12 @@ def overwritten_by(task: TaskOp) -> Overwritten:
         if result is not None and register.type == task.outs[result].type:
             found[operand] = result
     return found
+
+
+def copied_in_place(task: TaskOp) -> set[int]:
+    """The operands of an op of which its kernel copies all bytes to where they lie."""
+    pairs = [pair for pair in pairs_of(task) if pair.view]
+    return {pair.operand for pair in pairs if lies_as_paired(task, pair)}
 
 
 def in_place(body: Region, over: Overwritten, operands: int) -> Region:
@@ -378,7 +390,10 @@ class ProgramBuilder:
                 over = overwritten_by(task)
                 kernel = self._kernels.name_for(op, task.device.kind.data, over)
                 kept = [name for i, name in enumerate(ins) if i not in over]
-                return launch.CallOp(kernel, [*kept, *outs])
+                call = launch.CallOp(kernel, [*kept, *outs])
+                if unchanged := [ins[i] for i in copied_in_place(task) - over.keys()]:
+                    call.attributes["unchanged"] = launch.symbols(sorted(unchanged))
+                return call
 
 
 def memory_report(

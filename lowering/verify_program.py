@@ -18,7 +18,8 @@ Then
   reach the writer of the other without a token, and those of the other reach the writer
   of the one over at most one token (over at most k, where both have k slots, each at
   the bytes of one of the other); the writer of the other may be the last to use the
-  one, up to a step before the one that writes;
+  one, up to a step before the one that writes, or in that one if its attribute
+  `unchanged` promises that it copies what it names there to where it lies;
 * nothing is written to a variable, or to a register by an actor that only reads it;
 * all bytes of a register that no step writes are covered by what it can show.
 
@@ -34,10 +35,11 @@ from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, SymbolRefAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import (
@@ -158,11 +160,21 @@ def may_write(op: Operation, value: SSAValue) -> bool:
             return True
 
 
+def unchanged_by(call: CallOp) -> Sequence[str]:
+    """What the attribute `unchanged` of a call promises to leave as it is."""
+    promised = call.attributes.get("unchanged")
+    return names_of(promised) if isa(promised, ArrayAttr[SymbolRefAttr]) else ()
+
+
 class Access(NamedTuple):
-    """What one step of an actor names, and what of it it writes."""
+    """
+    What one step of an actor names, what of it it writes, and what it leaves as it is,
+    though it may write over it.
+    """
 
     named: Sequence[str]
     written: Sequence[str]
+    unchanged: Sequence[str] = ()
 
 
 ################################################################################
@@ -202,6 +214,10 @@ class ProgramGraph:
         """What the writer of a register reads of the same bytes and does not hold."""
         self._made_from: dict[str, int] = {}
         self._number = {name: i for i, name in enumerate(self.spans)}
+        self._uses: dict[str, dict[int, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        """Under which names actors use the bytes of each register."""
         self._trace()
 
     def is_variable(self, name: str) -> bool:
@@ -238,7 +254,8 @@ class ProgramGraph:
             case CallOp():
                 names = names_of(step.arguments)
                 indices = self._written[step.kernel.root_reference.data]
-                return Access(names, [names[i] for i in sorted(indices)])
+                written = [names[i] for i in sorted(indices)]
+                return Access(names, written, unchanged_by(step))
             case CopyOp():
                 target = step.target.root_reference.data
                 return Access([step.source.root_reference.data, target], [target])
@@ -301,14 +318,13 @@ class ProgramGraph:
 
     def storages(self) -> dict[str, Storage]:
         """The bytes that each register and variable with bytes of its own lies on."""
-        users: dict[str, dict[int, None]] = defaultdict(dict)
         for actor, uses in enumerate(self.last_use):
-            for name in (*uses, *self._overwritten(actor)):
+            for name in dict.fromkeys((*uses, *self._overwritten(actor))):
                 for origin in self.shown.get(name, ()):
-                    users[origin][actor] = None
+                    self._uses[origin][actor].append(name)
         return {
             name: Storage(
-                span.start, span.end, self.writer.get(name), list(users[name])
+                span.start, span.end, self.writer.get(name), list(self._uses[name])
             )
             for name, span in self.spans.items()
             if self.has_own_bytes(name)
@@ -320,13 +336,24 @@ class ProgramGraph:
             if self.writer.get(name) == actor:
                 yield from self.sources[name]
 
+    def users(self, name: str, of: str) -> list[int]:
+        """Who uses bytes of a register, under any name, that another one shares."""
+        span = self.spans[of]
+        return [
+            actor
+            for actor, names in self._uses[name].items()
+            if any(shared_by(self.spans[used], span) for used in names)
+        ]
+
     def is_done_before(self, actor: int, victim: str, over: str) -> bool:
         """Whether an actor's steps use a register only before they write another."""
         begins = self.first_write[actor][over]
+        unchanged = self.steps[actor][begins].unchanged
         return all(
-            step < begins
+            step < begins or (step == begins and name in unchanged)
             for name, step in self.last_use[actor].items()
             if victim in self.shown.get(name, ())
+            and shared_by(self.spans[name], self.spans[over])
         )
 
 
@@ -420,7 +447,7 @@ def shared_bytes(graph: ProgramGraph) -> Iterator[Finding]:
         for a, b in pairs
         if stored[a].writer is not None and stored[b].writer is not None
     ]
-    turns = Turns(graph, stored, acting)
+    turns = Turns(graph, acting)
     for a, b in acting:
         if (why := turns.broken_by(a, b)) is not None:
             shared = shared_by(graph.spans[a], graph.spans[b])
@@ -434,11 +461,9 @@ class Turns:
     def __init__(
         self,
         graph: ProgramGraph,
-        stored: dict[str, Storage],
         pairs: Sequence[tuple[str, str]],
     ) -> None:
         self._graph = graph
-        self._stored = stored
         self._position = {actor: i for i, actor in enumerate(graph.graph.order)}
         names = dict.fromkeys(name for pair in pairs for name in pair)
         writers = list(dict.fromkeys(graph.writer[name] for name in names))
@@ -452,14 +477,14 @@ class Turns:
         graph = self._graph
         a, b = sorted((one, other), key=self._written_at)
         writer, later = graph.writer[a], graph.writer[b]
-        for user in self._stored[a].users:
+        for user in graph.users(a, of=b):
             is_last = user == later and graph.is_done_before(user, a, b)
             if not is_last and not self._same_act[user] >> self._bit[later] & 1:
                 return self._complaint(user, a, later, b)
         turns = 1
         if slots_match(graph.spans[a], graph.spans[b]):
             turns = graph.spans[a].slots
-        for user in self._stored[b].users:
+        for user in graph.users(b, of=a):
             if not self._comes_back(user, writer, turns):
                 return self._complaint(user, b, writer, a) + " again"
         return None

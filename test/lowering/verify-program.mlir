@@ -89,6 +89,31 @@ launch.program @in_place rank 0 {
 
 // -----
 
+// A kernel may write over another argument only where it promises to change nothing.
+
+!t = memref<8xf32>
+
+launch.program @unchanged rank 0 {
+  launch.chunk @c on <0, host> size 128
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @a in @c at 0 slots 1 : !t
+  // expected-error@+1 {{registers @a and @b share 32 bytes, but @b_ may use @a after @b_ has begun to write @b}}
+  launch.register @b in @c at 0 slots 1 : !t
+  launch.kernel @copy target "cpu" (%i: memref<8xf32>, %o: memref<8xf32>) {
+    "memref.copy"(%i, %o) : (memref<8xf32>, memref<8xf32>) -> ()
+  }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] {
+    launch.call @copy [@x, @a] {unchanged = [@x]}
+  }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@b] {
+    launch.call @copy [@a, @b]
+  }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@b, @x] writes [] { launch.fetch "y" from @b }
+}
+
+// -----
+
 // Nobody else may use what is written over, under whatever name.
 
 !t = memref<16xf32>
