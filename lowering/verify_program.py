@@ -20,6 +20,7 @@ Then
   the bytes of one of the other); the writer of the other may be the last to use the
   one, up to a step before the one that writes, or in that one if its attribute
   `unchanged` promises that it copies what it names there to where it lies;
+* who uses a register, under whatever name, has done so when its slot is written again;
 * nothing is written to a variable, or to a register by an actor that only reads it;
 * all bytes of a register that no step writes are covered by what it can show.
 
@@ -447,7 +448,11 @@ def shared_bytes(graph: ProgramGraph) -> Iterator[Finding]:
         for a, b in pairs
         if stored[a].writer is not None and stored[b].writer is not None
     ]
-    turns = Turns(graph, acting)
+    alone = [(name, name) for name in names if stored[name].writer is not None]
+    turns = Turns(graph, [*acting, *alone])
+    for name, _ in alone:
+        if (why := turns.broken_by_itself(name)) is not None:
+            yield graph.table[name], why
     for a, b in acting:
         if (why := turns.broken_by(a, b)) is not None:
             shared = shared_by(graph.spans[a], graph.spans[b])
@@ -489,6 +494,14 @@ class Turns:
                 return self._complaint(user, b, writer, a) + " again"
         return None
 
+    def broken_by_itself(self, name: str) -> str | None:
+        """Who uses a register's bytes, under another name, when they are new ones."""
+        graph, writer = self._graph, self._graph.writer[name]
+        for user in graph.users(name, of=name):
+            if not self._comes_back(user, writer, graph.spans[name].slots):
+                return self._complaint(user, name, writer, name) + " again"
+        return None
+
     def _written_at(self, name: str) -> tuple[int, int]:
         writer = self._graph.writer[name]
         return self._position[writer], self._graph.first_write[writer][name]
@@ -502,6 +515,8 @@ class Turns:
 
     def _comes_back(self, user: int, writer: int, turns: int) -> bool:
         """Whether an actor's act comes before that of the writer so many acts later."""
+        if user == writer:
+            return True
         if self._next_act[user] >> self._bit[writer] & 1:
             return True
         return turns > 1 and self._graph.graph.reaches(user, writer, turns)

@@ -138,6 +138,22 @@ launch.program @late rank 0 {
 
 // -----
 
+// Who reads what is handed on holds it, so that it is not written again too early.
+
+!t = memref<16xf32>
+
+launch.program @unheld rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{@y_ may use @x after @x_ has begun to write @x again}}
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @view in @c at 0 slots 1 : !t
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @view_ on <0, cpu:0> stream 0 reads [@x] writes [@view] { }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@view] writes [] { launch.fetch "y" from @view }
+}
+
+// -----
+
 // An actor without steps hands on parts, and bytes of variables; a part is written by
 // who writes it, the whole by nobody.
 
