@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,9 @@ from penstock.tools.locating_parser import LocatingParser
 from penstock.tools.pass_pipeline import PassTable, parse_passes
 from penstock.tools.timing import PassTimes
 from penstock.tools.verifier import Culprits, VerifierCrash, module_errors
+
+GC_THRESHOLDS = (100_000, 20, 100)
+"""Allocations and collections between the collections of Python's generations."""
 
 
 @dataclass
@@ -92,6 +96,10 @@ class Compiler:
         """
         Apply passes in order, verifying after each (or only after the last one).
         """
+        with rare_collections():
+            self._apply(module, passes)
+
+    def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
         for position, module_pass in enumerate(passes):
             name, is_last = module_pass.name, position + 1 == len(passes)
             with self.times.measure(name, position), self.blaming("pass", name):
@@ -128,6 +136,20 @@ class Compiler:
             if isinstance(error, ShrinkException) and self.shrinking:
                 raise
             raise InternalError(f"{kind} {name}") from error
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """
+    Let Python look for garbage seldom: IR is made of cycles that live on, so that it
+    finds nothing, and takes the longer the more IR there is.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def installed_compiler() -> tuple[Compiler, PassTable]:
