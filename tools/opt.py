@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -40,6 +40,9 @@ from penstock.tools.pass_pipeline import (
     parse_passes,
 )
 from penstock.tools.timing import PassTimes
+
+if TYPE_CHECKING:
+    from penstock.tools.memory_map import MemoryMap
 
 EXIT_REJECTED = 1
 EXIT_USAGE = 2
@@ -94,9 +97,10 @@ class PenstockOptMain(xDSLOptMain):
             self.times,
             verify_each=self.args.verify_each,
             disable_verify=self.args.disable_verify,
-            after_pass=self._print_after,
+            after_pass=self._after_pass,
             shrinking=self.args.shrink,
         )
+        self._memory_map = _memory_map(self.args.memory_map)
         self._check_target()
 
     def register_all_dialects(self) -> None:
@@ -182,6 +186,8 @@ class PenstockOptMain(xDSLOptMain):
             print("Failure, can't shrink")
         if wrong or self.args.shrink:
             raise SystemExit(EXIT_REJECTED)
+        if self._memory_map is not None:
+            self._memory_map.write()
         self._write("// -----\n".join(pieces))
 
     def _list(self) -> None:
@@ -263,7 +269,11 @@ class PenstockOptMain(xDSLOptMain):
         if module is None:
             return ""
         compiler.verify(module)
+        if self._memory_map is not None:
+            self._memory_map.see(module)
         compiler.apply(module, self.pipeline.passes)
+        if self._memory_map is not None:
+            self._memory_map.finish_module()
         with (
             self.times.measure("print"),
             compiler.blaming("target", self.args.target),
@@ -279,6 +289,12 @@ class PenstockOptMain(xDSLOptMain):
             if self.args.debug and (cause := rejected.__cause__) is not None:
                 traceback.print_exception(cause)
             raise
+
+    def _after_pass(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
+        self._print_after(pass_name, prog, is_last)
+        if self._memory_map is not None:
+            self.compiler.verify(prog, f"{pass_name} left bad IR: ")
+            self._memory_map.see(prog)
 
     def _print_after(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
         if self.args.print_ir_after_all:
@@ -330,6 +346,11 @@ def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
         help="load passes and dialects from a Python file; may be repeated",
     )
     parser.add_argument(
+        "--memory-map",
+        metavar="OUT.html",
+        help="draw the memory of the last plans whose registers have places",
+    )
+    parser.add_argument(
         "--verify-each",
         type=_read_bool,
         default=True,
@@ -349,6 +370,14 @@ def _read_bool(text: str) -> bool:
     if text not in ("true", "false"):
         raise argparse.ArgumentTypeError(f"expected true or false, got '{text}'")
     return text == "true"
+
+
+def _memory_map(path: str | None) -> "MemoryMap | None":
+    if path is None:
+        return None
+    from penstock.tools.memory_map import MemoryMap
+
+    return MemoryMap(path)
 
 
 def _standard_pipeline(name: str) -> str:

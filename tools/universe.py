@@ -17,7 +17,12 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
 
         return NumbaTarget
 
-    return {"numba": get_numba}
+    def get_memory_report() -> type[Target]:
+        from penstock.tools.memory_report import MemoryReportTarget
+
+        return MemoryReportTarget
+
+    return {"memory-report": get_memory_report, "numba": get_numba}
 
 
 PENSTOCK_UNIVERSE = Universe(
