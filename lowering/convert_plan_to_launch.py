@@ -19,48 +19,30 @@ A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DictionaryAttr,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    TensorType,
-    i64,
-)
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
-from penstock.dialects.kernel import as_memref, kernel_body
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.regst import (
-    BlockOp,
-    ChunkOp,
-    DataType,
-    RegisterOp,
-    alias_place,
-)
-from penstock.lowering.aliases import (
-    Holds,
-    does_nothing,
-    lies_as_paired,
-    operand_register,
-    pairs_of,
+from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
+from penstock.lowering.aliases import Holds, does_nothing
+from penstock.lowering.program_kernels import (
+    Finding,
+    Kernels,
+    copied_in_place,
+    overwritten_by,
 )
 from penstock.lowering.unique_names import UniqueNames
-
-Finding: TypeAlias = tuple[Operation, str]
 
 ################################################################################
 # What keeps a plan from being launched                                        #
@@ -110,116 +92,6 @@ def rank_complaints(plan: PlanOp) -> Iterator[Finding]:
                 f"register '{register.register_name.data}' is shared by ranks "
                 f"{', '.join(map(str, sorted(ranks)))}",
             )
-
-
-################################################################################
-# Kernels                                                                      #
-################################################################################
-
-KernelKey: TypeAlias = tuple[object, ...]
-
-
-def kernel_key(op: Operation) -> KernelKey:
-    """What is equal for two ops if their kernels do the same."""
-    numbers: dict[SSAValue, int] = {}
-    return structure_of(op, numbers)
-
-
-def structure_of(op: Operation, numbers: dict[SSAValue, int]) -> KernelKey:
-    """
-    An op and all inside, without names and locations: values are numbered in the order
-    of their definitions. Those from outside are known by their types alone.
-    """
-    operands = [numbers.get(value, value.type) for value in op.operands]
-    number(op.results, numbers)
-    return (
-        op.name,
-        *operands,
-        None,
-        *(result.type for result in op.results),
-        *((name, op.properties[name]) for name in sorted(op.properties)),
-        *(block_structure(block, numbers) for r in op.regions for block in r.blocks),
-    )
-
-
-def block_structure(block: Block, numbers: dict[SSAValue, int]) -> KernelKey:
-    """A block and all inside, without names and locations."""
-    number(block.args, numbers)
-    types = [arg.type for arg in block.args]
-    return (*types, *(structure_of(op, numbers) for op in block.ops))
-
-
-def number(values: Sequence[SSAValue], numbers: dict[SSAValue, int]) -> None:
-    """Give each value the next number."""
-    for value in values:
-        numbers[value] = len(numbers)
-
-
-@dataclass
-class Kernels:
-    """The kernels of a program, each built once, and what goes wrong in building."""
-
-    names: UniqueNames
-    built: dict[KernelKey, launch.KernelOp] = field(default_factory=dict)
-    memrefs: dict[TensorType, MemRefType] = field(default_factory=dict)
-    complaints: list[Finding] = field(default_factory=list)
-
-    def name_for(self, op: TensorOp, target: str, over: Overwritten) -> str:
-        """The name of the kernel that does an op on a kind of device."""
-        key = (target, *over.items(), kernel_key(op))
-        if (kernel := self.built.get(key)) is None:
-            kernel = self.built[key] = self._build(op, target, over)
-        return kernel.sym_name.data
-
-    def memref_of(self, type: TensorType) -> MemRefType:
-        """The type of the memory that holds a tensor."""
-        if (known := self.memrefs.get(type)) is None:
-            known = self.memrefs[type] = as_memref(type)
-        return known
-
-    def _build(self, op: TensorOp, target: str, over: Overwritten) -> launch.KernelOp:
-        try:
-            body = in_place(kernel_body(op), over, len(op.operands))
-        except VerifyException as error:
-            self.complaints.append((op, f"{op.name} has no kernel: {error}"))
-            body = Region(Block())
-        name = self.names.make_numbered(op.name.split(".", 1)[-1])
-        kernel = launch.KernelOp(name, target, body)
-        kernel.location = op.location
-        return kernel
-
-
-Overwritten: TypeAlias = Mapping[int, int]
-"""The operands of an op that lie where a result does, with that result."""
-
-
-def overwritten_by(task: TaskOp) -> Overwritten:
-    """The operands that the results of a task are written over."""
-    places = {alias_place(register): i for i, register in enumerate(task.outs)}
-    found: dict[int, int] = {}
-    for operand in range(len(task.op.operands)):
-        register = operand_register(task, operand)
-        result = places.get(alias_place(register))
-        # One memref of the kernel stands for both.
-        if result is not None and register.type == task.outs[result].type:
-            found[operand] = result
-    return found
-
-
-def copied_in_place(task: TaskOp) -> set[int]:
-    """The operands of an op of which its kernel copies all bytes to where they lie."""
-    pairs = [pair for pair in pairs_of(task) if pair.view]
-    return {pair.operand for pair in pairs if lies_as_paired(task, pair)}
-
-
-def in_place(body: Region, over: Overwritten, operands: int) -> Region:
-    """The body of a kernel that reads operands where it writes results."""
-    args = tuple(body.block.args)
-    for operand, result in over.items():
-        args[operand].replace_all_uses_with(args[operands + result])
-    for operand in over:
-        body.block.erase_arg(args[operand])
-    return body
 
 
 ################################################################################

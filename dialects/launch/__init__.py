@@ -1,0 +1,68 @@
+"""
+The launch dialect: what the machine does.
+
+A *program* is everything one rank runs: chunks of memory, registers and variables at
+fixed places in them, kernels with bodies of upstream ops on memrefs, and actors that
+call the kernels. Nothing in it is left to decide: the executor allocates the chunks,
+the `numba` target turns kernels into source, and each actor acts when its registers
+let it.
+
+    plan.plan  --convert-plan-to-launch-->  launch.program
+"""
+
+from xdsl.ir import Dialect
+
+from penstock.dialects.launch.actors import (
+    ActorOp,
+    CallOp,
+    CopyOp,
+    FeedOp,
+    FetchOp,
+    KernelOp,
+)
+from penstock.dialects.launch.memory import (
+    ChunkOp,
+    ControlOp,
+    RegisterOp,
+    VariableOp,
+    memref_bytes,
+    names_of,
+    symbols,
+)
+from penstock.dialects.launch.program import ProgramOp
+
+__all__ = [
+    "ActorOp",
+    "CallOp",
+    "ChunkOp",
+    "ControlOp",
+    "CopyOp",
+    "FeedOp",
+    "FetchOp",
+    "KernelOp",
+    "Launch",
+    "ProgramOp",
+    "RegisterOp",
+    "VariableOp",
+    "memref_bytes",
+    "names_of",
+    "symbols",
+]
+
+Launch = Dialect(
+    "launch",
+    [
+        ActorOp,
+        CallOp,
+        ChunkOp,
+        ControlOp,
+        CopyOp,
+        FeedOp,
+        FetchOp,
+        KernelOp,
+        ProgramOp,
+        RegisterOp,
+        VariableOp,
+    ],
+    [],
+)

@@ -1,0 +1,314 @@
+"""What a program does: kernels, and the actors that call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    FlatSymbolRefAttrConstr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import Block, Region
+from xdsl.irdl import (
+    AtLeast,
+    IRDLOperation,
+    eq,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    RegionVariable,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    IsolatedFromAbove,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    NoTerminator,
+    SymbolOpInterface,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.job import DeviceAttr
+from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
+
+KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
+"""The dialects whose ops a kernel may hold."""
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """
+    A function on memrefs for one kind of device. Its body is a list of phases of
+    upstream ops, see `penstock.dialects.kernel`.
+
+    ```mlir
+    launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
+      %z = arith.constant 0.0 : f32
+      linalg.fill ins(%z : f32) outs(%o : memref<4xf32>)
+    }
+    ```
+    """
+
+    name = "launch.kernel"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    target = prop_def(StringAttr)
+    body = region_def("single_block")
+
+    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(self, sym_name: str, target: str, body: Region):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "target": StringAttr(target),
+            },
+            regions=[body],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        sym_name = parser.parse_symbol_name().data
+        parser.parse_keyword("target")
+        target = parser.parse_str_literal()
+        arguments = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_argument
+        )
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op = cls(sym_name, target, parser.parse_region(arguments))
+        if attributes is not None:
+            op.attributes.update(attributes.data)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" target ")
+        printer.print_string_literal(self.target.data)
+        printer.print_string(" ")
+        with printer.in_parens():
+            printer.print_list(self.body.block.args, printer.print_block_argument)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(
+            self.body, print_entry_block_args=False, print_empty_block=False
+        )
+
+    @property
+    def arguments(self) -> list[MemRefType]:
+        """The types of the arguments."""
+        types = [arg.type for arg in self.body.block.args]
+        assert isa(types, list[MemRefType]), "checked by the verifier"
+        return types
+
+    def verify_(self) -> None:
+        for arg in self.body.block.args:
+            if not isa(arg.type, MemRefType):
+                raise VerifyException(f"a kernel works on memrefs, got {arg.type}")
+            verify_dense(arg.type)
+        for op in self.body.walk():
+            if op.dialect_name() not in KERNEL_DIALECTS:
+                raise VerifyException(f"{op.name} is no op of a kernel")
+
+
+@irdl_custom_directive
+class Steps(CustomDirective):
+    """The block of an actor, which may be empty: `{ }`."""
+
+    body: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        region = parser.parse_region()
+        if not region.blocks:
+            region.add_block(Block())
+        self.body.set(state, region)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_region(self.body.get(op), print_empty_block=False)
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """
+    Run a kernel on registers and variables.
+
+    Results share no bytes with other arguments, unless the optional attribute
+    `unchanged` lists these: all that is written there is what lies there already.
+
+    ```mlir
+    launch.call @k3 [@x, @w1, @h]
+    ```
+    """
+
+    name = "launch.call"
+
+    kernel = prop_def(FlatSymbolRefAttrConstr)
+    arguments = prop_def(SymbolList)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$kernel $arguments attr-dict"
+
+    def __init__(self, kernel: str, arguments: Sequence[str]):
+        super().__init__(
+            properties={
+                "kernel": SymbolRefAttr(kernel),
+                "arguments": symbols(arguments),
+            }
+        )
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """
+    Copy the bytes of one register or variable to a register, between any memories.
+
+    ```mlir
+    launch.copy @x to @"x/cuda"
+    ```
+    """
+
+    name = "launch.copy"
+
+    source = prop_def(FlatSymbolRefAttrConstr)
+    target = prop_def(FlatSymbolRefAttrConstr)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$source `to` $target attr-dict"
+
+    def __init__(self, source: str, target: str):
+        super().__init__(
+            properties={
+                "source": SymbolRefAttr(source),
+                "target": SymbolRefAttr(target),
+            }
+        )
+
+
+@irdl_op_definition
+class FeedOp(IRDLOperation):
+    """
+    Take what the caller gives under a name.
+
+    ```mlir
+    launch.feed "x" to @x
+    ```
+    """
+
+    name = "launch.feed"
+
+    port = prop_def(StringAttr)
+    target = prop_def(FlatSymbolRefAttrConstr)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$port `to` $target attr-dict"
+
+    def __init__(self, port: str, target: str):
+        super().__init__(
+            properties={"port": StringAttr(port), "target": SymbolRefAttr(target)}
+        )
+
+
+@irdl_op_definition
+class FetchOp(IRDLOperation):
+    """
+    Give the caller a tensor under a name.
+
+    ```mlir
+    launch.fetch "y" from @y
+    ```
+    """
+
+    name = "launch.fetch"
+
+    port = prop_def(StringAttr)
+    source = prop_def(FlatSymbolRefAttrConstr)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$port `from` $source attr-dict"
+
+    def __init__(self, port: str, source: str):
+        super().__init__(
+            properties={"port": StringAttr(port), "source": SymbolRefAttr(source)}
+        )
+
+
+@irdl_op_definition
+class ActorOp(IRDLOperation):
+    """
+    Acts each time that all registers in `reads` have a full slot for it and all
+    registers in `writes` a free one: runs its body in order, then frees the slots it
+    read and fills those it wrote. What it has no steps for lies there already. The
+    actors of one device and stream act one after the other.
+
+    ```mlir
+    launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {
+      launch.call @k3 [@x, @w1, @h]
+    }
+    ```
+    """
+
+    name = "launch.actor"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    device = prop_def(DeviceAttr)
+    stream = prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
+    reads = prop_def(SymbolList)
+    writes = prop_def(SymbolList)
+    body = region_def("single_block")
+
+    traits = traits_def(NoTerminator(), SymbolOpInterface(), MemoryWriteEffect())
+
+    assembly_format = (
+        "$sym_name `on` $device `stream` $stream `reads` $reads `writes` $writes "
+        "attr-dict-with-keyword custom<Steps>($body)"
+    )
+    custom_directives = (Steps,)
+
+    def __init__(
+        self,
+        sym_name: str,
+        device: DeviceAttr,
+        stream: int,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        body: Region,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "device": device,
+                "stream": IntegerAttr(stream, i64),
+                "reads": symbols(reads),
+                "writes": symbols(writes),
+            },
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        for op in self.body.block.ops:
+            if not isinstance(op, CallOp | CopyOp | FeedOp | FetchOp):
+                raise VerifyException(f"{op.name} is no step of an actor")
+        for what in (self.reads, self.writes):
+            names = names_of(what)
+            if len(set(names)) != len(names):
+                raise VerifyException("an actor reads or writes a register twice")

@@ -1,0 +1,303 @@
+"""The memory of a program: chunks, and the registers and variables in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FlatSymbolRefAttr,
+    FlatSymbolRefAttrConstr,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+)
+from xdsl.traits import MemoryAllocEffect, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import element_bytes
+from penstock.dialects.job import I64List, InitAttr, place_in_whole, verify_part
+from penstock.dialects.regst import MemoryCaseAttr
+from penstock.dialects.regst.ops import Bytes, Count
+
+SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
+"""References to symbols of a program."""
+
+MEMORY_REPORT = ("bound", "peak", "sum", "variables")
+"""What the attribute `memory` of a chunk reports."""
+
+
+def memref_bytes(type: MemRefType) -> int:
+    """The bytes of a dense memref of static shape. An `i1` takes a byte."""
+    return type.element_count() * element_bytes(type)
+
+
+def symbols(names: Sequence[str]) -> ArrayAttr[SymbolRefAttr]:
+    """References to symbols of a program."""
+    return ArrayAttr([SymbolRefAttr(name) for name in names])
+
+
+def names_of(references: ArrayAttr[FlatSymbolRefAttr]) -> list[str]:
+    """The names of the symbols that a list refers to."""
+    return [reference.root_reference.data for reference in references]
+
+
+@irdl_op_definition
+class ChunkOp(IRDLOperation):
+    """
+    Memory that is allocated once, when the program is loaded.
+
+    The optional attribute `memory` reports what it holds, in bytes: its `variables`,
+    and for everything else the `peak` it takes, the `bound` that no layout of it can
+    stay below, and the `sum` that it would take side by side.
+
+    ```mlir
+    launch.chunk @c0 on <0, host> size 983040
+    ```
+    """
+
+    name = "launch.chunk"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    memory_case = prop_def(MemoryCaseAttr)
+    size = prop_def(Bytes)
+
+    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+
+    assembly_format = "$sym_name `on` $memory_case `size` $size attr-dict"
+
+    def __init__(self, sym_name: str, memory_case: MemoryCaseAttr, size: int):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "memory_case": memory_case,
+                "size": IntegerAttr(size, i64),
+            }
+        )
+
+    @property
+    def memory_report(self) -> dict[str, int] | None:
+        """The numbers of bytes of the attribute `memory`, if there is one."""
+        if not isinstance(report := self.attributes.get("memory"), DictionaryAttr):
+            return None
+        return {
+            key: number.value.data
+            for key, number in report.data.items()
+            if isinstance(number, IntegerAttr)
+        }
+
+    def verify_(self) -> None:
+        if (report := self.attributes.get("memory")) is None:
+            return
+        if sorted(self.memory_report or ()) != list(MEMORY_REPORT):
+            raise VerifyException(
+                f"a memory report gives the bytes of {', '.join(MEMORY_REPORT)}"
+                f", got {report}"
+            )
+
+
+@irdl_op_definition
+class RegisterOp(IRDLOperation):
+    """
+    A queue of slots at a fixed place. Slots follow each other at multiples of the
+    chunk's alignment. It may start at any of its elements, in the memory of a device at
+    a multiple of 16 bytes.
+
+    ```mlir
+    launch.register @x in @c0 at 0 slots 2 : memref<64x784xf32>
+    ```
+    """
+
+    name = "launch.register"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    chunk = prop_def(FlatSymbolRefAttrConstr)
+    offset = prop_def(Bytes)
+    slots = prop_def(Count)
+    type = prop_def(base(MemRefType))
+
+    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+
+    assembly_format = (
+        "$sym_name `in` $chunk `at` $offset `slots` $slots attr-dict `:` $type"
+    )
+
+    def __init__(
+        self, sym_name: str, chunk: str, offset: int, slots: int, type: MemRefType
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "chunk": SymbolRefAttr(chunk),
+                "offset": IntegerAttr(offset, i64),
+                "slots": IntegerAttr(slots, i64),
+                "type": type,
+            }
+        )
+
+    def stride(self, alignment: int) -> int:
+        """The bytes from one slot to the next."""
+        return -(-memref_bytes(self.type) // alignment) * alignment
+
+    def verify_(self) -> None:
+        verify_dense(self.type)
+
+
+@irdl_op_definition
+class ControlOp(IRDLOperation):
+    """
+    A queue of slots that hold nothing: it only orders actors. `initial` slots are full
+    when the program starts.
+
+    ```mlir
+    launch.control @turn slots 1 initial 1
+    ```
+    """
+
+    name = "launch.control"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    slots = prop_def(Count)
+    initial = opt_prop_def(Bytes)
+
+    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+
+    assembly_format = "$sym_name `slots` $slots (`initial` $initial^)? attr-dict"
+
+    def __init__(self, sym_name: str, slots: int, initial: int = 0):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "slots": IntegerAttr(slots, i64),
+                "initial": IntegerAttr(initial, i64) if initial else None,
+            }
+        )
+
+    @property
+    def initial_slots(self) -> int:
+        """The slots that are full when the program starts."""
+        return self.initial.value.data if self.initial else 0
+
+    def verify_(self) -> None:
+        if self.initial_slots > self.slots.value.data:
+            raise VerifyException(
+                f"{self.initial_slots} slots are full at the start, "
+                f"but there are only {self.slots.value.data}"
+            )
+
+
+@irdl_op_definition
+class VariableOp(IRDLOperation):
+    """
+    Data that is written once, when the program is loaded: by an initialiser (or just
+    this `part` of what it gives, from these places on, for a tensor of this shape), or
+    as it is given.
+
+    ```mlir
+    launch.variable @w in @c0 at 512 init <he_normal, seed = 7> : memref<784x256xf32>
+    launch.variable @p in @c0 at 0 init <ones> part [2, 0] of [4, 8] : memref<2x8xf32>
+    launch.variable @t in @c0 at 0 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
+    ```
+    """
+
+    name = "launch.variable"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    chunk = prop_def(FlatSymbolRefAttrConstr)
+    offset = prop_def(Bytes)
+    init = opt_prop_def(InitAttr)
+    offsets = opt_prop_def(I64List)
+    whole = opt_prop_def(I64List)
+    value = opt_prop_def(DenseIntOrFPElementsAttr)
+    port = opt_prop_def(StringAttr)
+    type = prop_def(base(MemRefType))
+
+    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+
+    assembly_format = (
+        "$sym_name (`port` $port^)? `in` $chunk `at` $offset (`init` $init^)? "
+        "(`part` $offsets^ `of` $whole)? (`value` $value^)? attr-dict `:` $type"
+    )
+
+    def __init__(
+        self,
+        sym_name: str,
+        chunk: str,
+        offset: int,
+        type: MemRefType,
+        *,
+        init: InitAttr | None = None,
+        offsets: DenseArrayBase[IntegerType] | None = None,
+        whole: DenseArrayBase[IntegerType] | None = None,
+        value: DenseIntOrFPElementsAttr | None = None,
+        port: str | None = None,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "chunk": SymbolRefAttr(chunk),
+                "offset": IntegerAttr(offset, i64),
+                "init": init,
+                "offsets": offsets,
+                "whole": whole,
+                "value": value,
+                "port": None if port is None else StringAttr(port),
+                "type": type,
+            }
+        )
+
+    @property
+    def port_name(self) -> str:
+        """The name that weights are given under: the port, else the symbol."""
+        return self.port.data if self.port else self.sym_name.data
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The extents of what this is all or a part of."""
+        if self.whole is None:
+            return self.type.get_shape()
+        return self.whole.get_values()
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Where this lies in the whole."""
+        return place_in_whole(self.offsets, self.type.get_shape())
+
+    def verify_(self) -> None:
+        verify_dense(self.type)
+        verify_part(self.offsets, self.whole, self.type.get_shape())
+        if (self.init is None) == (self.value is None):
+            raise VerifyException("a variable needs either an initialiser or a value")
+        if self.value is not None and self.whole is not None:
+            raise VerifyException("a value is no part of a whole")
+        if self.value is not None and (
+            self.value.get_shape() != self.type.get_shape()
+            or self.value.get_element_type() != self.type.element_type
+        ):
+            raise VerifyException(
+                f"the value of a variable of type {self.type} "
+                f"has type {self.value.type}"
+            )
+
+
+def verify_dense(type: MemRefType) -> None:
+    """Raise `VerifyException` unless a memref is dense, static and of fixed size."""
+    if not type.has_static_shape() or not isinstance(type.layout, NoneAttr):
+        raise VerifyException(f"expected a dense memref of static shape, got {type}")
+    element_bytes(type)

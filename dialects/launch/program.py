@@ -1,0 +1,237 @@
+"""A whole program, and what must hold of it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import Operation, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import element_bytes
+from penstock.dialects.launch.actors import (
+    ActorOp,
+    CallOp,
+    CopyOp,
+    FeedOp,
+    FetchOp,
+    KernelOp,
+)
+from penstock.dialects.launch.memory import (
+    ChunkOp,
+    ControlOp,
+    RegisterOp,
+    VariableOp,
+    memref_bytes,
+    names_of,
+)
+from penstock.dialects.regst import part_alignment
+from penstock.dialects.regst.ops import Bytes
+
+
+@irdl_op_definition
+class ProgramOp(IRDLOperation):
+    """
+    Everything that one rank runs.
+
+    ```mlir
+    launch.program @empty rank 0 {
+      launch.chunk @c0 on <0, host> size 64
+    }
+    ```
+    """
+
+    name = "launch.program"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    rank = prop_def(Bytes)
+    body = region_def("single_block")
+
+    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+
+    assembly_format = "$sym_name `rank` $rank attr-dict-with-keyword $body"
+
+    def __init__(self, sym_name: str, rank: int, body: Region):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "rank": IntegerAttr(rank, i64),
+            },
+            regions=[body],
+        )
+
+    def symbol_table(self) -> dict[str, Operation]:
+        """
+        Every op of the program by its name. Raises `VerifyException` if two have one.
+        """
+        table: dict[str, Operation] = {}
+        for op in self.body.block.ops:
+            name = op.get_attr_or_prop("sym_name")
+            if not isinstance(name, StringAttr):
+                raise VerifyException(f"{op.name} is no op of a program")
+            if name.data in table:
+                raise VerifyException(f"two ops are named @{name.data}")
+            table[name.data] = op
+        return table
+
+    def verify_(self) -> None:
+        table = self.symbol_table()
+        writers: dict[str, str] = {}
+        for op in self.body.block.ops:
+            match op:
+                case RegisterOp() | VariableOp():
+                    verify_place(op, table)
+                case ActorOp():
+                    verify_actor(op, table, writers)
+                case _:
+                    pass
+        for op in self.body.block.ops:
+            if isinstance(op, ActorOp):
+                verify_fed(op, writers)
+
+
+def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> None:
+    """Raise `VerifyException` unless a register or variable lies inside its chunk."""
+    name = op.sym_name.data
+    chunk = table.get(chunk_name := op.chunk.root_reference.data)
+    if not isinstance(chunk, ChunkOp):
+        raise VerifyException(f"@{name} lies in @{chunk_name}, which is no chunk")
+    size = memref_bytes(op.type)
+    if isinstance(op, RegisterOp):
+        stride = op.stride(chunk.memory_case.alignment)
+        size += stride * (op.slots.value.data - 1)
+    end = op.offset.value.data + size
+    if end > chunk.size.value.data:
+        raise VerifyException(
+            f"@{name} ends at byte {end}, past the {chunk.size.value.data} "
+            f"of @{chunk_name}"
+        )
+    alignment = part_alignment(element_bytes(op.type), chunk.memory_case)
+    if op.offset.value.data % alignment:
+        raise VerifyException(
+            f"the memory of @{name} starts at byte {op.offset.value.data}, "
+            f"not at a multiple of {alignment}"
+        )
+
+
+def verify_actor(
+    actor: ActorOp, table: dict[str, Operation], writers: dict[str, str]
+) -> None:
+    """Raise `VerifyException` unless what an actor refers to exists and fits."""
+    name = actor.sym_name.data
+    for register in (*names_of(actor.reads), *names_of(actor.writes)):
+        if not isinstance(table.get(register), RegisterOp | ControlOp):
+            raise VerifyException(f"@{name} uses @{register}, which is no register")
+    for register in dict.fromkeys(names_of(actor.writes)):
+        if (other := writers.get(register)) is not None:
+            raise VerifyException(
+                f"@{register} is written by both @{other} and @{name}"
+            )
+        writers[register] = name
+    for step in actor.body.block.ops:
+        verify_step(step, actor, table)
+
+
+def verify_fed(actor: ActorOp, writers: dict[str, str]) -> None:
+    """Raise `VerifyException` if an actor reads a register that nobody writes."""
+    for register in names_of(actor.reads):
+        if register not in writers:
+            raise VerifyException(
+                f"@{actor.sym_name.data} reads @{register}, which no actor writes"
+            )
+
+
+def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) -> None:
+    """Raise `VerifyException` unless a step's arguments are the actor's and fit."""
+    match step:
+        case CallOp():
+            verify_call(step, actor, table)
+        case CopyOp():
+            source = argument_type(step.source, actor, table)
+            target = argument_type(step.target, actor, table)
+            if source != target:
+                raise VerifyException(
+                    f"@{actor.sym_name.data} copies {source} to {target}"
+                )
+        case FeedOp():
+            argument_type(step.target, actor, table)
+            verify_reach("cpu", step.target, actor, table)
+        case FetchOp():
+            argument_type(step.source, actor, table)
+            verify_reach("cpu", step.source, actor, table)
+        case _:
+            pass
+
+
+def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> None:
+    """Raise `VerifyException` unless a call's arguments are those of its kernel."""
+    name, kernel_name = actor.sym_name.data, call.kernel.root_reference.data
+    if not isinstance(kernel := table.get(kernel_name), KernelOp):
+        raise VerifyException(f"@{name} calls @{kernel_name}, which is no kernel")
+    if kernel.target.data != actor.device.kind.data:
+        raise VerifyException(
+            f"@{name} on {actor.device.kind.data} calls @{kernel_name} "
+            f"for {kernel.target.data}"
+        )
+    given = [argument_type(arg, actor, table) for arg in call.arguments]
+    expected = [arg.type for arg in kernel.body.block.args]
+    if given != expected:
+        raise VerifyException(
+            f"@{name} calls @{kernel_name} with ({', '.join(map(str, given))}), "
+            f"but it takes ({', '.join(map(str, expected))})"
+        )
+    for argument in call.arguments:
+        verify_reach(kernel.target.data, argument, actor, table)
+
+
+def verify_reach(
+    kind: str, reference: SymbolRefAttr, actor: ActorOp, table: dict[str, Operation]
+) -> None:
+    """
+    Raise `VerifyException` unless a register or variable lies in the memory that
+    devices of a kind work in. For the processor it is all memory of the host.
+    """
+    name = reference.root_reference.data
+    op = table[name]
+    assert isinstance(op, RegisterOp | VariableOp), "checked with its type"
+    if not isinstance(chunk := table.get(op.chunk.root_reference.data), ChunkOp):
+        return
+    owner = "cpu" if chunk.memory_case.is_host else chunk.memory_case.device_kind
+    if owner != kind:
+        raise VerifyException(
+            f"@{actor.sym_name.data} works on {kind} with @{name}, "
+            f"which lies in the memory of {owner}"
+        )
+
+
+def argument_type(
+    reference: SymbolRefAttr, actor: ActorOp, table: dict[str, Operation]
+) -> MemRefType:
+    """
+    The type of what a step of an actor refers to. Raises `VerifyException` unless it is
+    a variable or one of the actor's registers.
+    """
+    name = reference.root_reference.data
+    op = table.get(name)
+    if isinstance(op, VariableOp):
+        return op.type
+    own = (*names_of(actor.reads), *names_of(actor.writes))
+    if not isinstance(op, RegisterOp) or name not in own:
+        raise VerifyException(
+            f"@{actor.sym_name.data} works on @{name}, which is neither a variable "
+            "nor a data register it reads or writes"
+        )
+    return op.type
