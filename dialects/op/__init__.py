@@ -77,6 +77,7 @@ from penstock.dialects.op.reduction import (
     ReduceProdOp,
     ReduceSumOp,
 )
+from penstock.dialects.op.response_norm import LocalResponseNormOp
 
 Op = Dialect(
     "op",
@@ -108,6 +109,7 @@ Op = Dialect(
         LeakyReluOp,
         LessEqualOp,
         LessOp,
+        LocalResponseNormOp,
         LogOp,
         LogSoftmaxOp,
         LogicalAndOp,

@@ -148,6 +148,9 @@ OPS: dict[str, TensorOp] = {
         tensors([5, 4, 6], [4, 6], [4, 6]), {"axis": number(-2)}
     ),
     "batch_norm": ops.BatchNormOp.inferred(tensors([4, 5, 6], [5], [5], [5], [5])),
+    "local_response_norm": ops.LocalResponseNormOp.inferred(
+        tensors(IMAGE), {"size": number(3)}
+    ),
     "reduce_sum": ops.ReduceSumOp.inferred(
         tensors([4, 5, 6]), {"axes": ints(-2), "keepdims": UnitAttr()}
     ),
@@ -187,6 +190,7 @@ SPLITS = {
     "conv2d by channel": "(S(1), S(0), S(0)) -> (S(1))",
     "batch_norm": "(S(1), S(0), S(0), S(0), S(0)) -> (S(1))",
     "gather": "(B, S(1)) -> (S(2))",
+    "local_response_norm": "(S(2)) -> (S(2))",
     "reduce_max": "(S(2)) -> (S(1))",
     "reshape": "(S(0)) -> (S(0))",
     "transpose": "(S(0)) -> (S(1))",
@@ -206,6 +210,7 @@ NEVER = {
     "reduce_max": "(S(1)) -> (P)",
     "softmax": "(S(1)) -> (S(1))",
     "layer_norm": "(S(1), B, B) -> (S(1))",
+    "local_response_norm": "(S(1)) -> (S(1))",
     "slice": "(S(2)) -> (S(2))",
     "pad": "(S(1)) -> (S(1))",
     "conv2d in two groups": "(S(1), S(1)) -> (P)",

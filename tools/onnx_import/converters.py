@@ -60,6 +60,7 @@ from penstock.dialects.op.reduction import (
     ReduceProdOp,
     ReduceSumOp,
 )
+from penstock.dialects.op.response_norm import LocalResponseNormOp
 from penstock.tools.onnx_import.graph import (
     Node,
     Unsupported,
@@ -206,6 +207,24 @@ def batch_norm(node: Node) -> None:
         raise Unsupported("training is not imported")
     epsilon = number(node.float("epsilon", 1e-5))
     node.give(BatchNormOp, node.tensors(), {"epsilon": epsilon})
+
+
+def local_response_norm(node: Node) -> None:
+    """Scaling by neighbouring channels; half-precision floats go through f32."""
+    properties = {
+        "size": IntegerAttr(node.int("size", 0), i64),
+        "alpha": number(node.float("alpha", 1e-4)),
+        "beta": number(node.float("beta", 0.75)),
+        "bias": number(node.float("bias", 1.0)),
+    }
+    input = node.tensor()
+    element = tensor_type(input).element_type
+    if element != f16:
+        node.give(LocalResponseNormOp, [input], properties)
+        return
+    wide = cast_to(node, input, f32)
+    (result,) = node.builder.add(LocalResponseNormOp, [wide], properties)
+    node.give(CastOp, [result], {"to": element})
 
 
 def layer_norm(node: Node) -> None:
@@ -525,6 +544,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "Greater": same(comparison.GreaterOp),
     "GreaterOrEqual": same(comparison.GreaterEqualOp),
     "Identity": identity,
+    "LRN": local_response_norm,
     "LayerNormalization": layer_norm,
     "LeakyRelu": leaky_relu,
     "Less": same(comparison.LessOp),

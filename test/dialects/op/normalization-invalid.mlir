@@ -127,3 +127,27 @@ func.func @case(%x: tensor<2x3xf32>) {
   %r = op.log_softmax %x : tensor<2x3xf32> -> tensor<2x3xf64>
   return
 }
+
+// -----
+
+func.func @case(%x: tensor<2x4xi32>) {
+  // expected-error@below {{op.local_response_norm: expected floats, got i32}}
+  %r = op.local_response_norm %x size 3 : tensor<2x4xi32> -> tensor<2x4xi32>
+  return
+}
+
+// -----
+
+func.func @case(%x: tensor<4xf32>) {
+  // expected-error@below {{op.local_response_norm: the input should have at least 2 dimensions, got tensor<4xf32>}}
+  %r = op.local_response_norm %x size 3 : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @case(%x: tensor<2x4xf32>) {
+  // expected-error@below {{op.local_response_norm: the size should be at least 1, got 0}}
+  %r = op.local_response_norm %x size 0 : tensor<2x4xf32> -> tensor<2x4xf32>
+  return
+}

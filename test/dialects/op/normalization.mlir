@@ -65,3 +65,17 @@ func.func @log_softmax_along_axis(%x: tensor<2x3xf32>) {
   %r = op.log_softmax %x axis -2 : tensor<2x3xf32> -> tensor<2x3xf32>
   return
 }
+
+// CHECK-LABEL: func.func @local_response_norm
+func.func @local_response_norm(%x: tensor<1x4x3x3xf32>) {
+  // CHECK-NEXT: %r = op.local_response_norm %x size 5 : tensor<1x4x3x3xf32> -> tensor<1x4x3x3xf32>
+  %r = op.local_response_norm %x size 5 alpha 1.000000e-04 beta 7.500000e-01 bias 1.000000e+00 : tensor<1x4x3x3xf32> -> tensor<1x4x3x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @local_response_norm_with_all
+func.func @local_response_norm_with_all(%x: tensor<?x4xf64>) {
+  // CHECK-NEXT: %r = op.local_response_norm %x size 2 alpha 5.000000e-01 beta 2.500000e-01 bias 2.000000e+00 : tensor<?x4xf64> -> tensor<?x4xf64>
+  %r = op.local_response_norm %x size 2 alpha 5.000000e-01 beta 2.500000e-01 bias 2.000000e+00 : tensor<?x4xf64> -> tensor<?x4xf64>
+  return
+}
