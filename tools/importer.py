@@ -10,7 +10,7 @@ from pathlib import Path
 
 from xdsl.printer import Printer
 
-from penstock.tools.arrays import write_arrays
+from penstock.tools.arrays import check_writable, write_arrays
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import NEEDS_ONNX, Rejected, UsageError, printable
 from penstock.tools.files import write_whole
@@ -85,6 +85,8 @@ def _import(args: argparse.Namespace) -> None:
         raise UsageError(f"cannot read {args.file}: is a directory")
     output: Path = args.output or args.file.with_suffix(".mlir")
     weights = weights_path(output, args.file)
+    # Models may be large. Whether there are weights to write is not known before.
+    check_writable(output)
     imported = import_file(
         args.file,
         random_weights=args.random_weights,

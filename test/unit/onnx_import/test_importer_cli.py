@@ -32,6 +32,9 @@ LAYER = [
 ]
 """Its weight has the name of an option of `numpy.savez`."""
 
+RELU = [helper.make_node("Relu", ["x"], ["y"])]
+"""Without weights."""
+
 
 @pytest.fixture
 def save(tmp_path: Path, make_model: MakeModel) -> Save:
@@ -91,7 +94,7 @@ def test_the_job_goes_beside_the_model(save: Save, tmp_path: Path, capsys: Captu
 def test_without_weights_there_is_no_file_for_them(
     save: Save, tmp_path: Path, capsys: Capture
 ):
-    assert run_tool([str(save([helper.make_node("Relu", ["x"], ["y"])]))]) == 0
+    assert run_tool([str(save(RELU))]) == 0
     assert capsys.readouterr().out == f"wrote {tmp_path / 'model.mlir'}\n"
     assert not (tmp_path / "model.npz").exists()
 
@@ -151,13 +154,29 @@ def test_places_where_nothing_can_be_written(
         (tmp_path, f"cannot write {tmp_path}: is a directory"),
         (npz, f"{npz} is where the weights would go: name it .mlir"),
         (model, f"writing {model} would destroy the model"),
-        (
-            gone,
-            f"cannot write {gone.with_suffix('.npz')}: no such file or directory",
-        ),
+        (gone, f"cannot write {gone}: no such file or directory"),
     ):
         text = f"penstock-import: error: {message}\n"
         assert fails(capsys, model, "-o", output) == (2, text)
+
+
+def test_outputs_are_checked_before_the_model_is_read(tmp_path: Path, capsys: Capture):
+    model, gone = tmp_path / "model.onnx", tmp_path / "gone" / "job.mlir"
+    model.write_text("no model\n")
+    message = f"cannot write {gone}: no such file or directory"
+    text = f"penstock-import: error: {message}\n"
+    assert fails(capsys, model, "-o", gone) == (2, text)
+
+
+def test_weights_that_cannot_be_written_leave_no_job(
+    save: Save, tmp_path: Path, capsys: Capture
+):
+    job, weights = tmp_path / "job.mlir", tmp_path / "job.npz"
+    weights.mkdir()
+    text = f"penstock-import: error: cannot write {weights}: is a directory\n"
+    assert fails(capsys, save(LAYER), "-o", job) == (2, text)
+    assert not job.exists()
+    assert run_tool([str(save(RELU)), "-o", str(job)]) == 0
 
 
 def test_without_the_package_onnx(
