@@ -19,6 +19,8 @@ What keeps a pair from being used is said by the attribute `no_alias` of the res
 register, as `<rule>: <why>`:
 
 * `variable`: variables are never written over, nor moved into something else;
+* `interface`: what several jobs share (`regst-mark-interfaces`) has bytes of its own,
+  which only views lie on;
 * `memory`, `slots`: the two do not lie in one kind of memory, or the result has more
   slots, or slots of another size;
 * `type`: only tensors of one type are overwritten;
@@ -186,6 +188,8 @@ class Aliasing:
     def _memory_rules(self, part: SSAValue, spot: Spot) -> Iterator[Refusal]:
         """What keeps a register from lying on these bytes, whoever uses them."""
         register, tree = register_of(part), spot.tree
+        if register.interface is not None:
+            yield f"interface: {quoted(name_of(part))} has bytes of its own"
         if register.memory_case != tree.case:
             yield f"memory: {quoted(name_of(tree.root.register))} lies in another one"
             return
@@ -197,6 +201,12 @@ class Aliasing:
         assert isinstance(type, DataType), "control lies nowhere"
         if spot.start % (alignment := type.alignment(tree.case)):
             yield f"alignment: byte {spot.start} is no multiple of {alignment}"
+
+    def _interface_rule(self, tree: Tree) -> Iterator[Refusal]:
+        """Whether others may write where a register lies."""
+        if tree.root.interface is not None:
+            name = quoted(name_of(tree.root.register))
+            yield f"interface: only its task writes {name}"
 
     def _late_user(self, versions: Sequence[Version], index: int) -> int | None:
         """A task that may use one of these versions after a task has begun."""
@@ -304,6 +314,7 @@ class Aliasing:
         spot = self.forest.spot(source)
         if spot.tree.is_variable:
             yield f"variable: {quoted(name_of(spot.tree.root.register))} is one"
+        yield from self._interface_rule(spot.tree)
         yield from self._memory_rules(result, spot)
         yield from self._operand_rule(task, pair, spot)
         yield from self._reader_rule(self.forest.overlapping(spot), index)
@@ -386,6 +397,7 @@ class Aliasing:
         tree, start, _ = self.forest.spot(operand)
         if tree.is_variable:
             yield f"variable: {quoted(name_of(tree.root.register))} is one"
+        yield from self._interface_rule(whole)
         if start or tree.size != bytes_of(operand):
             root = quoted(name_of(tree.root.register))
             yield f"part: {name} is a part of {root}"

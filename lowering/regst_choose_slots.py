@@ -10,8 +10,8 @@ and that many slots the register gets. Times are those of `plan-assign-streams`:
 `time_ns` of a task, or modelled for `machine`, but at least 1 ns.
 
 All aliases of a register have the slots that it has; it keeps the slots it had if their
-slots would start at other places. Variables and control registers keep theirs. What a
-task asks for by the attribute `slots`, its registers get.
+slots would start at other places. Variables, interfaces and control registers keep
+theirs. What a task asks for by the attribute `slots`, its registers get.
 
 With `memory-limit`, or `device-memory-limit` for the memory of devices, the interval is
 made longer until everything fits: the shortest is taken at which, in each memory, no
@@ -175,7 +175,8 @@ class PlanQueues:
         root = next(register for register in group if register.target is None)
         memory = self.cases.index(root.memory_case)
         slots = [self._wished[x.register] for x in group if x.register in self._wished]
-        if len({register.stride for register in group}) > 1:
+        has_fixed = root.interface is not None
+        if has_fixed or len({register.stride for register in group}) > 1:
             slots = [root.slots.value.data]
         fixed = max(slots, default=None)
         return Queue(*span, root.stride, memory, fixed)

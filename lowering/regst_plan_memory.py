@@ -3,11 +3,12 @@ Give each register a place: one chunk for each memory case, in the order of the 
 
 A chunk has up to three kinds of blocks, in this order. *Variables* lie side by side, as
 they are listed. So do the registers that are *kept* because they have several slots or
-tasks of two streams use them. The other registers share one block for each stream, in
-the order in which the streams first appear. There a register is needed from the task
-that writes it up to the last one that reads it, both included and under any name, and
-is placed by a packing algorithm. An alias has no place of its own. `bound` of a block
-counts the live bytes at the fullest moment, `sum` is its size if nothing were shared.
+are interfaces, or tasks of two streams use them. The other registers share one block
+for each stream, in the order in which the streams first appear. There a register is
+needed from the task that writes it up to the last one that reads it, both included and
+under any name, and is placed by a packing algorithm. An alias has no place of its own.
+`bound` of a block counts the live bytes at the fullest moment, `sum` is its size if
+nothing were shared.
 
 `best`, the default, places the largest register first. Only if that needs more than the
 bound, it goes on with other rules and a search, which loads compiled code. A search
@@ -263,6 +264,8 @@ class Placer:
     def _group_of(self, register: RegisterOp) -> str | Stream:
         if register.register in self._usage.variables:
             return "variables"
+        if register.interface is not None:
+            return "kept"
         users = self._users[register.register]
         streams = {self._usage.stream_of(task) for task in users}
         if register.slots.value.data > 1 or len(streams) > 1:

@@ -141,7 +141,8 @@ class RegisterOp(IRDLOperation):
     A queue of slots that one task fills and others read. It lies at byte `at` of a
     block, or of the register it is an alias of (of its first byte, if `at` is left
     out), or nowhere yet. `initial` slots of a control register are full when the job
-    starts.
+    starts. An `interface` is what several jobs know by this name: it has bytes of its
+    own, which their registers of this name share.
 
     ```mlir
     %x = regst.register "x" in %b at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
@@ -150,6 +151,8 @@ class RegisterOp(IRDLOperation):
     %z = regst.register "z/out" alias %x : !regst.data<tensor<4xf32>> at 8
       slots 2 on <0, host> : !regst.data<tensor<2xf32>>
     %k = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+    %i = regst.register "i" slots 1 interface "i" on <0, host>
+      : !regst.data<tensor<4xf32>>
     ```
     """
 
@@ -161,6 +164,7 @@ class RegisterOp(IRDLOperation):
     target = opt_operand_def(DataType)
     slots = prop_def(Count)
     initial = opt_prop_def(Bytes)
+    interface = opt_prop_def(StringAttr)
     memory_case = prop_def(MemoryCaseAttr)
     register = result_def(DataType | ControlType)
 
@@ -171,8 +175,8 @@ class RegisterOp(IRDLOperation):
     assembly_format = (
         "$register_name (`in` $block^)? (`alias` $target^ `:` type($target))? "
         "(`at` $offset^)? "
-        "`slots` $slots (`initial` $initial^)? `on` $memory_case attr-dict "
-        "`:` type($register)"
+        "`slots` $slots (`initial` $initial^)? (`interface` $interface^)? "
+        "`on` $memory_case attr-dict `:` type($register)"
     )
 
     def __init__(
@@ -222,6 +226,8 @@ class RegisterOp(IRDLOperation):
             self._verify_control()
         elif self.initial is not None:
             raise VerifyException("only a control register has initial slots")
+        if self.interface is not None:
+            self._verify_interface()
         if self.target is not None:
             self._verify_alias(self.target)
         if self.block is not None and isinstance(block := self.block.owner, BlockOp):
@@ -236,6 +242,16 @@ class RegisterOp(IRDLOperation):
                 f"{self.initial.value.data} slots are full at the start, "
                 f"but there are only {slots}"
             )
+
+    def _verify_interface(self) -> None:
+        if isinstance(self.register.type, ControlType):
+            raise VerifyException("a control register is no interface")
+        if self.target is not None:
+            raise VerifyException(
+                "an interface has bytes of its own, so it is no alias"
+            )
+        if (slots := self.slots.value.data) > 1:
+            raise VerifyException(f"an interface has one slot, got {slots}")
 
     def _verify_alias(self, target: SSAValue) -> None:
         if self.block is not None:

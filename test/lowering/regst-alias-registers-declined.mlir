@@ -389,3 +389,55 @@ plan.plan @left_alone {
     plan.yield %v : tensor<2xf32>
   }
 }
+
+// -----
+
+// What several jobs share lies on nothing, and only views lie on it.
+
+!r = !regst.data<tensor<2xf32>>
+!t = tensor<2xf32>
+!m = !regst.data<tensor<2x1xf32>>
+!n = !regst.data<tensor<4xf32>>
+
+// CHECK-LABEL: plan.plan @interface
+// CHECK:         %[[X:.+]] = regst.register "x" slots 1 interface "x" on <0, host> :
+// CHECK-NEXT:    regst.register "v" alias %[[X]]
+// CHECK-NEXT:    regst.register "a" slots 1 on <0, host> {no_alias = "interface: only its task writes 'x'"}
+// CHECK-NEXT:    regst.register "y" slots 1 interface "y" on <0, host> {no_alias = "interface: 'y' has bytes of its own"}
+// CHECK-NEXT:    regst.register "z" slots 1 interface "z" on <0, host> {no_alias = "interface: only its task writes 'z'"}
+plan.plan @interface {
+  %x = regst.register "x" slots 1 interface "x" on <0, host> : !r
+  %v = regst.register "v" slots 1 on <0, host> : !m
+  %a = regst.register "a" slots 1 on <0, host> : !r
+  %y = regst.register "y" slots 1 interface "y" on <0, host> : !r
+  %z = regst.register "z" slots 1 interface "z" on <0, host> : !n
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %1 = job.input "x" : !t
+    plan.yield %1 : !t
+  }
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%v : !m) {
+  ^bb0(%0: !t):
+    %1 = op.reshape %0 to [2, 1] : !t -> tensor<2x1xf32>
+    plan.yield %1 : tensor<2x1xf32>
+  }
+  plan.task "u" on <0, cpu:0> stream <compute, 0> ins(%v : !m) {
+  ^bb0(%0: tensor<2x1xf32>):
+    job.output "u", %0 : tensor<2x1xf32>
+    plan.yield
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: !t):
+    %1 = op.relu %0 : !t -> !t
+    plan.yield %1 : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%a : !r) outs(%y : !r) {
+  ^bb0(%0: !t):
+    %1 = op.relu %0 : !t -> !t
+    plan.yield %1 : !t
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%a, %y : !r, !r) outs(%z : !n) {
+  ^bb0(%0: !t, %1: !t):
+    %2 = op.concat %0, %1 axis 0 : !t, !t -> tensor<4xf32>
+    plan.yield %2 : tensor<4xf32>
+  }
+}

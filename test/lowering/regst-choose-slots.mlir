@@ -151,3 +151,23 @@ plan.plan @placed {
     plan.yield %v : tensor<16xf32>
   }
 }
+
+// An interface has one slot, where another register has two.
+
+// CHECK-LABEL: plan.plan @interface
+// FAST-LABEL: plan.plan @interface
+// FAST:       regst.register "a" slots 2
+// FAST-NEXT:  regst.register "i" slots 1
+plan.plan @interface {
+  %a = regst.register "a" slots 1 on <0, host> : !r
+  %i = regst.register "i" slots 1 interface "i" on <0, host> : !r
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a, %i : !r, !r) attributes {time_ns = 30 : i64} {
+    %v, %w = "test.op"() : () -> (tensor<16xf32>, tensor<16xf32>)
+    plan.yield %v, %w : tensor<16xf32>, tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a, %i : !r, !r) attributes {time_ns = 30 : i64} {
+  ^bb0(%0: tensor<16xf32>, %1: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}

@@ -386,3 +386,32 @@ plan.plan @nothing {
     plan.yield
   }
 }
+
+// -----
+
+// Interfaces are kept, although their bytes are free for a time.
+
+!r = !regst.data<tensor<16xf32>>
+
+// CHECK-LABEL: plan.plan @interface
+// CHECK:         %[[KEPT:.+]] = regst.block in %{{.+}} at 0 size 64 sum 64 bound 64
+// CHECK:         regst.register "x" in %[[KEPT]] at 0 slots 1 interface "x"
+plan.plan @interface {
+  %x = regst.register "x" slots 1 interface "x" on <0, host> : !r
+  %a = regst.register "a" slots 1 on <0, host> : !r
+  %b = regst.register "b" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%v: tensor<16xf32>):
+    %w = "test.op"(%v) : (tensor<16xf32>) -> tensor<16xf32>
+    plan.yield %w : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !r) outs(%b : !r) {
+  ^bb0(%v: tensor<16xf32>):
+    %w = "test.op"(%v) : (tensor<16xf32>) -> tensor<16xf32>
+    plan.yield %w : tensor<16xf32>
+  }
+}

@@ -190,3 +190,19 @@
 %b = regst.block in %c at 0 size 64
 // expected-error@+1 {{regst.register: a register on #regst.memory_case<0, pinned cuda:0> lies in a chunk on #regst.memory_case<0, host>}}
 %x = regst.register "x" in %b at 0 slots 1 on <0, pinned cuda:0> : !regst.data<tensor<4xf32>>
+
+// -----
+
+// expected-error@+1 {{regst.register: a control register is no interface}}
+%k = regst.register "k" slots 1 interface "k" on <0, host> : !regst.control
+
+// -----
+
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: an interface has bytes of its own, so it is no alias}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 1 interface "y" on <0, host> : !regst.data<tensor<4xf32>>
+
+// -----
+
+// expected-error@+1 {{regst.register: an interface has one slot, got 2}}
+%x = regst.register "x" slots 2 interface "x" on <0, host> : !regst.data<tensor<4xf32>>

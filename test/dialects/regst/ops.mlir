@@ -60,3 +60,8 @@
 %b_i1 = regst.block in %c_i1 at 0 size 3
 // CHECK: regst.register "flags"
 %flags = regst.register "flags" in %b_i1 at 0 slots 1 on <0, host> : !regst.data<tensor<3xi1>>
+
+// An interface is what several jobs know by one name.
+
+// CHECK: regst.register "i" slots 1 interface "i" on <0, host> : !regst.data<tensor<4xf32>>
+%i = regst.register "i" slots 1 interface "i" on <0, host> : !regst.data<tensor<4xf32>>
