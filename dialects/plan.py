@@ -157,6 +157,7 @@ class PlanOp(IRDLOperation):
             raise VerifyException("the block of a plan takes no arguments")
         self._verify_names()
         self._verify_producers()
+        self._verify_chains()
 
     def _verify_names(self) -> None:
         seen: set[str] = set()
@@ -187,6 +188,19 @@ class PlanOp(IRDLOperation):
                         f"task '{task.task_name.data}' reads register "
                         f"'{name_of(register)}', which no task writes"
                     )
+
+    def _verify_chains(self) -> None:
+        streams: dict[int, TaskOp] = {}
+        for task in self.tasks:
+            if task.chain is None:
+                continue
+            number = task.chain.value.data
+            first = streams.setdefault(number, task)
+            if (task.device, task.stream) != (first.device, first.stream):
+                raise VerifyException(
+                    f"chain {number} has tasks on two streams: "
+                    f"'{first.task_name.data}' and '{task.task_name.data}'"
+                )
 
 
 def name_of(register: SSAValue) -> str:
@@ -224,10 +238,11 @@ class TaskOp(IRDLOperation):
     One op on one device. It either has results (before there are registers) or writes
     the registers `outs`; the arguments of its body are the tensors it reads and those
     that the body yields are what it writes. It acts after what it `waits` for and
-    before what it `signals`. `order` is its place among the tasks of its stream.
+    before what it `signals`. `order` is its place among the tasks of its stream. The
+    tasks of one `chain` are all on one stream.
 
     ```mlir
-    plan.task "r" on <0, cpu:0> stream <compute, 0> order 1
+    plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1
         ins(%x : !regst.data<tensor<4xf32>>) outs(%h : !regst.data<tensor<4xf32>>)
         waits(%k : !regst.control) {
     ^bb0(%v: tensor<4xf32>):
@@ -242,6 +257,7 @@ class TaskOp(IRDLOperation):
     task_name = prop_def(StringAttr)
     device = prop_def(DeviceAttr)
     stream = prop_def(StreamAttr)
+    chain = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
     order = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
     ins = var_operand_def(base(TensorType) | base(DataType))
     outs = var_operand_def(DataType)
@@ -255,7 +271,8 @@ class TaskOp(IRDLOperation):
     traits = traits_def(IsolatedFromAbove(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = (
-        "$task_name `on` $device `stream` $stream (`order` $order^)? "
+        "$task_name `on` $device `stream` $stream (`chain` $chain^)? "
+        "(`order` $order^)? "
         "`ins` `(` ($ins^ `:` type($ins))? `)` "
         "(`outs` `(` $outs^ `:` type($outs) `)`)? "
         "(`waits` `(` $waits^ `:` type($waits) `)`)? "
@@ -270,6 +287,7 @@ class TaskOp(IRDLOperation):
         stream: StreamAttr,
         body: Region,
         *,
+        chain: int | None = None,
         order: int | None = None,
         ins: Sequence[SSAValue] = (),
         outs: Sequence[SSAValue] = (),
@@ -283,6 +301,7 @@ class TaskOp(IRDLOperation):
                 "task_name": StringAttr(task_name),
                 "device": device,
                 "stream": stream,
+                "chain": None if chain is None else IntegerAttr(chain, i64),
                 "order": None if order is None else IntegerAttr(order, i64),
             },
             result_types=[result_types],

@@ -68,6 +68,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanCreateRegistersPass
 
+    def get_plan_form_chains():
+        from penstock.lowering.plan_form_chains import PlanFormChainsPass
+
+        return PlanFormChainsPass
+
     def get_plan_order_tasks():
         from penstock.lowering.plan_order_tasks import PlanOrderTasksPass
 
@@ -121,6 +126,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "op-split-pads": get_op_split_pads,
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
+        "plan-form-chains": get_plan_form_chains,
         "plan-order-tasks": get_plan_order_tasks,
         "plan-reduce-events": get_plan_reduce_events,
         "regst-alias-registers": get_regst_alias_registers,

@@ -18,8 +18,8 @@ tasks stay on the stream they have, with index 0.
   time that no schedule can be below (`lower_limit`). Plans that have it are left alone.
 
 `order` then numbers the tasks of each stream as they are listed; variables, which never
-act, have none. Plans that have registers are left alone: their memory may depend on the
-order.
+act, have none. Chains, which depend on streams, go. Plans that have registers are left
+alone: their memory may depend on the order.
 
 A task with the attribute `time_ns` (an i64), which may have been measured, takes that
 many nanoseconds. For others the time is modelled from what `machine` says of the kind
@@ -100,6 +100,7 @@ class StreamAssignment:
     def assign(self, task: TaskOp) -> None:
         """Give one task its stream and its order."""
         kind = task.kind
+        task.chain = None
         index = None
         if task.stream.kind.data == "compute":
             streams = self._compute.setdefault(

@@ -163,3 +163,32 @@ plan.plan @order {
     plan.yield %v : tensor<4xf32>
   }
 }
+
+// -----
+
+plan.plan @chain {
+  // expected-error@+1 {{expected integer >= 0, got -2}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> chain -2 ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Streams of one name on two devices are two streams.
+// expected-error@+1 {{chain 1 has tasks on two streams: 'x' and 'z'}}
+plan.plan @streams {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> chain 1 ins() -> tensor<4xf32> {
+    %v = op.constant dense<1.0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %y = plan.task "y" on <0, cpu:0> stream <compute, 0> chain 1 ins() -> tensor<4xf32> {
+    %v = op.constant dense<1.0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %z = plan.task "z" on <0, cpu:1> stream <compute, 0> chain 1 ins() -> tensor<4xf32> {
+    %v = op.constant dense<1.0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}

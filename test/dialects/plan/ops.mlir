@@ -40,8 +40,8 @@ plan.plan @registers attributes {origin = "a.onnx"} {
     %v = job.input "x" : !t
     plan.yield %v : !t
   }
-  // CHECK: plan.task "r" on <0, cpu:0> stream <compute, 0> order 1 ins(%x : !regst.data<tensor<4xf32>>) outs(%h : !regst.data<tensor<4xf32>>) waits(%k : !regst.control) {
-  plan.task "r" on <0, cpu:0> stream <compute, 0> order 1
+  // CHECK: plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1 ins(%x : !regst.data<tensor<4xf32>>) outs(%h : !regst.data<tensor<4xf32>>) waits(%k : !regst.control) {
+  plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1
       ins(%x : !r) outs(%h : !r) waits(%k : !regst.control) {
   ^bb0(%v: !t):
     %r = op.relu %v : !t -> !t
