@@ -1,0 +1,47 @@
+"""
+Target `memory-report`: who owns the bytes of a plan, when, and why not somebody else.
+
+    penstock-opt plan.mlir -t memory-report
+    penstock-opt plan.mlir -t 'memory-report{format=json}'
+
+All numbers are counted anew from the plan: nothing is taken from the planner. They are
+of one order in which the tasks can act, called *steps*; variables take no step. A
+register is alive from the first step that uses it to the last one, both included and
+under any name. It is alive *always* if it is a variable or has no users, and, unless it
+shares bytes with another one, if it has several slots or tasks of several streams use
+it. An alias has no bytes of its own.
+"""
+
+from penstock.tools.memory_report.as_json import Json, json_of, json_text
+from penstock.tools.memory_report.model import (
+    Block,
+    Chunk,
+    Register,
+    Report,
+    Step,
+    Usage,
+    Zone,
+)
+from penstock.tools.memory_report.reports import NO_PLACES, report_of, reports_of
+from penstock.tools.memory_report.target import MemoryReportTarget
+from penstock.tools.memory_report.text import ratio_text, text_of, usage_text
+
+__all__ = [
+    "NO_PLACES",
+    "Block",
+    "Chunk",
+    "Json",
+    "MemoryReportTarget",
+    "Register",
+    "Report",
+    "Step",
+    "Usage",
+    "Zone",
+    "json_of",
+    "json_text",
+    "ratio_text",
+    "report_of",
+    "reports_of",
+    "text_of",
+    "usage_text",
+]
