@@ -10,11 +10,16 @@ kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 
 op (and passes over names that are taken). A copy, input or output becomes a
 `launch.copy`, `feed` or `fetch`. A variable and a constant with different elements is
 data that is written at load. A task that reads an alias also reads all that the alias
-stands for. Streams are numbered from 0 in the order in which they appear. Where blocks
-carry a `sum`, the attribute `memory` of their chunk reports the bytes of blocks that
-hold variables only, and the size, `bound` and `sum` of all others.
+stands for. Where some operands of an op lie in its result already (the aliases of parts
+of a concatenation), the attribute `unchanged` of the call lists them: the kernel writes
+there what lies there. Streams are numbered from 0 in the order in which they appear.
+Where blocks carry a `sum`, the attribute `memory` of their chunk reports the bytes of
+blocks that hold variables only, and the size, `bound` and `sum` of all others.
 
-A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`.
+A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`, unless
+they share registers, which is an error. With `simulate-ranks` it becomes one program
+`<plan>` for one process instead, under the least of its ranks: each rank has chunks and
+streams of its own there, and a copy between ranks is one between their memories.
 """
 
 from __future__ import annotations
@@ -49,8 +54,8 @@ from penstock.lowering.unique_names import UniqueNames
 ################################################################################
 
 
-def complaints_about(plan: PlanOp) -> Iterator[Finding]:
-    """All that keeps a plan from becoming a launch program."""
+def complaints_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
+    """All that keeps a plan from becoming launch programs, or one for all ranks."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif any(needs_place(register) for register in plan.registers):
@@ -58,7 +63,8 @@ def complaints_about(plan: PlanOp) -> Iterator[Finding]:
     else:
         for task in plan.tasks:
             yield from task_complaints(task)
-        yield from rank_complaints(plan)
+        if not simulate_ranks:
+            yield from rank_complaints(plan)
 
 
 def needs_place(register: RegisterOp) -> bool:
@@ -90,7 +96,8 @@ def rank_complaints(plan: PlanOp) -> Iterator[Finding]:
             yield (
                 register,
                 f"register '{register.register_name.data}' is shared by ranks "
-                f"{', '.join(map(str, sorted(ranks)))}",
+                f"{', '.join(map(str, sorted(ranks)))}, which run in one process "
+                "with simulate-ranks=true only",
             )
 
 
@@ -100,12 +107,12 @@ def rank_complaints(plan: PlanOp) -> Iterator[Finding]:
 
 
 class ProgramBuilder:
-    """Makes the program of one rank of a plan."""
+    """Makes the program of some ranks of a plan."""
 
-    def __init__(self, plan: PlanOp, rank: int) -> None:
-        self._rank = rank
+    def __init__(self, plan: PlanOp, ranks: Sequence[int]) -> None:
+        self._ranks = ranks
         self._plan = plan
-        self._tasks = [task for task in plan.tasks if task.device.rank.data == rank]
+        self._tasks = [task for task in plan.tasks if task.device.rank.data in ranks]
         self._variables = {
             task.outs[0]: task for task in self._tasks if task.kind == "variable"
         }
@@ -132,7 +139,7 @@ class ProgramBuilder:
         memory = [self._memory(register) for register in self._used_registers()]
         kernels = self._kernels.built.values()
         block = Block([*chunks, *memory, *kernels, *actors])
-        program = launch.ProgramOp(name, self._rank, Region(block))
+        program = launch.ProgramOp(name, self._ranks[0], Region(block))
         program.attributes = self._plan.attributes.copy()
         program.location = self._plan.location
         return program
@@ -143,8 +150,11 @@ class ProgramBuilder:
                 yield register
 
     def _name_chunks(self) -> dict[ChunkOp, str]:
-        chunks = [op for op in self._plan.body.block.ops if isinstance(op, ChunkOp)]
-        own = [chunk for chunk in chunks if chunk.memory_case.rank.data == self._rank]
+        own = [
+            chunk
+            for chunk in chunks_of(self._plan)
+            if chunk.memory_case.rank.data in self._ranks
+        ]
         return {chunk: self._names.make(f"c{i}") for i, chunk in enumerate(own)}
 
     def _name_registers(self) -> dict[SSAValue, str]:
@@ -309,18 +319,24 @@ def inner_index(value: SSAValue) -> int:
     return value.index
 
 
-def builders_for(plan: PlanOp) -> dict[str, ProgramBuilder]:
+def builders_for(plan: PlanOp, simulate_ranks: bool) -> dict[str, ProgramBuilder]:
     """What makes the programs of a plan, by the programs' names."""
-    ranks = sorted({task.device.rank.data for task in plan.tasks}) or [0]
-    name = plan.sym_name.data
-    if len(ranks) == 1:
-        return {name: ProgramBuilder(plan, ranks[0])}
-    return {f"{name}_{rank}": ProgramBuilder(plan, rank) for rank in ranks}
+    name, ranks = plan.sym_name.data, {task.device.rank.data for task in plan.tasks}
+    if simulate_ranks:
+        ranks.update(chunk.memory_case.rank.data for chunk in chunks_of(plan))
+    if simulate_ranks or len(ranks) < 2:
+        return {name: ProgramBuilder(plan, sorted(ranks) or [0])}
+    return {f"{name}_{rank}": ProgramBuilder(plan, [rank]) for rank in sorted(ranks)}
 
 
-def convert_plans(plans: Sequence[PlanOp]) -> None:
+def chunks_of(plan: PlanOp) -> list[ChunkOp]:
+    """The chunks of a plan, as they are listed."""
+    return [op for op in plan.body.block.ops if isinstance(op, ChunkOp)]
+
+
+def convert_plans(plans: Sequence[PlanOp], simulate_ranks: bool) -> None:
     """Replace plans by their programs. Raises `LocatedPassFailure` for bad kernels."""
-    builders = [builders_for(plan) for plan in plans]
+    builders = [builders_for(plan, simulate_ranks) for plan in plans]
     programs = [
         [builder.build(name) for name, builder in of_plan.items()]
         for of_plan in builders
@@ -343,7 +359,11 @@ class ConvertPlanToLaunchPass(ModulePass):
 
     name = "convert-plan-to-launch"
 
+    simulate_ranks: bool = False
+    """Make one program of all ranks of a plan, to run in one process."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
-        fail_if_any(found for plan in plans for found in complaints_about(plan))
-        convert_plans(plans)
+        simulate = self.simulate_ranks
+        fail_if_any(x for plan in plans for x in complaints_about(plan, simulate))
+        convert_plans(plans, simulate)

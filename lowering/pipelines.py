@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def pipeline(device: str | None = None, streams: int = 1) -> str:
+def pipeline(
+    device: str | None = None, streams: int = 1, *, simulate_ranks: bool = False
+) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
 
     `device` is the kind of device that jobs are placed on, where an op says nothing
     else; without it they stay where they say. `streams` is the number of compute
-    streams of each device.
+    streams of each device. `simulate_ranks` makes one program of all ranks, for one
+    process.
     """
+    launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
     return ",".join(
         (
             "op-infer-shapes",
@@ -39,7 +43,7 @@ def pipeline(device: str | None = None, streams: int = 1) -> str:
             "regst-alias-registers",
             "regst-plan-memory",
             "verify-plan",
-            "convert-plan-to-launch",
+            launch,
             # Programs may be written by hand, too.
             "verify-program",
             # Kernels, which did not exist before.

@@ -30,8 +30,13 @@ def summary(
     ]
     chunks = [op for op in ops if isinstance(op, ChunkOp)]
     kinds = Counter(chunk.memory_case.kind.data for chunk in chunks)
+    ranks = {chunk.memory_case.rank for chunk in chunks}
     lines += [
-        memory_line(chunk, of_device=kinds[chunk.memory_case.kind.data] > 1)
+        memory_line(
+            chunk,
+            of_device=kinds[chunk.memory_case.kind.data] > 1,
+            of_rank=len(ranks) > 1,
+        )
         for chunk in chunks
     ]
     return "\n".join(lines)
@@ -49,14 +54,16 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" + "s" * (number != 1)
 
 
-def memory_line(chunk: ChunkOp, of_device: bool = False) -> str:
+def memory_line(chunk: ChunkOp, of_device: bool = False, of_rank: bool = False) -> str:
     """
     How full a chunk is at most, against what it would take at least. `of_device` names
-    the device whose memory it is.
+    the device whose memory it is, `of_rank` its rank.
     """
     case = f"{chunk.memory_case.kind.data} memory"
     if of_device and isinstance(device := chunk.memory_case.device, DeviceAttr):
         case += f" of {device.kind.data}:{device.index.data}"
+    if of_rank:
+        case += f" of rank {chunk.memory_case.rank.data}"
     if (sizes := chunk.memory_report) is None:
         return f"{case}: {size_text(chunk.size.value.data)}"
     peak, bound, total = sizes["peak"], sizes["bound"], sizes["sum"]

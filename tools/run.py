@@ -154,6 +154,11 @@ def _arguments() -> argparse.ArgumentParser:
         help="streams of ops, and threads that run them (default: %(default)s)",
     )
     parser.add_argument(
+        "--simulate-ranks",
+        action="store_true",
+        help="run what is placed on several ranks (processes) in this process",
+    )
+    parser.add_argument(
         "--repeat", type=_count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(
@@ -210,7 +215,11 @@ def _run(args: argparse.Namespace) -> int:
     given = None if args.inputs is None else read_arrays(args.inputs)
     expected = _expected(args)
     with Session(
-        job.model, device=args.device, threads=args.threads, compiler=front
+        job.model,
+        device=args.device,
+        threads=args.threads,
+        simulate_ranks=args.simulate_ranks,
+        compiler=front,
     ) as session:
         loading = time.perf_counter() - start
         inputs = _inputs(args, session.executor.program.inputs, given)

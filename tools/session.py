@@ -76,15 +76,19 @@ def lower(
     model: Model,
     device: str | None = None,
     streams: int = 1,
+    *,
+    simulate_ranks: bool = False,
 ) -> None:
     """
-    Take a model's module, whatever its level, to a launch program. Raises UsageError
-    unless the module holds one thing to run, and `Rejected` if that cannot be lowered.
+    Take a model's module, whatever its level, to a launch program, which is one for all
+    ranks if they are to be simulated. Raises UsageError unless the module holds one
+    thing to run, and `Rejected` if that cannot be lowered.
     """
     from penstock.lowering.pipelines import pipeline
 
     _ = model.entry
-    run_pipeline(compiler, passes, model.module, pipeline(device, streams))
+    text = pipeline(device, streams, simulate_ranks=simulate_ranks)
+    run_pipeline(compiler, passes, model.module, text)
 
 
 def program_of(model: Model) -> ProgramOp:
@@ -159,8 +163,9 @@ class Session:
 
     `device` is the kind of device that jobs run on, if not where they say; `threads` is
     the number of workers and compute streams of the processor; `engine` is `actors`, or
-    `sequential` for the reference executor. Raises UsageError if the module does not
-    hold one job, plan or program, `Rejected` if it cannot be compiled, PenstockError if
+    `sequential` for the reference executor. `simulate_ranks` runs what is meant for
+    several processes in this one. Raises UsageError if the module does not hold one
+    job, plan or program, `Rejected` if it cannot be compiled, PenstockError if
     it cannot be loaded.
     """
 
@@ -171,10 +176,11 @@ class Session:
         device: str | None = None,
         threads: int = 1,
         engine: str = "actors",
+        simulate_ranks: bool = False,
         compiler: tuple[Compiler, PassTable] | None = None,
     ):
         front, passes = compiler or installed_compiler()
-        lower(front, passes, model, device, threads)
+        lower(front, passes, model, device, threads, simulate_ranks=simulate_ranks)
         self.program = program_of(model)
         self._executor = load(self.program, model, threads, engine)
 
@@ -186,12 +192,18 @@ class Session:
         device: str | None = None,
         threads: int = 1,
         engine: str = "actors",
+        simulate_ranks: bool = False,
     ) -> Self:
         """The session of a file of IR."""
         compiler = installed_compiler()
         model = read_model(compiler[0], Path(path))
         return cls(
-            model, device=device, threads=threads, engine=engine, compiler=compiler
+            model,
+            device=device,
+            threads=threads,
+            engine=engine,
+            simulate_ranks=simulate_ranks,
+            compiler=compiler,
         )
 
     def __enter__(self) -> Self:

@@ -202,18 +202,25 @@ def verify_reach(
 ) -> None:
     """
     Raise `VerifyException` unless a register or variable lies in the memory that
-    devices of a kind work in. For the processor it is all memory of the host.
+    devices of a kind work in, on the actor's rank. For the processor it is all memory
+    of the host.
     """
-    name = reference.root_reference.data
-    op = table[name]
+    name, reference_name = actor.sym_name.data, reference.root_reference.data
+    op = table[reference_name]
     assert isinstance(op, RegisterOp | VariableOp), "checked with its type"
     if not isinstance(chunk := table.get(op.chunk.root_reference.data), ChunkOp):
         return
-    owner = "cpu" if chunk.memory_case.is_host else chunk.memory_case.device_kind
+    case = chunk.memory_case
+    owner = "cpu" if case.is_host else case.device_kind
     if owner != kind:
         raise VerifyException(
-            f"@{actor.sym_name.data} works on {kind} with @{name}, "
+            f"@{name} works on {kind} with @{reference_name}, "
             f"which lies in the memory of {owner}"
+        )
+    if case.rank != actor.device.rank:
+        raise VerifyException(
+            f"@{name} works on rank {actor.device.rank.data} with @{reference_name}, "
+            f"which lies on rank {case.rank.data}"
         )
 
 

@@ -41,9 +41,9 @@ plan.plan @no_kernels {
 plan.plan @ranks {
   %c = regst.chunk on <0, host> size 16
   %m = regst.block in %c at 0 size 16
-  // expected-error@+1 {{convert-plan-to-launch: register 'x' is shared by ranks 0, 1}}
+  // expected-error@+1 {{convert-plan-to-launch: register 'x' is shared by ranks 0, 1, which run in one process with simulate-ranks=true only}}
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !regst.data<tensor<4xf32>>
-  // expected-error@+1 {{convert-plan-to-launch: register 'k' is shared by ranks 0, 1, 2}}
+  // expected-error@+1 {{convert-plan-to-launch: register 'k' is shared by ranks 0, 1, 2, which run in one process with simulate-ranks=true only}}
   %k = regst.register "k" slots 1 on <0, host> : !regst.control
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<tensor<4xf32>>) {
     %v = job.input "x" : tensor<4xf32>

@@ -279,6 +279,44 @@ plan.plan @aliases {
 
 // -----
 
+// What already lies where its op would copy it to is listed as unchanged; the rest of the
+// operands is copied, and so has to lie elsewhere.
+
+// CHECK-LABEL: launch.program @joined rank 0 {
+// CHECK:         launch.register @"a/out" in @c0 at 8 slots 1
+// CHECK-NEXT:    launch.register @"b/out" in @c0 at 64 slots 1
+plan.plan @joined {
+  %c = regst.chunk on <0, host> size 72
+  %m = regst.block in %c at 0 size 72
+  %y = regst.register "y/out" in %m at 0 slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  %a = regst.register "a/out" alias %y : !regst.data<tensor<4xf32>> at 8 slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+  %b = regst.register "b/out" in %m at 64 slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a : !regst.data<tensor<2xf32>>) {
+    %v = job.input "a" : tensor<2xf32>
+    plan.yield %v : tensor<2xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%b : !regst.data<tensor<2xf32>>) {
+    %v = job.input "b" : tensor<2xf32>
+    plan.yield %v : tensor<2xf32>
+  }
+  // CHECK:      launch.actor @y on
+  // CHECK-NEXT:   launch.call @concat_0 [@"b/out", @"a/out", @"y/out"] {unchanged = [@"a/out"]}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%a, %b : !regst.data<tensor<2xf32>>, !regst.data<tensor<2xf32>>) outs(%y : !regst.data<tensor<4xf32>>) {
+  ^bb0(%0: tensor<2xf32>, %1: tensor<2xf32>):
+    %v = op.concat %1, %0 axis 0 : tensor<2xf32>, tensor<2xf32> -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // CHECK:      launch.actor @out on
+  // CHECK-NOT: unchanged
+  plan.task "out" on <0, cpu:0> stream <compute, 0> ins(%y : !regst.data<tensor<4xf32>>) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "out", %0 : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// -----
+
 // Names that are taken give way: first registers, then kernels.
 
 !r = !regst.data<tensor<2xf32>>

@@ -163,6 +163,27 @@ def test_memories_of_one_kind_are_told_apart():
     ]
 
 
+RANKS = """
+job.job @halves placement <cpu, [0:0, 1:0]> {
+  %x = job.input "x" : tensor<8x4xf32>
+  %y = op.relu %x {sbp = #job.sbp<S(0)>} : tensor<8x4xf32> -> tensor<8x4xf32>
+  job.output "y", %y : tensor<8x4xf32>
+}
+"""
+
+
+def test_ranks_run_in_one_process_if_asked(run: Runner):
+    file = run.file("ranks.mlir", RANKS)
+    alone = run(file, "--random-inputs", "1")
+    assert alone.code == 1
+    assert "is shared by ranks 0, 1, which run in one process" in alone.err
+    done = run(file, "--random-inputs", "1", "--simulate-ranks", "--check", "numpy")
+    assert done.code == 0
+    assert "memory of rank 0: " in done.out
+    assert "memory of rank 1: " in done.out
+    assert "y differs by 0.00e+00" in done.out
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [
@@ -182,7 +203,7 @@ def test_help_names_every_flag(run: Runner):
     out = run("--help").out
     flags = (
         "--inputs --random-inputs --random-weights --outputs --check --tolerance "
-        "--device --threads --repeat --debug"
+        "--device --threads --simulate-ranks --repeat --debug"
     )
     assert set(flags.split()) <= set(re.findall(r"--[a-z-]+", out))
 

@@ -45,6 +45,7 @@ from penstock.dialects.job import (
     misfit,
 )
 from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.launch import ChunkOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.sbp import BROADCAST, sbp_of, split
 from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
@@ -52,6 +53,7 @@ from penstock.lowering.job_infer_sbp import JobInferSbpPass, candidates_for
 from penstock.lowering.job_insert_boxing import JobInsertBoxingPass
 from penstock.lowering.job_place import JobPlacePass
 from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
+from penstock.tools.diagnostics import Rejected
 from penstock.tools.oracle import evaluate_model
 from penstock.tools.session import Model, Session
 
@@ -368,6 +370,38 @@ def test_sessions_give_what_jobs_give(name: str, seed: int):
     with Session(model, threads=2) as session:
         for _ in range(2):
             compare(session.run(inputs()), expected)
+
+
+RANKS = {
+    "2 ranks": PlacementAttr("cpu", [(r, i) for r in range(2) for i in range(2)]),
+    "2 ranks, 2x2": PlacementAttr(
+        "cpu", [(r, i) for r in range(2) for i in range(2)], [2, 2]
+    ),
+    "uneven ranks": PlacementAttr("cpu", [(0, 0), (2, 0), (2, 1)]),
+}
+
+ELSEWHERE = [PlacementAttr("cpu", [(1, 1)]), PlacementAttr("cpu", [(0, 0), (3, 0)])]
+"""Where some ops run instead, also on ranks that have no other."""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", RANKS)
+@pytest.mark.parametrize("seed", range(3))
+def test_simulated_ranks_give_what_jobs_give(seed: int, name: str, threads: int):
+    """Through the whole pipeline, compiled; all ranks in one process."""
+    expected = evaluate(RandomJob(seed, 6, RANKS[name], ELSEWHERE).module())
+    model = Model(RandomJob(seed, 6, RANKS[name], ELSEWHERE).module(), {}, Path())
+    with Session(model, threads=threads, simulate_ranks=True) as session:
+        chunks = [op for op in session.program.walk() if isinstance(op, ChunkOp)]
+        assert len({chunk.memory_case.rank for chunk in chunks}) > 1
+        for _ in range(2):
+            compare(session.run(inputs()), expected)
+
+
+def test_ranks_share_nothing_without_being_simulated():
+    model = Model(RandomJob(0, 6, RANKS["2 ranks"]).module(), {}, Path())
+    with pytest.raises(Rejected, match="with simulate-ranks=true only"):
+        Session(model)
 
 
 def test_long_jobs_take_linear_time(capsys: pytest.CaptureFixture[str]):

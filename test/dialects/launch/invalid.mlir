@@ -338,6 +338,21 @@ launch.program @p rank 0 {
 
 // -----
 
+// It works in the memory of its own rank.
+
+// expected-error@+1 {{launch.program: @a works on rank 1 with @x, which lies on rank 0}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.kernel @k target "cpu" (%x: memref<4xf32>) {
+  }
+  launch.actor @a on <1, cpu:0> stream 0 reads [] writes [@x] {
+    launch.call @k [@x]
+  }
+}
+
+// -----
+
 // What the caller gives and takes lies in the memory of the host.
 
 // expected-error@+1 {{launch.program: @a works on cpu with @x, which lies in the memory of cuda}}
