@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     IntAttr,
     IntegerAttr,
     StringAttr,
@@ -113,7 +114,9 @@ class StreamAttr(ParametrizedAttribute):
 @irdl_op_definition
 class PlanOp(IRDLOperation):
     """
-    All tasks of a job, and the registers they hand data through.
+    All tasks of a job, and the registers they hand data through. Or those of several
+    jobs: then each task says its `job`, but for variables that several jobs read. Jobs
+    in one list of `exclusive` never run at the same time.
 
     ```mlir
     plan.plan @double {
@@ -133,14 +136,26 @@ class PlanOp(IRDLOperation):
     name = "plan.plan"
 
     sym_name = prop_def(SymbolNameConstraint())
+    exclusive = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
     body = region_def("single_block")
 
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
 
-    assembly_format = "$sym_name attr-dict-with-keyword $body"
+    assembly_format = (
+        "$sym_name (`exclusive` $exclusive^)? attr-dict-with-keyword $body"
+    )
 
-    def __init__(self, sym_name: str, body: Region):
-        super().__init__(properties={"sym_name": StringAttr(sym_name)}, regions=[body])
+    def __init__(
+        self, sym_name: str, body: Region, exclusive: Sequence[Sequence[str]] = ()
+    ):
+        groups = [ArrayAttr(map(StringAttr, jobs)) for jobs in exclusive]
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "exclusive": ArrayAttr(groups) if groups else None,
+            },
+            regions=[body],
+        )
 
     @property
     def tasks(self) -> list[TaskOp]:
@@ -152,12 +167,25 @@ class PlanOp(IRDLOperation):
         """The registers, as they are listed."""
         return [op for op in self.body.block.ops if isinstance(op, RegisterOp)]
 
+    @property
+    def jobs(self) -> list[str]:
+        """The jobs that tasks name, as they are listed."""
+        jobs = (task.job.data for task in self.tasks if task.job is not None)
+        return list(dict.fromkeys(jobs))
+
+    @property
+    def exclusive_jobs(self) -> list[list[str]]:
+        """The groups of jobs that never run at the same time."""
+        groups = () if self.exclusive is None else self.exclusive
+        return [[job.data for job in group] for group in groups]
+
     def verify_(self) -> None:
         if self.body.block.args:
             raise VerifyException("the block of a plan takes no arguments")
         self._verify_names()
         self._verify_producers()
         self._verify_chains()
+        self._verify_jobs()
 
     def _verify_names(self) -> None:
         seen: set[str] = set()
@@ -202,6 +230,21 @@ class PlanOp(IRDLOperation):
                     f"'{first.task_name.data}' and '{task.task_name.data}'"
                 )
 
+    def _verify_jobs(self) -> None:
+        jobs = self.jobs
+        for task in self.tasks if jobs else ():
+            if task.job is None and task.kind != "variable":
+                raise VerifyException(
+                    f"task '{task.task_name.data}' belongs to no job, but others do"
+                )
+        seen: set[str] = set()
+        for job in (job for group in self.exclusive_jobs for job in group):
+            if job not in jobs:
+                raise VerifyException(f"no task belongs to job '{job}'")
+            if job in seen:
+                raise VerifyException(f"job '{job}' is in two exclusive groups")
+            seen.add(job)
+
 
 def name_of(register: SSAValue) -> str:
     """The name of a register, for messages."""
@@ -239,7 +282,8 @@ class TaskOp(IRDLOperation):
     the registers `outs`; the arguments of its body are the tensors it reads and those
     that the body yields are what it writes. It acts after what it `waits` for and
     before what it `signals`. `order` is its place among the tasks of its stream. The
-    tasks of one `chain` are all on one stream.
+    tasks of one `chain` are all on one stream. In a plan of several jobs it says its
+    `job`.
 
     ```mlir
     plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1
@@ -255,6 +299,7 @@ class TaskOp(IRDLOperation):
     name = "plan.task"
 
     task_name = prop_def(StringAttr)
+    job = opt_prop_def(StringAttr)
     device = prop_def(DeviceAttr)
     stream = prop_def(StreamAttr)
     chain = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
@@ -271,7 +316,7 @@ class TaskOp(IRDLOperation):
     traits = traits_def(IsolatedFromAbove(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = (
-        "$task_name `on` $device `stream` $stream (`chain` $chain^)? "
+        "$task_name (`job` $job^)? `on` $device `stream` $stream (`chain` $chain^)? "
         "(`order` $order^)? "
         "`ins` `(` ($ins^ `:` type($ins))? `)` "
         "(`outs` `(` $outs^ `:` type($outs) `)`)? "

@@ -192,3 +192,41 @@ plan.plan @streams {
     plan.yield %v : tensor<4xf32>
   }
 }
+
+// -----
+
+// expected-error@+1 {{task 'b' belongs to no job, but others do}}
+plan.plan @no_job {
+  plan.task "a" job "a" on <0, cpu:0> stream <compute, 0> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// expected-error@+1 {{no task belongs to job 'b'}}
+plan.plan @unknown_job exclusive [["a", "b"]] {
+  plan.task "a" job "a" on <0, cpu:0> stream <compute, 0> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// expected-error@+1 {{job 'a' is in two exclusive groups}}
+plan.plan @two_groups exclusive [["a", "b"], ["a"]] {
+  plan.task "a" job "a" on <0, cpu:0> stream <compute, 0> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "b" job "b" on <0, cpu:0> stream <compute, 0> ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}

@@ -28,6 +28,30 @@ plan.plan @double {
   }
 }
 
+// Tasks of several jobs, some of which never run at the same time.
+
+// CHECK-LABEL: plan.plan @jobs exclusive {{\[\["train", "eval"\]\]}} attributes {origin = "a.onnx"} {
+plan.plan @jobs exclusive [["train", "eval"]] attributes {origin = "a.onnx"} {
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  // CHECK: plan.task "w" on <0, cpu:0>
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
+  // CHECK: plan.task "train/y" job "train" on <0, cpu:0> stream <compute, 0> order 0 ins
+  plan.task "train/y" job "train" on <0, cpu:0> stream <compute, 0> order 0 ins(%w : !r) {
+  ^bb0(%v: !t):
+    job.output "y", %v : !t
+    plan.yield
+  }
+  // CHECK: plan.task "eval/y" job "eval" on
+  plan.task "eval/y" job "eval" on <0, cpu:0> stream <compute, 0> order 1 ins(%w : !r) {
+  ^bb0(%v: !t):
+    job.output "y", %v : !t
+    plan.yield
+  }
+}
+
 // Tasks on registers: what they read, write, wait for and signal.
 
 // CHECK-LABEL: plan.plan @registers
