@@ -2,15 +2,28 @@
 Marked graphs: actors that wait for each other's acts, and bytes they use in turn.
 
 An edge with tokens from one actor to another says that the n-th act of the second
-follows the (n - tokens)-th of the first. Two storages with common bytes are never in
-use together if all users of the one reach the writer of the other without a token, and
-those of the other reach the writer of the one over at most one token.
+follows the (n - tokens)-th of the first; each act of an actor follows its last one.
+What follows from that along paths is all that is certain: whatever is not on a path may
+run at the same time.
+
+A storage has some slots of equal size; in its n-th act an actor uses slot n mod slots.
+Let all users of one storage reach the writer of another one over at most `there`
+tokens, and those of the other the writer of the one over at most `back`, both as few as
+they can be. Then the n-th use of the one is over before the m-th of the other begins if
+m - n >= there, and is after it if n - m >= back; all other pairs of uses may meet. So
+storages clash if slots with a common byte, the i-th of the one and the j-th of the
+other, are used in acts n and m with -back < m - n < there: that is, if there is such an
+m - n which leaves the rest j - i when divided by the greatest common divisor of the
+numbers of slots. This is exact, for any numbers of slots. Where that divisor is 1, each
+slot of the one meets each of the other, and the rule is the same as for storages as a
+whole: there + back <= 1.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from math import gcd
 from typing import NamedTuple
 
 
@@ -108,24 +121,30 @@ class MarkedGraph:
 
     def reaches(self, source: int, target: int, tokens: int) -> bool:
         """Whether a path from one actor to another has at most so many tokens."""
-        # No path is needed for an act of the same actor later on.
-        if source == target and tokens > 0:
-            return True
+        return self.tokens_between(source, target, tokens) is not None
+
+    def tokens_between(self, source: int, target: int, limit: int) -> int | None:
+        """
+        The fewest tokens on a path from one actor to another; None if there are more
+        than `limit`. No path is needed from an actor to its own next act.
+        """
         seen: set[int] = set()
-        waves: list[list[int]] = [[] for _ in range(tokens + 1)]
+        waves: list[list[int]] = [[] for _ in range(limit + 1)]
         waves[0].append(source)
         for spent, wave in enumerate(waves):
+            if source == target and spent == 1:
+                return 1
             for actor in wave:
                 if actor in seen:
                     continue
                 seen.add(actor)
                 if actor == target and actor != source:
-                    return True
+                    return spent
                 wave += self.next[actor]
                 for other, more in self._later_targets(actor):
-                    if spent + more <= tokens:
+                    if spent + more <= limit:
                         waves[spent + more].append(other)
-        return False
+        return None
 
     def _later_targets(self, actor: int) -> Iterator[tuple[int, int]]:
         for other in self.next_act[actor]:
@@ -141,6 +160,14 @@ class Storage(NamedTuple):
     writer: int | None
     """None for a variable, which is in use all the time."""
     users: Sequence[int]
+    slots: int = 1
+    stride: int = 0
+    """The bytes from one slot to the next."""
+
+    @property
+    def slot_size(self) -> int:
+        """The bytes of one slot."""
+        return self.end - self.start - self.stride * (self.slots - 1)
 
 
 def clashes(graph: MarkedGraph, storages: Sequence[Storage]) -> list[tuple[int, int]]:
@@ -149,6 +176,17 @@ def clashes(graph: MarkedGraph, storages: Sequence[Storage]) -> list[tuple[int, 
 
     The graph has no cycle without a token.
     """
+    return [
+        (i, j)
+        for i, j in clashes_as_a_whole(graph, storages)
+        if slots_meet(graph, storages[i], storages[j])
+    ]
+
+
+def clashes_as_a_whole(
+    graph: MarkedGraph, storages: Sequence[Storage]
+) -> list[tuple[int, int]]:
+    """The same, if each act used all slots, and what is between them."""
     order = written_order(graph, storages)
     ordered = [storages[i] for i in order]
     marks = marks_of(graph, [storage.writer for storage in ordered])
@@ -164,6 +202,62 @@ def clashes(graph: MarkedGraph, storages: Sequence[Storage]) -> list[tuple[int, 
         for j in bits_of(overlapping & (~same & ~earlier | ~next & earlier)):
             found.add((min(order[i], order[j]), max(order[i], order[j])))
     return sorted(found)
+
+
+def slots_meet(graph: MarkedGraph, one: Storage, other: Storage) -> bool:
+    """Whether slots with a common byte may be in use together."""
+    if one.slots == other.slots == 1:
+        return True
+    divisor = gcd(one.slots, other.slots)
+    rests = {(j - i) % divisor for i, j in common_slots(one, other)}
+    if one.writer is None or other.writer is None:
+        return bool(rests)
+    there = tokens_to_writer(graph, one, other.writer, divisor)
+    back = tokens_to_writer(graph, other, one.writer, divisor)
+    differences = range(1 - back, there)
+    if len(differences) >= divisor:
+        return bool(rests)
+    return any(difference % divisor in rests for difference in differences)
+
+
+def tokens_to_writer(
+    graph: MarkedGraph, storage: Storage, writer: int, limit: int
+) -> int:
+    """
+    The fewest tokens over which all users of a storage reach an actor; one more than
+    the limit if there are more.
+    """
+    most = 0
+    for user in storage.users:
+        found = graph.tokens_between(user, writer, limit)
+        if found is None:
+            return limit + 1
+        most = max(most, found)
+    return most
+
+
+def common_slots(one: Storage, other: Storage) -> Iterator[tuple[int, int]]:
+    """The pairs of slots that have a byte in common."""
+    for i in range(one.slots):
+        start = one.start + i * one.stride
+        end = start + one.slot_size
+        # Slots in front of the first end before it starts.
+        first = (start - other.start - other.slot_size) // max(1, other.stride) + 1
+        for j in range(max(0, first), other.slots):
+            begin = other.start + j * other.stride
+            if begin >= end:
+                break
+            yield i, j
+
+
+def common_bytes(one: Storage, other: Storage) -> int:
+    """The bytes that slots of two storages have in common."""
+    a, b = one.slot_size, other.slot_size
+    total = 0
+    for i, j in common_slots(one, other):
+        start, begin = one.start + i * one.stride, other.start + j * other.stride
+        total += min(start + a, begin + b) - max(start, begin)
+    return total
 
 
 def written_order(graph: MarkedGraph, storages: Sequence[Storage]) -> list[int]:

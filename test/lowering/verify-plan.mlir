@@ -132,6 +132,7 @@ plan.plan @acting_variable {
 
 // A cycle without a token never acts: over data and control, from what is free at the
 // start as much as from what is full. `d` needs both, and `e` can signal neither alone.
+// The registers whose slots break a cycle are named.
 
 !r = !regst.data<tensor<16xf32>>
 
@@ -142,7 +143,7 @@ plan.plan @deadlocks {
   %full = regst.register "full" slots 2 initial 2 on <0, host> : !regst.control
   %go = regst.register "go" slots 1 on <0, host> : !regst.control
   %fine = regst.register "fine" slots 1 initial 1 on <0, host> : !regst.control
-  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'a' -> 'b' -> 'a'}}
+  // expected-error@+1 {{verify-plan: cycle a -> b -> a has no full slot at the start, and no slots break it}}
   plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%k : !regst.control) {
     %v = "test.op"() : () -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
@@ -152,12 +153,12 @@ plan.plan @deadlocks {
     "test.op"() : () -> ()
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'c' -> 'c'}}
+  // expected-error@+1 {{verify-plan: cycle c -> c has no full slot at the start, and no slots break it}}
   plan.task "c" on <0, cpu:0> stream <compute, 0> ins() waits(%self : !regst.control) signals(%self : !regst.control) {
     "test.op"() : () -> ()
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'd' -> 'e' -> 'd'}}
+  // expected-error@+1 {{verify-plan: cycle d -> e -> d has no free slot; one more slot for register 'full' breaks it}}
   plan.task "d" on <0, cpu:0> stream <compute, 0> ins() waits(%full, %go : !regst.control, !regst.control) {
     "test.op"() : () -> ()
     plan.yield
@@ -179,7 +180,7 @@ plan.plan @behind {
     "test.op"() : () -> ()
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: a cycle of tasks has no token, so none ever acts: 'c' -> 'c'}}
+  // expected-error@+1 {{verify-plan: cycle c -> c has no full slot at the start, and no slots break it}}
   plan.task "c" on <0, cpu:0> stream <compute, 0> ins() waits(%k : !regst.control) signals(%k, %l : !regst.control, !regst.control) {
     "test.op"() : () -> ()
     plan.yield
@@ -603,6 +604,189 @@ plan.plan @memory {
   // expected-error@+1 {{task 'near' works in #regst.memory_case<0, host>, but register 'o' lies in #regst.memory_case<0, device cuda:1>}}
   plan.task "near" on <0, cpu:0> stream <compute, 0> ins(%p, %n, %o : !r, !r, !r) {
   ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>, %2: tensor<4xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// Registers with several slots may lie on common bytes if the one is done with all of
+// them in each act before the other begins; with two tokens on the way back it is not.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @slots_as_a_whole {
+  %c = regst.chunk on <0, host> size 256
+  %m = regst.block in %c at 0 size 256
+  %x = regst.register "x" in %m at 0 slots 2 on <0, host> : !r
+  %a = regst.register "a" in %m at 128 slots 2 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'x' and 'b' share 64 bytes, but may be in use at the same time}}
+  %b = regst.register "b" in %m at 64 slots 1 on <0, host> : !r
+  %turn = regst.register "turn" slots 2 initial 2 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !r) outs(%b : !r) signals(%turn : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// Where both have as many slots, and each lies on the bytes of the same one, two tokens on
+// the way back are few enough: the next act uses the other slot.
+
+!r = !regst.data<tensor<16xf32>>
+
+// CHECK-LABEL: plan.plan @slot_by_slot
+plan.plan @slot_by_slot {
+  %c = regst.chunk on <0, host> size 256
+  %m = regst.block in %c at 0 size 256
+  %x = regst.register "x" in %m at 0 slots 2 on <0, host> : !r
+  %a = regst.register "a" in %m at 128 slots 2 on <0, host> : !r
+  %b = regst.register "b" in %m at 0 slots 2 on <0, host> : !r
+  %turn = regst.register "turn" slots 2 initial 2 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !r) outs(%b : !r) signals(%turn : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+}
+
+// -----
+
+// Events and the order of streams cover what registers order within one act: 'c' follows
+// 'a' by way of 'b', but nothing makes 'e' wait for 'd'. What is in flight from the last
+// act takes no event.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @events {
+  %a = regst.register "a" slots 1 on <0, host> : !r
+  %d = regst.register "d" slots 1 on <0, host> : !r
+  %k = regst.register "k" slots 1 initial 1 on <0, host> : !regst.control
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%a : !r) waits(%k : !regst.control) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "d" on <0, cpu:0> stream <compute, 0> order 1 ins() outs(%d : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 1> order 0 ins(%a : !r) attributes {waits_for = ["a"]} {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "c" on <0, cpu:0> stream <compute, 1> order 1 ins(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: task 'e' must wait for 'd', but no event says so}}
+  plan.task "e" on <0, cpu:0> stream <compute, 1> order 2 ins(%d : !r) signals(%k : !regst.control) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// A plan that counts events has said all of them, be there any or none.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @no_event attributes {events = {crossing = 1 : i64, needed = 0 : i64}} {
+  %a = regst.register "a" slots 1 on <0, host> : !r
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 'b' must wait for 'a', but no event says so}}
+  plan.task "b" on <0, cpu:0> stream <compute, 1> ins(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// A stream that runs a reader before the writer never gets to it.
+
+!r = !regst.data<tensor<16xf32>>
+
+plan.plan @wrong_way attributes {events = {}} {
+  %a = regst.register "a" slots 1 on <0, host> : !r
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 1 ins() outs(%a : !r) {
+    %v = "test.op"() : () -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 'b' must wait for 'a', but its stream runs it first}}
+  plan.task "b" on <0, cpu:0> stream <compute, 0> order 0 ins(%a : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// Events are those of tasks that act.
+
+plan.plan @unknown_events {
+  %w = regst.register "w" slots 1 on <0, host> : !regst.data<tensor<16xf32>>
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !regst.data<tensor<16xf32>>) {
+    %v = job.variable "w" init <zeros> : tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  // expected-error@+2 {{verify-plan: task 'a' waits for an event of 'w', which is no task that acts}}
+  // expected-error@+1 {{verify-plan: task 'a' waits for an event of 'nobody', which is no task that acts}}
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() attributes {waits_for = ["w", "nobody"]} {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: waits_for should be a list of names of tasks, got [1 : i64]}}
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() attributes {waits_for = [1]} {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
+
+// -----
+
+// Streams whose tasks wait for each other's events in a circle never go on.
+
+plan.plan @circle {
+  // expected-error@+1 {{verify-plan: cycle a -> b -> c -> a of events and the order of streams}}
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins() attributes {waits_for = ["c"]} {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> order 1 ins() {
+    "test.op"() : () -> ()
+    plan.yield
+  }
+  plan.task "c" on <0, cpu:0> stream <compute, 1> order 0 ins() attributes {waits_for = ["b"]} {
     "test.op"() : () -> ()
     plan.yield
   }

@@ -1,0 +1,295 @@
+"""
+A plan as a marked graph, and whose bytes its registers have: what `verify-plan` looks
+at. Its docstring says what the edges are.
+
+Nothing here comes from the passes that make plans.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import BlockArgument, SSAValue
+
+from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
+from penstock.dialects.regst import (
+    BlockOp,
+    ChunkOp,
+    ControlType,
+    DataType,
+    Place,
+    RegisterOp,
+    alias_place,
+)
+from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage
+
+
+class Access(NamedTuple):
+    """The registers that a task names, each once, in order."""
+
+    ins: Sequence[RegisterOp]
+    outs: Sequence[RegisterOp]
+    waits: Sequence[RegisterOp]
+    signals: Sequence[RegisterOp]
+
+
+class Facts(NamedTuple):
+    """What a register says of itself, in bytes and slots."""
+
+    place: Place
+    """Where it lies in the one that its aliases end at."""
+    bytes: int
+    """Those of one slot; 0 for a control register."""
+    stride: int
+    """From one slot to the next."""
+    slots: int
+    initial: int
+    """The slots that are full at the start."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of all slots together."""
+        return self.stride * (self.slots - 1) + self.bytes
+
+
+@dataclass
+class PlanGraph:
+    """The tasks of a plan that act, and how they use its registers."""
+
+    plan: PlanOp
+    tasks: list[TaskOp] = field(default_factory=list[TaskOp])
+    """By number, as they are listed."""
+    access: list[Access] = field(default_factory=list[Access])
+    """What each of them names."""
+    variables: dict[RegisterOp, TaskOp] = field(
+        default_factory=dict[RegisterOp, TaskOp]
+    )
+    """The registers of variables."""
+    facts: dict[RegisterOp, Facts] = field(default_factory=dict[RegisterOp, Facts])
+    """All registers of the plan, in the order of the list."""
+    writer: dict[RegisterOp, int] = field(default_factory=dict[RegisterOp, int])
+    """The task that writes a register; none for a variable's."""
+    readers: dict[RegisterOp, list[int]] = field(default_factory=dict)
+    """The tasks that read a register under its own name."""
+    sources: dict[RegisterOp, list[RegisterOp]] = field(default_factory=dict)
+    """What the writer of a register reads of the same bytes, because of aliases."""
+
+    def __post_init__(self) -> None:
+        for task in self.plan.tasks:
+            access = access_of(task)
+            if task.kind == "variable":
+                self.variables.update((register, task) for register in access.outs)
+            else:
+                self.tasks.append(task)
+                self.access.append(access)
+        self.facts = {register: facts_of(register) for register in self.plan.registers}
+        self.readers = {register: [] for register in self.facts}
+        for index, access in enumerate(self.access):
+            for register in (*access.outs, *access.signals):
+                self.writer[register] = index
+            for register in (*access.ins, *access.waits):
+                self.readers[register].append(index)
+        for register, writer in self.writer.items():
+            read = self.access[writer].ins
+            self.sources[register] = [s for s in read if self.shares(s, register)]
+        self.is_view = [shows_operands(task) for task in self.tasks]
+        """Whether each task writes nothing."""
+
+    def root(self, register: RegisterOp) -> SSAValue:
+        """The register that the aliases of a register end at."""
+        return self.facts[register].place.root
+
+    def shares(self, a: RegisterOp, b: RegisterOp) -> bool:
+        """Whether two registers have bytes in common because of aliases."""
+        one, two = self.facts[a], self.facts[b]
+        (root, start), (other, begin) = one.place, two.place
+        # The slots of all aliases of a register start where its own do.
+        return root is other and start < begin + two.bytes and begin < start + one.bytes
+
+    @cached_property
+    def graph(self) -> MarkedGraph:
+        """The marked graph of the tasks."""
+        edges: list[Edge] = []
+        for register, holders in self.holders.items():
+            if (writer := self.writer.get(register)) is None:
+                continue
+            facts = self.facts[register]
+            free = facts.slots - facts.initial
+            for holder in holders:
+                edges.append(Edge(writer, holder, facts.initial))
+                edges.append(Edge(holder, writer, free))
+        return MarkedGraph(len(self.tasks), edges)
+
+    @cached_property
+    def holders(self) -> dict[RegisterOp, list[int]]:
+        """The tasks that keep the writer of each register from going on."""
+        holders: dict[RegisterOp, dict[int, None]] = defaultdict(dict)
+        firsts: dict[RegisterOp, list[RegisterOp]] = {}
+        for register, readers in self.readers.items():
+            for held in (register, *self._first(register, firsts)):
+                holders[held].update(dict.fromkeys(readers))
+        return {register: list(readers) for register, readers in holders.items()}
+
+    def _first(
+        self, register: RegisterOp, known: dict[RegisterOp, list[RegisterOp]]
+    ) -> list[RegisterOp]:
+        """What was written first over the bytes of a register, if not itself."""
+        if not self.sources.get(register):
+            return []
+        pending, entered = [register], set[RegisterOp]()
+        while pending:
+            top = pending[-1]
+            sources = self.sources.get(top, [])
+            # Who reads what it writes waits for itself, which is found elsewhere.
+            new = [s for s in sources if s not in known and s not in entered]
+            entered.add(top)
+            pending += new
+            if not new:
+                firsts = (known.get(source) or [source] for source in sources)
+                known[top] = list(dict.fromkeys(f for found in firsts for f in found))
+                pending.pop()
+        return known[register]
+
+    def _shown(self) -> dict[RegisterOp, list[RegisterOp]]:
+        """Whose bytes a register has: its own, if its writer writes anything."""
+        shown = {register: [register] for register in self.variables}
+        written: dict[int, list[RegisterOp]] = defaultdict(list)
+        for register, writer in self.writer.items():
+            written[writer].append(register)
+        for task in self.graph.order:
+            for register in written[task]:
+                made = [register]
+                if self.is_view[task]:
+                    read = self.sources[register]
+                    made = [
+                        x for s in read for x in shown[s] if self.shares(x, register)
+                    ]
+                shown[register] = list(dict.fromkeys(made))
+        return shown
+
+    def storages(self) -> dict[RegisterOp, Storage]:
+        """
+        The bytes that each register with bytes of its own lies on. The graph has no
+        cycle without a token.
+        """
+        users: dict[RegisterOp, dict[int, None]] = {}
+        for register, showing in self._shown().items():
+            among = dict.fromkeys(self.readers[register])
+            if (writer := self.writer.get(register)) is not None:
+                among = {writer: None, **among}
+            for origin in showing:
+                users.setdefault(origin, {}).update(among)
+        addresses = self._addresses()
+        stored: dict[RegisterOp, Storage] = {}
+        for register, facts in self.facts.items():
+            is_control = isinstance(register.register.type, ControlType)
+            if register not in users or is_control:
+                continue
+            root, offset = facts.place
+            start = addresses[root] + offset
+            stored[register] = Storage(
+                start,
+                start + facts.size,
+                self.writer.get(register),
+                list(users[register]),
+                facts.slots,
+                facts.stride,
+            )
+        return stored
+
+    def _addresses(self) -> dict[SSAValue, int]:
+        """Where registers that are no aliases lie; those without a place, alone."""
+        bases = self._chunk_bases()
+        end = sum(chunk.size.value.data for chunk in bases)
+        addresses: dict[SSAValue, int] = {}
+        for register, facts in self.facts.items():
+            if (address := address_of(register, bases)) is None:
+                address, end = end, end + facts.size
+            addresses[register.register] = address
+        return addresses
+
+    def _chunk_bases(self) -> dict[ChunkOp, int]:
+        """Addresses for the chunks, such that no two of them overlap."""
+        bases: dict[ChunkOp, int] = {}
+        end = 0
+        for op in self.plan.body.block.ops:
+            if isinstance(op, ChunkOp):
+                bases[op] = end
+                end += op.size.value.data
+        return bases
+
+
+def access_of(task: TaskOp) -> Access:
+    """The registers that a task names. To ask for each kind alone takes far longer."""
+    segments = task.properties["operandSegmentSizes"]
+    assert isinstance(segments, DenseArrayBase), "checked by the verifier"
+    operands, start = task.operands, 0
+    found: list[list[RegisterOp]] = []
+    for count in segments.get_values():
+        found.append(list(registers_among(operands[start : start + int(count)])))
+        start += int(count)
+    return Access(*found)
+
+
+def facts_of(register: RegisterOp) -> Facts:
+    """What a register says of itself."""
+    value, slots = register.register, register.slots.value.data
+    place = Place(value, 0) if register.target is None else alias_place(value)
+    if not isinstance(type := value.type, DataType):
+        initial = 0 if register.initial is None else register.initial.value.data
+        return Facts(place, 0, 0, slots, initial)
+    size, alignment = type.size, register.memory_case.alignment
+    return Facts(place, size, -(-size // alignment) * alignment, slots, 0)
+
+
+def registers_among(values: Sequence[SSAValue]) -> Iterator[RegisterOp]:
+    """The registers that values are, each once."""
+    for value in dict.fromkeys(values):
+        if isinstance(owner := value.owner, RegisterOp):
+            yield owner
+
+
+def shows_operands(task: TaskOp) -> bool:
+    """Whether all results of a task have the bytes of operands, where these lie."""
+    op, end = task.op, task.op.next_op
+    if not isinstance(op, TensorOp) or not isinstance(end, YieldOp):
+        return False
+    if tuple(end.values) != tuple(op.results):
+        return False
+    views = [pair for pair in op.in_place_pairs() if pair.view]
+    seen = {pair.result for pair in views}
+    return (
+        bool(views)
+        and len(seen) == len(op.results)
+        and all(
+            starts_at(task, pair.operand, pair.offset)
+            == alias_place(task.outs[pair.result])
+            for pair in views
+        )
+    )
+
+
+def starts_at(task: TaskOp, operand: int, offset: int) -> Place | None:
+    """The place that is some bytes behind where an operand of a task's op starts."""
+    value = task.op.operands[operand]
+    if not isinstance(value, BlockArgument):
+        return None
+    root, start = alias_place(task.ins[value.index])
+    return Place(root, start + offset)
+
+
+def address_of(register: RegisterOp, bases: dict[ChunkOp, int]) -> int | None:
+    """Where a register lies; None if it has no place."""
+    if register.block is None or register.offset is None:
+        return None
+    block = register.block.owner
+    assert isinstance(block, BlockOp), "only this op makes blocks"
+    chunk = block.chunk.owner
+    assert isinstance(chunk, ChunkOp), "only this op makes chunks"
+    return bases[chunk] + block.offset.value.data + register.offset.value.data
