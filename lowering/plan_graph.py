@@ -16,7 +16,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import BlockArgument, SSAValue
 
-from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.interfaces import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -31,12 +31,16 @@ from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage
 
 
 class Access(NamedTuple):
-    """The registers that a task names, each once, in order."""
+    """The registers that a task names, each once, in order, and what its body has."""
 
     ins: Sequence[RegisterOp]
     outs: Sequence[RegisterOp]
     waits: Sequence[RegisterOp]
     signals: Sequence[RegisterOp]
+    read: Sequence[SSAValue]
+    """What the arguments of its body are."""
+    written: Sequence[SSAValue]
+    """What its body yields."""
 
 
 class Facts(NamedTuple):
@@ -80,6 +84,8 @@ class PlanGraph:
     sources: dict[RegisterOp, list[RegisterOp]] = field(default_factory=dict)
     """What the writer of a register reads of the same bytes, because of aliases."""
 
+    _places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+
     def __post_init__(self) -> None:
         for task in self.plan.tasks:
             access = access_of(task)
@@ -88,7 +94,9 @@ class PlanGraph:
             else:
                 self.tasks.append(task)
                 self.access.append(access)
-        self.facts = {register: facts_of(register) for register in self.plan.registers}
+        for register in self.plan.registers:
+            self.facts[register] = facts_of(register)
+            self._places[register.register] = self.facts[register].place
         self.readers = {register: [] for register in self.facts}
         for index, access in enumerate(self.access):
             for register in (*access.outs, *access.signals):
@@ -98,7 +106,7 @@ class PlanGraph:
         for register, writer in self.writer.items():
             read = self.access[writer].ins
             self.sources[register] = [s for s in read if self.shares(s, register)]
-        self.is_view = [shows_operands(task) for task in self.tasks]
+        self.is_view = [self._shows_operands(i) for i in range(len(self.tasks))]
         """Whether each task writes nothing."""
 
     def root(self, register: RegisterOp) -> SSAValue:
@@ -111,6 +119,30 @@ class PlanGraph:
         (root, start), (other, begin) = one.place, two.place
         # The slots of all aliases of a register start where its own do.
         return root is other and start < begin + two.bytes and begin < start + one.bytes
+
+    def _shows_operands(self, index: int) -> bool:
+        """Whether all results of a task have the bytes of operands, where these lie."""
+        op = self.tasks[index].op
+        if not isinstance(op, TensorOp) or not isinstance(end := op.next_op, YieldOp):
+            return False
+        if tuple(end.values) != tuple(op.results):
+            return False
+        views = [pair for pair in op.in_place_pairs() if pair.view]
+        if len({pair.result for pair in views}) != len(op.results):
+            return False
+        return bool(views) and all(self.lies_as_paired(index, pair) for pair in views)
+
+    def lies_as_paired(self, index: int, pair: InPlacePair) -> bool:
+        """Whether a result of a task lies where a pair of its op says that it may."""
+        access = self.access[index]
+        value = self.tasks[index].op.operands[pair.operand]
+        if not isinstance(value, BlockArgument):
+            return False
+        place = self._places.get(access.read[value.index])
+        if place is None:
+            return False
+        wanted = Place(place.root, place.offset + pair.offset)
+        return self._places.get(access.written[pair.result]) == wanted
 
     @cached_property
     def graph(self) -> MarkedGraph:
@@ -230,11 +262,12 @@ def access_of(task: TaskOp) -> Access:
     segments = task.properties["operandSegmentSizes"]
     assert isinstance(segments, DenseArrayBase), "checked by the verifier"
     operands, start = task.operands, 0
-    found: list[list[RegisterOp]] = []
+    values: list[Sequence[SSAValue]] = []
     for count in segments.get_values():
-        found.append(list(registers_among(operands[start : start + int(count)])))
+        values.append(operands[start : start + int(count)])
         start += int(count)
-    return Access(*found)
+    named = [list(registers_among(each)) for each in values]
+    return Access(*named, read=values[0], written=values[1])
 
 
 def facts_of(register: RegisterOp) -> Facts:
@@ -253,35 +286,6 @@ def registers_among(values: Sequence[SSAValue]) -> Iterator[RegisterOp]:
     for value in dict.fromkeys(values):
         if isinstance(owner := value.owner, RegisterOp):
             yield owner
-
-
-def shows_operands(task: TaskOp) -> bool:
-    """Whether all results of a task have the bytes of operands, where these lie."""
-    op, end = task.op, task.op.next_op
-    if not isinstance(op, TensorOp) or not isinstance(end, YieldOp):
-        return False
-    if tuple(end.values) != tuple(op.results):
-        return False
-    views = [pair for pair in op.in_place_pairs() if pair.view]
-    seen = {pair.result for pair in views}
-    return (
-        bool(views)
-        and len(seen) == len(op.results)
-        and all(
-            starts_at(task, pair.operand, pair.offset)
-            == alias_place(task.outs[pair.result])
-            for pair in views
-        )
-    )
-
-
-def starts_at(task: TaskOp, operand: int, offset: int) -> Place | None:
-    """The place that is some bytes behind where an operand of a task's op starts."""
-    value = task.op.operands[operand]
-    if not isinstance(value, BlockArgument):
-        return None
-    root, start = alias_place(task.ins[value.index])
-    return Place(root, start + offset)
 
 
 def address_of(register: RegisterOp, bases: dict[ChunkOp, int]) -> int | None:

@@ -11,14 +11,14 @@ from xdsl.ir import BlockArgument, Operation
 
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
-from penstock.dialects.regst import RegisterOp, alias_place
+from penstock.dialects.regst import RegisterOp
 from penstock.lowering.marked_graph import (
     Storage,
     clashes,
     common_bytes,
     marks_of,
 )
-from penstock.lowering.plan_graph import PlanGraph, starts_at
+from penstock.lowering.plan_graph import PlanGraph
 
 Finding = tuple[Operation, str]
 
@@ -127,7 +127,7 @@ def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:
                 )
         if not plan_graph.is_view[writer]:
             for source in sources:
-                if not can_work_in_place(task, register, source):
+                if not can_work_in_place(plan_graph, register, source):
                     reason = f", but {task.op.name} cannot work in place"
                     yield task, overwrites(task, register, source) + reason
 
@@ -157,21 +157,26 @@ def overwrites(task: TaskOp, alias: RegisterOp, over: RegisterOp) -> str:
     )
 
 
-def can_work_in_place(task: TaskOp, result: RegisterOp, source: RegisterOp) -> bool:
-    """Whether a task's op may write a result over what it reads of the same bytes."""
-    if not isinstance(op := task.op, TensorOp):
+def can_work_in_place(
+    plan_graph: PlanGraph, result: RegisterOp, source: RegisterOp
+) -> bool:
+    """Whether an op may write a result over what it reads of the same bytes."""
+    writer = plan_graph.writer[result]
+    op, access = plan_graph.tasks[writer].op, plan_graph.access[writer]
+    if not isinstance(op, TensorOp):
         return False
-    index = task.outs.index(result.register)
+    index = access.written.index(result.register)
     read = {
         operand
         for operand, value in enumerate(op.operands)
-        if isinstance(value, BlockArgument) and task.ins[value.index] == source.register
+        if isinstance(value, BlockArgument)
+        and access.read[value.index] is source.register
     }
     allowed = {
         pair.operand
         for pair in op.in_place_pairs()
         if pair.result == index
         and (pair.view or source.register.type == result.register.type)
-        and starts_at(task, pair.operand, pair.offset) == alias_place(result.register)
+        and plan_graph.lies_as_paired(writer, pair)
     }
     return read <= allowed
