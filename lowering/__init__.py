@@ -73,6 +73,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanFormChainsPass
 
+    def get_plan_merge_jobs():
+        from penstock.lowering.plan_merge_jobs import PlanMergeJobsPass
+
+        return PlanMergeJobsPass
+
     def get_plan_order_tasks():
         from penstock.lowering.plan_order_tasks import PlanOrderTasksPass
 
@@ -92,6 +97,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         from penstock.lowering.regst_choose_slots import RegstChooseSlotsPass
 
         return RegstChooseSlotsPass
+
+    def get_regst_mark_interfaces():
+        from penstock.lowering.regst_mark_interfaces import RegstMarkInterfacesPass
+
+        return RegstMarkInterfacesPass
 
     def get_regst_plan_memory():
         from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
@@ -127,10 +137,12 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
         "plan-form-chains": get_plan_form_chains,
+        "plan-merge-jobs": get_plan_merge_jobs,
         "plan-order-tasks": get_plan_order_tasks,
         "plan-reduce-events": get_plan_reduce_events,
         "regst-alias-registers": get_regst_alias_registers,
         "regst-choose-slots": get_regst_choose_slots,
+        "regst-mark-interfaces": get_regst_mark_interfaces,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-deadlock": get_verify_deadlock,
         "verify-plan": get_verify_plan,

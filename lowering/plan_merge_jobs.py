@@ -1,0 +1,545 @@
+"""
+Merge all plans of a module into one, whose jobs share memory.
+
+A task of job `train` is named `train/<task>` and says `job "train"`, a register is
+named `train/<register>`; tasks that have the place of another one in their stream
+follow it, job by job, and chains are numbered on. Names that jobs share stand for one
+thing (OF-8, OF-30, OF-67):
+
+* a variable of several jobs is one register, written by one task that belongs to no job
+  and keeps its name;
+* inputs and outputs of one name share one block, which is the only one they lie in
+  (`regst-mark-interfaces` comes before places are given).
+
+Of each memory case there is one chunk for what lasts: variables, then interfaces, in
+the order in which they are listed. Everything else of a job lies in the chunk of the
+group of jobs that never run at the same time as it does. Such a chunk is as large as
+the largest of its jobs needs; in it each job's blocks lie side by side from 0 on, and
+registers keep their offsets in blocks, but for what sinks where others were taken out.
+
+Groups are made in the order of the jobs: a job joins the first one that contains no job
+it may run in parallel with. By `strategy`, jobs exclude each other
+* `parallelism`: if they have a variable, an input or an output of one name;
+* `memory`: always;
+* `custom`: like `parallelism`, and if one of `groups` has both, as in
+  `groups="train,eval;a,b"`.
+A job with the attribute `system` is in no group. The groups of several jobs stand in
+`exclusive` of the plan, and what the plans said of themselves in its attribute `jobs`.
+
+A plan that is alone is left as it is, unless `alone` is set.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.job import DeviceAttr
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.regst import (
+    BlockOp,
+    ChunkOp,
+    DataType,
+    MemoryCaseAttr,
+    RegisterOp,
+)
+from penstock.lowering.job_exclusion import (
+    STRATEGIES,
+    exclusion_groups,
+    exclusive_by_name,
+    parse_groups,
+)
+from penstock.lowering.job_ports import (
+    Finding,
+    SharedPorts,
+    complaints_about,
+    plans_in,
+    ports_of,
+    shared_ports,
+)
+from penstock.lowering.packing.problem import align, end_of, shares_bytes, side_by_side
+from penstock.lowering.plan_reduce_events import WAITS_FOR
+from penstock.lowering.unique_names import UniqueNames
+
+SYSTEM = "system"
+"""The attribute of jobs that no user wrote: they run at the same time as others."""
+
+################################################################################
+# What keeps plans from being merged                                           #
+################################################################################
+
+
+def findings_in(
+    module: ModuleOp, plans: Sequence[PlanOp], shared: SharedPorts, name: str
+) -> Iterator[Finding]:
+    """All that keeps plans from being merged into one of this name."""
+    yield from name_complaints(module, plans, name)
+    early = [found for plan in plans for found in stage_complaints(plan)]
+    yield from early
+    if not early:
+        found = list(complaints_about(shared))
+        yield from found or interface_complaints(shared)
+
+
+def name_complaints(
+    module: ModuleOp, plans: Sequence[PlanOp], name: str
+) -> Iterator[Finding]:
+    """What has the name that the plan is to have, and stays."""
+    for op in module.body.block.ops:
+        if op not in plans and op.get_attr_or_prop("sym_name") == StringAttr(name):
+            yield op, f"@{name} is taken, so the plan needs another name"
+
+
+def stage_complaints(plan: PlanOp) -> Iterator[Finding]:
+    """Why it is too early, or too late, to merge a plan with others."""
+    if plan.jobs:
+        yield plan, f"the tasks of @{plan.sym_name.data} belong to several jobs already"
+    if any(task.results_ for task in plan.tasks):
+        yield plan, "tasks hand on values, run plan-create-registers first"
+    elif any(needs_place(register) for register in plan.registers):
+        yield plan, "registers have no place yet, run regst-plan-memory first"
+
+
+def needs_place(register: RegisterOp) -> bool:
+    """Whether a register holds bytes, but lies nowhere."""
+    is_data = isinstance(register.register.type, DataType)
+    return is_data and register.block is None and register.target is None
+
+
+def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
+    """The inputs and outputs of several jobs that cannot lie in one place."""
+    for name, jobs in shared.items():
+        ports = [port for of_job in jobs for port in of_job if not port.is_variable]
+        cases = [register_of(port.value).memory_case for port in ports]
+        for port, case in zip(ports, cases, strict=True):
+            if register_of(port.value).interface != StringAttr(name):
+                yield (
+                    port.task,
+                    f"'{name}' is {port.kind} of job '{port.job}' and has the name of "
+                    "another job's, but its register is no interface; "
+                    "regst-mark-interfaces makes it one before memory is planned",
+                )
+            elif case != cases[0]:
+                yield (
+                    port.task,
+                    f"interface '{name}' lies in {cases[0]} in job '{ports[0].job}', "
+                    f"but in {case} in job '{port.job}'",
+                )
+
+
+def register_of(value: SSAValue) -> RegisterOp:
+    """The op that makes a register."""
+    register = value.owner
+    assert isinstance(register, RegisterOp), "tasks without results have registers"
+    return register
+
+
+################################################################################
+# Which jobs exclude each other                                                #
+################################################################################
+
+
+def groups_of(
+    plans: Sequence[PlanOp], strategy: str, custom: Sequence[Sequence[str]]
+) -> list[list[PlanOp]]:
+    """The plans that share memory, in groups; every plan is in one."""
+    users = [plan for plan in plans if SYSTEM not in plan.attributes]
+    number = {plan.sym_name.data: i for i, plan in enumerate(users)}
+    everyone = set(range(len(users)))
+    if strategy == "memory":
+        exclusive = [everyone - {job} for job in everyone]
+    else:
+        names = [{port.name for port in ports_of(plan)} for plan in users]
+        exclusive = exclusive_by_name(names)
+    for group in custom:
+        members = {number[job] for job in group if job in number}
+        for job in members:
+            exclusive[job] |= members - {job}
+    found = [[users[i] for i in group] for group in exclusion_groups(exclusive)]
+    return found + [[plan] for plan in plans if SYSTEM in plan.attributes]
+
+
+################################################################################
+# Memory                                                                       #
+################################################################################
+
+
+class Placed(NamedTuple):
+    """A block to be made, and the place of each register in it."""
+
+    hint: str
+    case: MemoryCaseAttr
+    registers: Sequence[RegisterOp]
+    offsets: Sequence[int]
+    size: int
+    sum: int | None = None
+    bound: int | None = None
+
+
+def kept_apart(
+    hint: str, case: MemoryCaseAttr, registers: Sequence[RegisterOp]
+) -> Placed:
+    """A block of registers side by side."""
+    sizes = [register.size for register in registers]
+    offsets = side_by_side(sizes, case.alignment)
+    size = end_of(offsets, sizes)
+    return Placed(hint, case, registers, offsets, size, size, sum(sizes))
+
+
+def kept_together(
+    hint: str, case: MemoryCaseAttr, registers: Sequence[RegisterOp]
+) -> Placed:
+    """A block of registers that all lie on its first byte."""
+    size = max(register.size for register in registers)
+    return Placed(hint, case, registers, [0] * len(registers), size, size, size)
+
+
+def without(
+    block: BlockOp, hint: str, case: MemoryCaseAttr, left: Sequence[RegisterOp]
+) -> Placed:
+    """What a block becomes when all but these registers are taken out of it."""
+    sizes = [register.size for register in left]
+    starts = [offset_of(register) for register in left]
+    offsets = sunk(starts, sizes, case.alignment)
+    size = end_of(offsets, sizes)
+    if block.sum is None:
+        return Placed(hint, case, left, offsets, size)
+    bound = None if shares_bytes(offsets, sizes) else sum(sizes)
+    total = end_of(side_by_side(sizes, case.alignment), sizes)
+    return Placed(hint, case, left, offsets, size, total, bound)
+
+
+def offset_of(register: RegisterOp) -> int:
+    """Where a register lies in its block."""
+    assert register.offset is not None, "comes with the block"
+    return register.offset.value.data
+
+
+def sunk(starts: Sequence[int], sizes: Sequence[int], alignment: int) -> list[int]:
+    """
+    Where things lie once each has sunk, in bytes, as far as it goes: what has ended
+    before another one starts still does, so that no two share a byte that did not.
+    """
+    count = range(len(starts))
+    offsets = [0] * len(starts)
+    by_end = sorted(count, key=lambda i: (starts[i] + sizes[i], starts[i]))
+    below, floor = 0, 0
+    for i in sorted(count, key=lambda i: (starts[i], starts[i] + sizes[i])):
+        while below < len(by_end) and by_end[below] != i:
+            j = by_end[below]
+            if starts[j] + sizes[j] > starts[i]:
+                break
+            floor = max(floor, offsets[j] + sizes[j])
+            below += 1
+        offsets[i] = align(floor, alignment)
+    return offsets
+
+
+@dataclass
+class Memory:
+    """The blocks of all jobs, by the chunks they are to lie in."""
+
+    lasting: dict[MemoryCaseAttr, list[Placed]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    of_job: dict[PlanOp, dict[MemoryCaseAttr, list[Placed]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def add(self, plan: PlanOp) -> None:
+        """Sort the blocks of a plan, without its interfaces."""
+        variables = variables_of(plan)
+        held: dict[BlockOp, list[RegisterOp]] = defaultdict(list)
+        for register in plan.registers:
+            if register.block is not None and isinstance(
+                block := register.block.owner, BlockOp
+            ):
+                held[block].append(register)
+        lasting: dict[MemoryCaseAttr, list[RegisterOp]] = defaultdict(list)
+        for block, registers in held.items():
+            case = registers[0].memory_case
+            fixed = [r for r in registers if r.register in variables]
+            lasting[case] += fixed
+            left = [
+                register
+                for register in registers
+                if register.register not in variables and register.interface is None
+            ]
+            self._add_rest(plan, block, registers, left)
+        job = plan.sym_name.data
+        for case, registers in lasting.items():
+            if registers:
+                placed = kept_apart(f"{job}_variables", case, registers)
+                self.lasting[case].append(placed)
+
+    def _add_rest(
+        self,
+        plan: PlanOp,
+        block: BlockOp,
+        registers: Sequence[RegisterOp],
+        left: Sequence[RegisterOp],
+    ) -> None:
+        if not left:
+            return
+        case = left[0].memory_case
+        hint = f"{plan.sym_name.data}_{block.block.name_hint or 'block'}"
+        placed = without(block, hint, case, left)
+        if len(left) == len(registers):
+            offsets = [offset_of(register) for register in left]
+            size, total, bound = block.size, block.sum, block.bound
+            placed = Placed(
+                hint, case, left, offsets, size.value.data, number(total), number(bound)
+            )
+        self.of_job[plan][case].append(placed)
+
+    def add_interfaces(self, plans: Sequence[PlanOp]) -> None:
+        """Give each interface a block for all jobs that have it."""
+        found: dict[tuple[MemoryCaseAttr, str], list[RegisterOp]] = defaultdict(list)
+        for plan in plans:
+            for register in plan.registers:
+                if register.interface is not None:
+                    key = register.memory_case, register.interface.data
+                    found[key].append(register)
+        for (case, name), registers in found.items():
+            self.lasting[case].append(kept_together(name, case, registers))
+
+    def chunks(self, groups: Sequence[Sequence[PlanOp]]) -> Iterator[Operation]:
+        """The chunks and blocks, in which the registers are put."""
+        for case, placed in self.lasting.items():
+            yield from chunk_of(f"{hint_of(case)}_lasting", case, [placed])
+        for group in groups:
+            cases = dict.fromkeys(case for plan in group for case in self.of_job[plan])
+            for case in cases:
+                blocks = [self.of_job[plan][case] for plan in group]
+                hint = f"{hint_of(case)}_{group[0].sym_name.data}"
+                yield from chunk_of(hint, case, blocks)
+
+
+def number(attribute: IntegerAttr | None) -> int | None:
+    """The value of an integer attribute, if there is one."""
+    return None if attribute is None else attribute.value.data
+
+
+def variables_of(plan: PlanOp) -> set[SSAValue]:
+    """The registers that hold the same at each act."""
+    return {
+        value for task in plan.tasks if task.kind == "variable" for value in task.outs
+    }
+
+
+def hint_of(case: MemoryCaseAttr) -> str:
+    """A name for the chunks of a memory case."""
+    if not isinstance(case.device, DeviceAttr):
+        return case.kind.data
+    return f"{case.kind.data}_{case.device.kind.data}{case.device.index.data}"
+
+
+def chunk_of(
+    hint: str, case: MemoryCaseAttr, jobs: Sequence[Sequence[Placed]]
+) -> Iterator[Operation]:
+    """A chunk in which the blocks of each job lie side by side from 0 on."""
+    sizes = [[placed.size for placed in blocks] for blocks in jobs]
+    offsets = [side_by_side(of_job, case.alignment) for of_job in sizes]
+    size = max(end_of(*pair) for pair in zip(offsets, sizes, strict=True))
+    chunk = ChunkOp(case, size)
+    name_value(chunk.chunk, hint)
+    yield chunk
+    for blocks, starts in zip(jobs, offsets, strict=True):
+        for placed, start in zip(blocks, starts, strict=True):
+            block = BlockOp(chunk, start, placed.size, placed.sum, placed.bound)
+            name_value(block.block, placed.hint)
+            for register, at in zip(placed.registers, placed.offsets, strict=True):
+                register.operands[0] = block.block
+                register.offset = IntegerAttr(at, i64)
+            yield block
+
+
+def name_value(value: SSAValue, hint: str) -> None:
+    """Name a value, if that can be a name."""
+    if SSAValue.is_valid_name(hint):
+        value.name_hint = hint
+
+
+################################################################################
+# Names                                                                        #
+################################################################################
+
+
+def share_variables(shared: SharedPorts) -> set[TaskOp]:
+    """
+    Let all jobs that have a variable of one name read the register of the first. Return
+    the tasks that stay.
+    """
+    kept: set[TaskOp] = set()
+    for first, *others in shared.values():
+        if not first[0].is_variable:
+            continue
+        values = {port.definition: port.value for port in first}
+        kept.update(port.task for port in first)
+        for port in (port for ports in others for port in ports):
+            register = register_of(port.value)
+            port.task.detach()
+            port.task.erase()
+            register.register.replace_all_uses_with(values[port.definition])
+            register.detach()
+            register.erase()
+    return kept
+
+
+class Renamer:
+    """Gives the tasks and registers of jobs names and places of their own."""
+
+    def __init__(self, common: set[TaskOp]) -> None:
+        self._common = common
+        """The variables that several jobs read."""
+        self._tasks = UniqueNames()
+        self._registers = UniqueNames()
+        self._orders: dict[tuple[DeviceAttr, StreamAttr], int] = {}
+        self._chains = 0
+
+    def rename(self, plan: PlanOp) -> None:
+        """Name the tasks and registers of a plan, and number its tasks."""
+        job, tasks = plan.sym_name.data, plan.tasks
+        common = {value for t in tasks if t in self._common for value in t.outs}
+        for register in plan.registers:
+            old = register.register_name.data
+            name = old if register.register in common else f"{job}/{old}"
+            register.register_name = StringAttr(self._registers.make(name))
+        names: dict[str, str] = {}
+        for task in tasks:
+            old = task.task_name.data
+            name = old if task in self._common else f"{job}/{old}"
+            names[old] = self._tasks.make(name)
+            task.task_name = StringAttr(names[old])
+            task.job = None if task in self._common else plan.sym_name
+        for task in tasks:
+            rename_events(task, names)
+        self._number(tasks)
+
+    def _number(self, tasks: Sequence[TaskOp]) -> None:
+        orders, chains = dict(self._orders), self._chains
+        for task in tasks:
+            stream = task.device, task.stream
+            if task.order is not None:
+                order = task.order.value.data + self._orders.get(stream, 0)
+                task.order = IntegerAttr(order, i64)
+                orders[stream] = max(orders.get(stream, 0), order + 1)
+            if task.chain is not None:
+                chain = task.chain.value.data + self._chains
+                task.chain = IntegerAttr(chain, i64)
+                chains = max(chains, chain + 1)
+        self._orders, self._chains = orders, chains
+
+
+def rename_events(task: TaskOp, names: Mapping[str, str]) -> None:
+    """Rename the tasks that a task waits for."""
+    waited = task.attributes.get(WAITS_FOR)
+    if isa(waited, ArrayAttr[StringAttr]):
+        renamed = [StringAttr(names.get(x.data, x.data)) for x in waited]
+        task.attributes[WAITS_FOR] = ArrayAttr[StringAttr](renamed)
+
+
+################################################################################
+# One plan                                                                     #
+################################################################################
+
+
+def merge_plans(
+    plans: Sequence[PlanOp],
+    groups: Sequence[Sequence[PlanOp]],
+    shared: SharedPorts,
+    name: str,
+) -> None:
+    """Replace plans by one of this name."""
+    renamer = Renamer(share_variables(shared))
+    memory = Memory()
+    for plan in plans:
+        renamer.rename(plan)
+        memory.add(plan)
+    memory.add_interfaces(plans)
+    tasks = [task for plan in plans for task in plan.tasks]
+    registers = [register for plan in plans for register in plan.registers]
+    ops = [*memory.chunks(groups), *registers, *tasks]
+    with_tasks = [[x.sym_name.data for x in group if x.tasks] for group in groups]
+    exclusive = [jobs for jobs in with_tasks if len(jobs) > 1]
+    jobs: dict[str, Attribute] = {
+        plan.sym_name.data: DictionaryAttr(plan.attributes) for plan in plans
+    }
+    for op in (*registers, *tasks):
+        op.detach()
+    merged = PlanOp(name, Region(Block(ops)), exclusive)
+    merged.attributes["jobs"] = DictionaryAttr(jobs)
+    merged.location = plans[0].location
+    parent = plans[0].parent_block()
+    assert parent is not None, "a plan is in a module"
+    parent.insert_op_before(merged, plans[0])
+    for plan in plans:
+        plan.detach()
+        plan.erase()
+
+
+@dataclass(frozen=True)
+class PlanMergeJobsPass(ModulePass):
+    """
+    Merge all plans of a module into one, whose jobs share memory.
+    """
+
+    name = "plan-merge-jobs"
+
+    plan_name: str = "main"
+    """The name of the plan that is made."""
+
+    strategy: str = "parallelism"
+    """Which jobs never run at the same time: `custom`, `memory` or `parallelism`."""
+
+    groups: str = ""
+    """With `custom`, jobs that never do either, as in `"train,eval;a,b"`."""
+
+    alone: bool = False
+    """Whether a plan without others becomes a plan with one job."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plans = plans_in(op)
+        custom = self._custom({plan.sym_name.data for plan in plans})
+        is_done = len(plans) == 1 and (not self.alone or bool(plans[0].jobs))
+        if not plans or is_done:
+            return
+        shared = shared_ports(plans)
+        fail_if_any(findings_in(op, plans, shared, self.plan_name))
+        groups = groups_of(plans, self.strategy, custom)
+        merge_plans(plans, groups, shared, self.plan_name)
+
+    def _custom(self, jobs: set[str]) -> list[list[str]]:
+        """The groups that are asked for, of these jobs."""
+        if self.strategy not in STRATEGIES:
+            raise PassFailedException(
+                f"unknown strategy '{self.strategy}', "
+                f"expected one of {', '.join(STRATEGIES)}"
+            )
+        if bool(self.groups) != (self.strategy == "custom"):
+            raise PassFailedException(
+                "strategy custom needs groups, and no other takes them, "
+                f"got '{self.strategy}' and \"{self.groups}\""
+            )
+        groups = parse_groups(self.groups)
+        for job in (job for group in groups for job in group):
+            if job not in jobs:
+                raise PassFailedException(f"groups name '{job}', which is no job")
+        return groups

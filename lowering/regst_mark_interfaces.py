@@ -1,0 +1,240 @@
+"""
+Mark the registers that several jobs know by one name as interfaces.
+
+An input or output of one plan that another plan of the module has too (as an input or
+an output) is an *interface*: `plan-merge-jobs` lets the jobs share its bytes, so that
+what one job hands on the other finds in place. Its register says so by `interface`, and
+has one slot. It lies in memory that fits all of the jobs: registered for transfers if
+one of them needs that, else pinned if one does, for the first device. Registers that
+are interfaces have bytes of their own, all the time.
+
+An output that hands on a variable, or what is an interface by another name already,
+gets a register of its own, `<output>/in`, and a task `<output>/copy` that fills it.
+
+Jobs that share a name must define it alike; if not, the error shows both definitions.
+Plans that have places or aliases are left alone, and so is one that is alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.job import CopyOp, DeviceAttr
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
+from penstock.dialects.regst import BlockOp, DataType, MemoryCaseAttr, RegisterOp
+from penstock.lowering.job_ports import (
+    Finding,
+    Port,
+    SharedPorts,
+    complaints_about,
+    plans_in,
+    shared_ports,
+)
+from penstock.lowering.plan_create_registers import requested_slots
+from penstock.lowering.unique_names import UniqueNames
+
+HOST_KINDS = ("host", "pinned", "network")
+"""The kinds of a host's memory; what has to lie in one can also lie in a later one."""
+
+
+def joined(cases: Sequence[MemoryCaseAttr]) -> MemoryCaseAttr | None:
+    """Memory that fits all who ask for one of these; None if there is none."""
+    first = cases[0]
+    if all(case == first for case in cases):
+        return first
+    if not all(case.is_host and case.rank == first.rank for case in cases):
+        return None
+    return max(cases, key=lambda case: HOST_KINDS.index(case.kind.data))
+
+
+def register_of(value: SSAValue) -> RegisterOp:
+    """The op that makes a register."""
+    register = value.owner
+    assert isinstance(register, RegisterOp), "tasks without results have registers"
+    return register
+
+
+def interfaces_of(shared: SharedPorts) -> dict[str, list[Port]]:
+    """The inputs and outputs that jobs share, by name."""
+    return {
+        name: [port for ports in jobs for port in ports]
+        for name, jobs in shared.items()
+        if not jobs[0][0].is_variable
+    }
+
+
+def findings_in(plans: Sequence[PlanOp], shared: SharedPorts) -> Iterator[Finding]:
+    """All that keeps the registers of plans from being interfaces."""
+    values = [plan for plan in plans if any(task.results_ for task in plan.tasks)]
+    for plan in values:
+        yield plan, "tasks hand on values, run plan-create-registers first"
+    if values:
+        return
+    found = list(complaints_about(shared))
+    yield from found
+    writers = {
+        value: task for plan in plans for task in plan.tasks for value in task.outs
+    }
+    for name, ports in interfaces_of(shared).items() if not found else ():
+        yield from slot_complaints(name, ports, writers)
+        yield from memory_complaints(name, ports)
+
+
+def slot_complaints(
+    name: str, ports: Sequence[Port], writers: dict[SSAValue, TaskOp]
+) -> Iterator[Finding]:
+    """The tasks that ask for several slots of an interface."""
+    for port in ports:
+        writer = writers.get(port.value)
+        slots = None if writer is None else requested_slots(writer)
+        if writer is not None and slots is not None and slots > 1:
+            yield (
+                writer,
+                f"interface '{name}' has one slot, but task "
+                f"'{writer.task_name.data}' asks for {slots}",
+            )
+
+
+def memory_complaints(name: str, ports: Sequence[Port]) -> Iterator[Finding]:
+    """An interface for which no memory fits all jobs."""
+    first = ports[0]
+    cases = [register_of(port.value).memory_case for port in ports]
+    for port, case in zip(ports, cases, strict=True):
+        if joined([cases[0], case]) is None:
+            yield (
+                port.task,
+                f"interface '{name}' lies in {cases[0]} in job '{first.job}', "
+                f"but in {case} in job '{port.job}'",
+            )
+
+
+@dataclass
+class Marker:
+    """Marks the interfaces of one plan."""
+
+    plan: PlanOp
+    variables: set[SSAValue] = field(init=False)
+    copies: dict[TaskOp, TaskOp] = field(default_factory=dict[TaskOp, TaskOp])
+    """The task that fills the register of an output, by the output."""
+
+    def __post_init__(self) -> None:
+        tasks = self.plan.tasks
+        self.variables = {
+            value for task in tasks if task.kind == "variable" for value in task.outs
+        }
+        self._first = tasks[0] if tasks else None
+        self._tasks = UniqueNames(task.task_name.data for task in tasks)
+        registers = self.plan.registers
+        self._registers = UniqueNames(r.register_name.data for r in registers)
+
+    def mark(self, port: Port, case: MemoryCaseAttr) -> None:
+        """Make the register of an input or output an interface in this memory."""
+        register, name = register_of(port.value), StringAttr(port.name)
+        is_other = register.interface not in (None, name)
+        if is_other or port.value in self.variables:
+            register = self._copied(port.task)
+        register.interface = name
+        register.memory_case = case
+        register.slots = IntegerAttr(1, i64)
+
+    def _copied(self, output: TaskOp) -> RegisterOp:
+        """Give an output a register of its own, and fill that."""
+        source, name = register_of(output.ins[0]), output.task_name.data
+        type = source.register.type
+        assert isinstance(type, DataType), "an output reads data"
+        made = RegisterOp(self._registers.make(f"{name}/in"), source.memory_case, type)
+        made.register.name_hint = source.register.name_hint
+        copy = copy_task(self._tasks.make(f"{name}/copy"), output, made)
+        made.location = copy.location = output.location
+        block = self.plan.body.block
+        assert self._first is not None, "there is an output"
+        block.insert_op_before(made, self._first)
+        block.insert_op_before(copy, output)
+        output.operands[0] = made.register
+        self.copies[output] = copy
+        return made
+
+    def renumber(self) -> None:
+        """Give the copies their places in the order of their streams."""
+        streams: dict[tuple[DeviceAttr, StreamAttr], list[TaskOp]] = defaultdict(list)
+        changed = {(task.device, task.stream) for task in self.copies}
+        for task in self.plan.tasks:
+            if task.order is not None and (task.device, task.stream) in changed:
+                streams[task.device, task.stream].append(task)
+        for tasks in streams.values():
+            tasks.sort(key=lambda task: task.order.value.data if task.order else 0)
+            pairs = ((self.copies.get(task), task) for task in tasks)
+            listed = [task for pair in pairs for task in pair if task is not None]
+            for order, task in enumerate(listed):
+                task.order = IntegerAttr(order, i64)
+
+
+def copy_task(name: str, output: TaskOp, target: RegisterOp) -> TaskOp:
+    """A task that copies what an output reads to another register."""
+    source = output.ins[0]
+    block = Block(arg_types=[output.body.block.args[0].type])
+    copy = CopyOp(block.args[0], output.device)
+    block.add_ops([copy, YieldOp(copy)])
+    return TaskOp(
+        name,
+        output.device,
+        output.stream,
+        Region(block),
+        chain=None if output.chain is None else output.chain.value.data,
+        ins=[source],
+        outs=[target.register],
+    )
+
+
+def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
+    """Mark the interfaces of the plans whose memory is still to be planned."""
+    markers = {
+        plan.sym_name.data: Marker(plan) for plan in plans if not is_planned(plan)
+    }
+    for ports in interfaces_of(shared).values():
+        case = joined([register_of(port.value).memory_case for port in ports])
+        assert case is not None, "has been checked"
+        for port in ports:
+            if (marker := markers.get(port.job)) is not None:
+                marker.mark(port, case)
+    for marker in markers.values():
+        marker.renumber()
+
+
+def is_planned(plan: PlanOp) -> bool:
+    """Whether registers of a plan have places, or are aliases, already."""
+    return any(
+        isinstance(op, BlockOp)
+        or (isinstance(op, RegisterOp) and op.target is not None)
+        for op in plan.body.block.ops
+    )
+
+
+@dataclass(frozen=True)
+class RegstMarkInterfacesPass(ModulePass):
+    """
+    Mark the registers that several jobs know by one name as interfaces.
+    """
+
+    name = "regst-mark-interfaces"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plans = [plan for plan in plans_in(op) if not plan.jobs]
+        if len(plans) < 2 or all(map(is_planned, plans)):
+            return
+        shared = shared_ports(plans)
+        fail_if_any(findings_in(plans, shared))
+        mark_interfaces(plans, shared)

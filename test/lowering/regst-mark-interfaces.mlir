@@ -1,0 +1,165 @@
+// RUN: penstock-opt %s -p regst-mark-interfaces --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p regst-mark-interfaces,regst-mark-interfaces --split-input-file | filecheck %s
+
+// An input that two jobs have is an interface, and so is what one makes and the other one
+// takes. An input of one job only is none. An interface has one slot, although copies from
+// devices have two, and lies in memory that all jobs can use.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @first
+plan.plan @first {
+  // CHECK-NEXT: regst.register "x" slots 1 interface "x" on <0, pinned cuda:0>
+  %x = regst.register "x" slots 1 on <0, pinned cuda:0> : !r
+  // CHECK-NEXT: regst.register "mine" slots 1 on <0, host>
+  %mine = regst.register "mine" slots 1 on <0, host> : !r
+  // CHECK-NEXT: regst.register "y" slots 1 interface "y" on <0, network>
+  %y = regst.register "y" slots 2 on <0, pinned cuda:0> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "mine" on <0, cpu:0> stream <compute, 0> ins() outs(%mine : !r) {
+    %v = job.input "mine" : !t
+    plan.yield %v : !t
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x, %mine : !r, !r) outs(%y : !r) {
+  ^bb0(%0: !t, %1: !t):
+    %v = op.add %0, %1 : !t, !t -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%y : !r) {
+  ^bb0(%0: !t):
+    job.output "y", %0 : !t
+    plan.yield
+  }
+}
+
+// CHECK-LABEL: plan.plan @second
+plan.plan @second {
+  // CHECK-NEXT: regst.register "x" slots 1 interface "x" on <0, pinned cuda:0>
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  // CHECK-NEXT: regst.register "y" slots 1 interface "y" on <0, network>
+  %y = regst.register "y" slots 1 on <0, network> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = job.input "y" : !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// An output that hands on a variable, or an input that is an interface too, gets a register
+// of its own, and a task that fills it right before. Variables are none: they are shared as
+// they are.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @hands_on
+plan.plan @hands_on {
+  // CHECK-NEXT: %[[W:.+]] = regst.register "w" slots 1 on <0, host>
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  // CHECK-NEXT: %[[X:.+]] = regst.register "x" slots 1 interface "x" on <0, host>
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  // CHECK-NEXT: %[[Z:.+]] = regst.register "z/in" slots 1 interface "z" on <0, host>
+  // CHECK-NEXT: %[[Y:.+]] = regst.register "y/in" slots 1 interface "y" on <0, host>
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
+  // CHECK: plan.task "x" on <0, cpu:0> stream <compute, 0> order 0
+  plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  // CHECK: plan.task "z/copy" on <0, cpu:0> stream <compute, 0> chain 2 order 3 ins(%[[X]] : {{.*}}) outs(%[[Z]] :
+  // CHECK: plan.task "z" on <0, cpu:0> stream <compute, 0> chain 2 order 4 ins(%[[Z]] :
+  plan.task "z" on <0, cpu:0> stream <compute, 0> chain 2 order 8 ins(%x : !r) {
+  ^bb0(%0: !t):
+    job.output "z", %0 : !t
+    plan.yield
+  }
+  // CHECK: plan.task "y/copy" on <0, cpu:0> stream <compute, 0> order 1 ins(%[[W]] : {{.*}}) outs(%[[Y]] :
+  // CHECK-NEXT: ^bb0(%[[V:.+]]: tensor<4xf32>):
+  // CHECK-NEXT: %[[C:.+]] = job.copy %[[V]] to <0, cpu:0>
+  // CHECK-NEXT: plan.yield %[[C]]
+  // CHECK: plan.task "y" on <0, cpu:0> stream <compute, 0> order 2 ins(%[[Y]] :
+  plan.task "y" on <0, cpu:0> stream <compute, 0> order 4 ins(%w : !r) {
+  ^bb0(%0: !t):
+    job.output "y", %0 : !t
+    plan.yield
+  }
+}
+
+// CHECK-LABEL: plan.plan @takes
+plan.plan @takes {
+  // CHECK-NEXT: regst.register "w" slots 1 on
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  // CHECK-NEXT: regst.register "x" slots 1 interface "x"
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  // CHECK-NEXT: regst.register "y" slots 1 interface "y"
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  // CHECK-NEXT: regst.register "z" slots 1 interface "z"
+  %z = regst.register "z" slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = job.input "y" : !t
+    plan.yield %v : !t
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
+    %v = job.input "z" : !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// Plans whose registers have places are left alone, and so are the jobs of a merged plan.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @placed
+plan.plan @placed {
+  %c = regst.chunk on <0, host> size 16
+  %b = regst.block in %c at 0 size 16
+  // CHECK: regst.register "x" in %{{.*}} at 0 slots 1 on <0, host>
+  %x = regst.register "x" in %b at 0 slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+}
+
+// CHECK-LABEL: plan.plan @unplaced
+plan.plan @unplaced {
+  // CHECK: regst.register "x" slots 1 interface "x" on <0, host>
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+}
+
+// CHECK-LABEL: plan.plan @merged
+plan.plan @merged {
+  // CHECK: regst.register "x" slots 1 on <0, host>
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  plan.task "x" job "other" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+}
