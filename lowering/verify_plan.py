@@ -26,7 +26,11 @@ others wrote. Then
 * where tasks wait for events (`waits_for`), these and the order of streams cover all
   orders within one act that registers make between tasks;
 * what a task that computes reads and writes lies in the memory that kernels on its
-  device work in; for a processor that is all memory of its host.
+  device work in; for a processor that is all memory of its host;
+* registers of two jobs share bytes only if the jobs exclude each other, or as one
+  interface, which lies in one place for all jobs; nothing else lies on variables and
+  interfaces, which last from run to run, but views of them; tasks and aliases use what
+  belongs to their own job, or variables.
 
 All that is wrong is listed. Registers without places share no bytes.
 """

@@ -19,6 +19,7 @@ from penstock.lowering.marked_graph import (
     marks_of,
 )
 from penstock.lowering.plan_graph import PlanGraph
+from penstock.lowering.verify_plan_jobs import Jobs, bad_sharing
 
 Finding = tuple[Operation, str]
 
@@ -29,14 +30,16 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     without a token.
     """
     stored = plan_graph.storages()
-    registers, storages = list(stored), list(stored.values())
     related: list[tuple[RegisterOp, RegisterOp]] = []
-    for i, j in clashes(plan_graph.graph, storages):
-        if plan_graph.shares(registers[i], registers[j]):
-            related.append((registers[i], registers[j]))
-        else:
-            yield clash(registers[i], registers[j], storages[i], storages[j])
+    for part in Jobs(plan_graph).parts(stored):
+        registers, storages = list(part), list(part.values())
+        for i, j in clashes(plan_graph.graph, storages):
+            if plan_graph.shares(registers[i], registers[j]):
+                related.append((registers[i], registers[j]))
+            else:
+                yield clash(registers[i], registers[j], storages[i], storages[j])
     yield from bad_overwrites(plan_graph, stored, related)
+    yield from bad_sharing(plan_graph, stored)
 
 
 def clash(a: RegisterOp, b: RegisterOp, first: Storage, second: Storage) -> Finding:

@@ -1,0 +1,237 @@
+// RUN: penstock-opt %s -p verify-plan --verify-diagnostics --split-input-file | filecheck %s
+
+// Jobs that exclude each other share bytes. So do the registers of one interface, whether
+// their jobs exclude each other or not.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+// CHECK-LABEL: plan.plan @exclusive
+plan.plan @exclusive exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y" in %m at 0 slots 1 on <0, host> : !r
+  %i = regst.register "i" in %m at 64 slots 1 interface "i" on <0, host> : !r
+  %j = regst.register "j" in %m at 64 slots 1 interface "i" on <0, host> : !r
+  %k = regst.register "k" in %m at 64 slots 1 interface "i" on <0, host> : !r
+  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "i" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "j" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%j : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "k" job "c" on <0, cpu:0> stream <compute, 0> ins() outs(%k : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// Jobs that do not exclude each other share none: all those that share bytes with what
+// starts before them are named.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+plan.plan @parallel exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y" in %m at 0 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share bytes, but jobs 'a' and 'c' may run at the same time}}
+  %z = regst.register "z" in %m at 0 slots 1 on <0, host> : !r
+  %apart = regst.register "apart" in %m at 64 slots 1 on <0, host> : !r
+  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "z" job "c" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "apart" job "c" on <0, cpu:0> stream <compute, 0> ins() outs(%apart : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// Within a job the order of tasks decides, whatever other jobs do with the bytes.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+plan.plan @within exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y" in %m at 0 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share 64 bytes, but may be in use at the same time}}
+  %z = regst.register "z" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "z" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// Variables and interfaces last from run to run, so that not even a job that excludes theirs,
+// or their own one, uses their bytes.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+plan.plan @lasting exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 192
+  %m = regst.block in %c at 0 size 192
+  %q = regst.register "q" in %m at 0 slots 1 on <0, host> : !r
+  %w = regst.register "w" in %m at 64 slots 1 on <0, host> : !r
+  %i = regst.register "i" in %m at 128 slots 1 interface "i" on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'q' and 'x' share bytes, but 'q' lasts from run to run}}
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'w' and 'y' share bytes, but 'w' lasts from run to run}}
+  %y = regst.register "y" in %m at 64 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'i' and 'z' share bytes, but 'i' lasts from run to run}}
+  %z = regst.register "z" in %m at 128 slots 1 on <0, host> : !r
+  plan.task "q" on <0, cpu:0> stream <compute, 0> ins() outs(%q : !r) {
+    %v = job.variable "q" init <zeros> : !t
+    plan.yield %v : !t
+  }
+  plan.task "w" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
+  plan.task "i" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "x" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "z" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// An interface lies in one place, and no other register of its own job lies on it.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+plan.plan @torn exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 192
+  %m = regst.block in %c at 0 size 192
+  %i = regst.register "i" in %m at 0 slots 1 interface "i" on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'i' and 'j' are interface 'i', but lie apart}}
+  %j = regst.register "j" in %m at 64 slots 1 interface "i" on <0, host> : !r
+  // expected-error@+2 {{verify-plan: registers 'i' and 'x' share 64 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'i' and 'x' share bytes, but 'i' lasts from run to run}}
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "i" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "j" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%j : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "ii" job "a" on <0, cpu:0> stream <compute, 0> ins(%i : !r) outs(%x : !r) {
+  ^bb0(%0: !t):
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+// Tasks use registers of their own job, or variables; so do aliases.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+plan.plan @foreign exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  %w = regst.register "w" in %m at 64 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: register 'y' of job 'b' is an alias of 'x' of job 'a'}}
+  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
+  %q = regst.register "q" alias %w : !r slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
+  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  // expected-error@+1 {{verify-plan: task 'y' of job 'b' uses register 'x' of job 'a'}}
+  plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: !t):
+    %v = op.reshape %0 to [16] : !t -> !t
+    plan.yield %v : !t
+  }
+  plan.task "q" job "b" on <0, cpu:0> stream <compute, 0> ins(%w : !r) outs(%q : !r) {
+  ^bb0(%0: !t):
+    %1 = op.reshape %0 to [16] : !t -> !t
+    plan.yield %1 : !t
+  }
+}
+
+// -----
+
+// Nothing is written over an interface, which is true of a plan of one job as well.
+
+!r = !regst.data<tensor<16xf32>>
+!t = tensor<16xf32>
+
+plan.plan @overwritten {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %x = regst.register "x" in %m at 0 slots 1 interface "x" on <0, host> : !r
+  %a = regst.register "a" alias %x : !r slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  // expected-error@+1 {{verify-plan: task 'a' writes 'a' over interface 'x'}}
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: !t):
+    %v = op.relu %0 : !t -> !t
+    plan.yield %v : !t
+  }
+}
