@@ -2,7 +2,7 @@
 What the order of tasks can save: the live bytes of the source order, of the order that
 `plan-order-tasks` finds, and a limit that no order is below.
 
-    python -m benchmarks.ordering
+    python benchmarks/run.py --only ordering
 """
 
 from __future__ import annotations
@@ -11,34 +11,25 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from statistics import geometric_mean
 from typing import NamedTuple
 
-import onnx
 from xdsl.dialects.builtin import ModuleOp
 
+from benchmarks.models import example_models, light_models, passes_between
 from benchmarks.report import Section, Table
 from penstock.dialects.plan import PlanOp
 from penstock.lowering.ordering.problem import Problem, Task, Value, peak_of
 from penstock.lowering.ordering.strategies import early_order, memory_order
-from penstock.lowering.pipelines import pipeline
 from penstock.lowering.plan_order_tasks import PlanProblem
-from penstock.tools.compiler import Compiler, installed_compiler, run_pipeline
-from penstock.tools.diagnostics import Rejected, UsageError
-from penstock.tools.onnx_import.model import import_file
-from penstock.tools.pass_pipeline import PassTable
+from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.report import size_text
-from penstock.tools.session import read_model
 
 TEXT = """\
 Live bytes at the fullest step, without variables: in the source order; with freeing
 tasks as early as they can run (`early-updates`); as `plan-order-tasks` finds them; and
 the least that is known to be needed in every order: where the last column is 1, no
 order needs less than the one that was found."""
-
-ROOT = Path(__file__).parents[1]
-
-LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 ################################################################################
 # Generated jobs                                                               #
@@ -134,11 +125,15 @@ def tangle(tasks: int, seed: int, reach: int = 30) -> Problem:
     return job.problem()
 
 
-def generated() -> Iterator[tuple[str, Problem]]:
-    """Jobs of all sizes with their names."""
+def training_jobs() -> Iterator[tuple[str, Problem]]:
+    """Training steps of all sizes with their names."""
     for layers in (4, 8, 16, 40, 130, 400, 1300):
         problem = training(layers, seed=layers)
         yield f"training, {len(problem.tasks)} tasks", problem
+
+
+def tangles() -> Iterator[tuple[str, Problem]]:
+    """Tangles of all sizes with their names."""
     for tasks in (20, 100, 1000, 3000, 10_000):
         yield f"tangle, {tasks} tasks", tangle(tasks, seed=tasks)
 
@@ -148,32 +143,16 @@ def generated() -> Iterator[tuple[str, Problem]]:
 ################################################################################
 
 
-def models() -> Iterator[tuple[str, Problem | str]]:
-    """The plans of the models at hand, or why there is none, in one line."""
-    compiler, passes = installed_compiler()
-    for path in sorted(LIGHT.glob("*.onnx")):
-        try:
-            module = import_file(path, random_weights=1).module
-            yield path.stem, plan_problem(compiler, passes, module)
-        except (Rejected, UsageError) as error:
-            yield path.stem, reason_of(error)
-    for name in ("digits", "encoder"):
-        module = read_model(compiler, ROOT / "examples" / f"{name}.mlir").module
-        yield name, plan_problem(compiler, passes, module)
+def models() -> Iterator[tuple[str, Problem]]:
+    """The plans of the models at hand."""
+    for name, module in (*light_models(), *example_models()):
+        yield name, plan_problem(module)
 
 
-def reason_of(error: Rejected | UsageError) -> str:
-    """What is wrong with a model, in one line."""
-    if isinstance(error, UsageError):
-        return str(error)
-    notes = (note.strip() for found in error.diagnoses for note in found.notes)
-    return "; ".join((str(error), *notes))
-
-
-def plan_problem(compiler: Compiler, passes: PassTable, module: ModuleOp) -> Problem:
+def plan_problem(module: ModuleOp) -> Problem:
     """The tasks of a module's plan, as they come out of the standard pipeline."""
-    stages, _, _ = pipeline("cpu").partition(",plan-")
-    run_pipeline(compiler, passes, module, stages)
+    compiler, passes = installed_compiler()
+    run_pipeline(compiler, passes, module, passes_between(None, "convert-job-to-plan"))
     (plan,) = (op for op in module.body.block.ops if isinstance(op, PlanOp))
     return PlanProblem(plan, in_place=False).problem
 
@@ -218,16 +197,25 @@ def row(name: str, found: Mapping[str, int | float]) -> list[str]:
 def ordering() -> Section:
     """Order the tasks of models and of generated jobs."""
     data: dict[str, dict[str, int | float]] = {}
-    problems: list[str] = []
-    for name, problem in (*models(), *generated()):
-        if isinstance(problem, Problem):
-            data[name] = figures(problem)
-        else:
-            problems.append(f"{name}: {problem}")
+    rows: list[list[str]] = []
+    for group, jobs in (
+        ("models", models()),
+        ("training", training_jobs()),
+        ("tangles", tangles()),
+    ):
+        found = {name: figures(problem) for name, problem in jobs}
+        rows += [row(name, each) for name, each in found.items()]
+        rows.append(mean_row(f"geometric mean of {group}", [*found.values()]))
+        data |= found
     header = "job", "source", "early", "found", "limit", "time", "found / limit"
-    rows = [row(name, found) for name, found in data.items()]
-    return Section("Order", TEXT, [Table(header, rows)], data, problems)
+    return Section("Order", TEXT, [Table(header, rows)], data)
 
 
-if __name__ == "__main__":
-    print(ordering().markdown())
+def mean_row(name: str, found: Sequence[Mapping[str, int | float]]) -> list[str]:
+    """The geometric means of what is a ratio in `row`."""
+    ratios = [
+        geometric_mean([each[key] / each["source"] for each in found])
+        for key in ("early", "found", "limit")
+    ]
+    above = geometric_mean([each["found"] / each["limit"] for each in found])
+    return [name, "", *(f"{ratio:.3f}" for ratio in ratios), "", f"{above:.3f}"]

@@ -1,194 +1,256 @@
 """
-How low packing algorithms get, and how long they take.
+How low packing gets, and how long it takes: on problems from files, and on models.
 
-    python benchmarks/packing.py FOLDER [--only NAME]... [--seconds 10]
-                                 [--capacity BYTES] [--alignment BYTES] [--json OUT]
-
-Each file of the folder, `<name>.csv`, is a problem: lines `id,lower,upper,size` with
-the first step at which a buffer is needed, the first at which it no longer is, and its
-bytes. Buffers are shuffled, as their order may give the answer away. Figures are peaks
-over the bound, and seconds.
+    python benchmarks/run.py --only packing [--data FOLDER] [--seconds 10]
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import json
-import random
 import statistics
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-# Ahead of site-packages, where another package of the name `benchmarks` lies.
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from xdsl.dialects.builtin import ModuleOp
 
-from benchmarks.harness import only_one
-from benchmarks.report import Table
-from penstock.lowering.packing import Budget, Lifetime, Problem, pack
-from penstock.lowering.packing.registry import complaint_about
+from benchmarks.compiling import StepTimes
+from benchmarks.memory import memory_of
+from benchmarks.models import light_models, passes_between
+from benchmarks.packers import (
+    PEER,
+    Result,
+    installed_peer,
+    others,
+    packed,
+    read,
+    warm_up,
+)
+from benchmarks.report import Json, Section, Table
+from penstock.dialects.regst import ChunkOp
+from penstock.lowering.packing import Budget, Lifetime, Problem
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.memory_report import Register, reports_of
 
-RULES = {
-    "size": "size-first",
-    "lifetime": "lifetime-first",
-    "volume": "volume-first",
-    "exclusion": "mutual-exclusion-first",
-    "time line": "time-line",
-    "IREE": "best-fit",
-    "NNFusion": "first-fit-time",
-    "insert": "compact-insert",
-}
-"""What needs no budget, by its column."""
+TEXT = """\
+Peaks of layouts over the bound, the live bytes at the fullest step, which no layout is
+below; and seconds on one core, with what is compiled once an installation left out.
+`best` is what `regst-plan-memory` uses: rules, then branch and bound; `default` is its
+default budget of steps. The others are single algorithms: `size`, the default of
+OneFlow, `lifetime`, `volume`, `conflicts` and `time line`, which it has or had;
+`insert` opens gaps, `local` is a search of up to a second. Buffers are shuffled, as
+their order may give the answer away."""
 
-SEARCHES = {"local": "local-search", "best, default": "best", "best": "best"}
-"""What has one: all the seconds, but for the second, which has none."""
+CAPACITY = 1 << 20
+"""The bytes that the instances of MiniMalloc are known to fit into."""
 
+TOLD_SECONDS = 60.0
+"""When a search gives up that is told the capacity."""
 
-@dataclass(frozen=True)
-class Result:
-    """How high a layout is, and the seconds it took."""
+SHORT, LONG, MANY = 1.0, 10.0, 1000
+"""The seconds that graphs of up to `MANY` buffers have, and those of more."""
 
-    peak: int
-    seconds: float
-
-
-def read(path: Path, alignment: int) -> Problem:
-    """A problem from a file, shuffled."""
-    with path.open(newline="") as file:
-        rows = [
-            Lifetime(int(row["lower"]), int(row["upper"]) - 1, int(row["size"]))
-            for row in csv.DictReader(file)
-        ]
-    random.Random(0).shuffle(rows)
-    return Problem(rows, alignment)
+PLANNER = "regst-plan-memory"
 
 
-def timed(problem: Problem, run: Callable[[], Sequence[int]]) -> Result:
-    """Lay a problem out, and check the layout."""
-    start = time.perf_counter()
-    offsets = run()
-    seconds = time.perf_counter() - start
-    if complaint := complaint_about(problem, offsets):
-        raise SystemExit(f"no layout: {complaint}")
-    return Result(problem.peak(offsets), seconds)
+@dataclass
+class Found:
+    """What is put together for the section."""
+
+    tables: list[Table] = field(default_factory=list[Table])
+    notes: list[str] = field(default_factory=list[str])
+    data: dict[str, Json] = field(default_factory=dict[str, Json])
+    problems: list[str] = field(default_factory=list[str])
 
 
-def results_of(
-    problem: Problem, seconds: float, capacity: int | None
-) -> Iterator[tuple[str, Result]]:
-    """The results of all algorithms."""
-    for column, name in RULES.items():
-        yield column, timed(problem, lambda name=name: pack(problem, name))
-    for column, name in SEARCHES.items():
-        limit = None if column == "best, default" else seconds
-
-        def search(name: str = name, limit: float | None = limit) -> list[int]:
-            if limit is None:
-                return pack(problem, name)
-            return pack(problem, name, Budget(seconds=limit, capacity=capacity))
-
-        yield column, timed(problem, search)
-    if peer := installed_peer(seconds):
-        yield "omnimalloc", timed(problem, lambda: peer(problem))
-
-
-def installed_peer(seconds: float) -> Callable[[Problem], list[int]] | None:
-    """The best allocator of omnimalloc on one thread; None if it is not installed."""
-    try:
-        library: Any = import_module("omnimalloc")
-        allocators: Any = import_module("omnimalloc.allocators.supermalloc")
-    except ImportError:
-        return None
-    library.set_max_threads(1)
-    allocator = allocators.SupermallocAllocator(timeout=seconds)
-
-    def run(problem: Problem) -> list[int]:
-        buffers = [
-            library.Allocation(id=i, size=stride, start=life.first, end=life.last + 1)
-            for i, (life, stride) in enumerate(
-                zip(problem.lifetimes, problem.strides, strict=True)
-            )
-        ]
-        placed = library.allocate(buffers, allocator=allocator)
-        offsets = {allocation.id: allocation.offset for allocation in placed}
-        return [int(offsets[i]) for i in range(len(buffers))]
-
-    return run
+def packing(data: Path | None, seconds: float) -> Section:
+    """
+    Pack what is at hand. `data` has the folders `minimalloc` and `lifetimes` of
+    problems as `read` takes them; `seconds` is for a search that is told nothing.
+    """
+    warm_up()
+    found = Found()
+    for name, add in (("minimalloc", add_minimalloc), ("lifetimes", add_training)):
+        paths = [] if data is None else sorted((data / name).glob("*.csv"))
+        if paths:
+            add(found, paths, seconds)
+        else:
+            found.notes.append(f"No problems of `{name}`: `--data` names no such.")
+    add_light(found, seconds)
+    if installed_peer(seconds) is None:
+        found.notes.append(f"{PEER} is not installed.")
+    text = "\n\n".join([TEXT, *found.notes])
+    return Section("Packing", text, found.tables, found.data, found.problems)
 
 
-def row_of(name: str, problem: Problem, results: Mapping[str, Result]) -> list[str]:
-    """A line of the table."""
-    ratios = [f"{r.peak / problem.bound:.4f}" for r in results.values()]
-    took = [f"{r.seconds:.2f}" for c, r in results.items() if c not in RULES]
-    return [name, str(len(problem.sizes)), str(problem.bound), *ratios, *took]
+################################################################################
+# Problems from files                                                          #
+################################################################################
 
 
-def means(ratios: Mapping[str, Sequence[float]], count: int) -> list[list[str]]:
-    """The last lines: geometric means, and the worst."""
-    mean = [f"{statistics.geometric_mean(row):.4f}" for row in ratios.values()]
-    worst = [f"{max(row):.4f}" for row in ratios.values()]
-    rest = [""] * (len(ratios) - len(RULES))
+def add_minimalloc(found: Found, paths: Sequence[Path], seconds: float) -> None:
+    """The instances of MiniMalloc, with a search that is told the capacity or not."""
+    rows: list[list[str]] = []
+    ratios: dict[str, list[float]] = {}
+    total = 0.0
+    for path in paths:
+        problem, name = read(path), path.name.partition(".")[0]
+        told = packed(problem, "best", Budget(seconds=TOLD_SECONDS, capacity=CAPACITY))
+        if told.peak > CAPACITY:
+            found.problems.append(f"{name}: {told.peak} bytes, more than {CAPACITY}")
+        total += told.seconds
+        results = {
+            f"best, {seconds:g} s": packed(problem, "best", Budget(seconds=seconds)),
+            **others(problem, seconds),
+        }
+        keep(ratios, problem, results)
+        row = [str(len(problem.sizes)), f"{problem.bound / CAPACITY:.3f}"]
+        rows.append([name, *row, f"{told.seconds:.2f}", *ratio_cells(problem, results)])
+        found.data[f"minimalloc {name}"] = figures(problem, {"told": told, **results})
+    header = "MiniMalloc", "buffers", "bound / capacity", "told s", *ratios
+    total_row = ["total", "", "", f"{total:.2f}", *[""] * len(ratios)]
+    rows += [total_row, *mean_rows(ratios, 3)]
+    found.tables.append(Table(header, rows))
+
+
+def add_training(found: Found, paths: Sequence[Path], seconds: float) -> None:
+    """Lifetimes of training graphs."""
+    rows: list[list[str]] = []
+    ratios: dict[str, list[float]] = {}
+    for path in paths:
+        problem = read(path)
+        results, limit = searched(problem)
+        results |= others(problem, min(seconds, limit))
+        keep(ratios, problem, results)
+        took = f"{results['best'].seconds:.2f}"
+        cells = ratio_cells(problem, results)
+        rows.append([path.stem, str(len(problem.sizes)), took, *cells])
+        found.data[f"lifetimes {path.stem}"] = figures(problem, results)
+    header = "training graph", "buffers", "best s", *ratios
+    found.tables.append(Table(header, [*rows, *mean_rows(ratios, 2)]))
+
+
+def searched(problem: Problem) -> tuple[dict[str, Result], float]:
+    """What `best` finds by default and in the seconds that a graph has; and these."""
+    limit = SHORT if len(problem.sizes) <= MANY else LONG
+    return {
+        "default": packed(problem, "best"),
+        "best": packed(problem, "best", Budget(seconds=limit)),
+    }, limit
+
+
+################################################################################
+# Models                                                                       #
+################################################################################
+
+
+def add_light(found: Found, seconds: float) -> None:
+    """The nine light models, as they come out of the standard pipeline."""
+    rows: list[list[str]] = []
+    ratios: dict[str, list[float]] = {}
+    gains: list[float] = []
+    for name, module in light_models():
+        source = module.clone()
+        planner = plan(module)
+        plain = peak_by_size(source)
+        problem = problem_of(module)
+        peak = memory_of(module)["peak"]
+        results = {"plan": Result(peak, planner), **others(problem, SHORT)}
+        keep(ratios, problem, results)
+        gains.append(peak / plain)
+        row = [str(len(problem.sizes)), f"{planner:.2f}", f"{gains[-1]:.3f}"]
+        rows.append([name, *row, *ratio_cells(problem, results)])
+        found.data[f"light {name}"] = figures(problem, results, plain=plain)
+    mean = statistics.geometric_mean(gains)
+    first, *rest = mean_rows(ratios, 3)
+    first[3] = f"{mean:.3f}"
+    header = "model", "registers", "planner s", "of plain", *ratios
+    found.tables.append(Table(header, [*rows, first, *rest]))
+    found.notes.append(
+        "`of plain` is the peak over that of `size` for the source order, without "
+        "aliases: what order, working in place and views save, besides packing. Where "
+        "it is 1, one op alone reads and writes that much, and cannot work in place."
+    )
+
+
+def plan(module: ModuleOp) -> float:
+    """Run the pipeline up to places; the seconds that packing took of it."""
+    compiler, passes = installed_compiler()
+    compiler.times = times = StepTimes()
+    run_pipeline(compiler, passes, module, passes_between(None, PLANNER))
+    return sum(t for (_, name), t in times.seconds.items() if name == PLANNER)
+
+
+def peak_by_size(module: ModuleOp) -> int:
+    """The peak of the source order, without aliases, packed by size alone."""
+    compiler, passes = installed_compiler()
+    text = passes_between(None, PLANNER)
+    for old, new in (
+        ("plan-order-tasks,", ""),
+        ("regst-alias-registers,", ""),
+        (PLANNER, f"{PLANNER}{{algorithm=size-first}}"),
+    ):
+        text = text.replace(old, new)
+    run_pipeline(compiler, passes, module, text)
+    return memory_of(module)["peak"]
+
+
+def problem_of(module: ModuleOp) -> Problem:
+    """What was packed for a plan on one processor."""
+    (report,) = reports_of(module)
+    (zone,) = report.zones
+    registers = (r for c in zone.chunks for b in c.blocks for r in b.registers)
+    chunks = (op for op in module.walk() if isinstance(op, ChunkOp))
+    return Problem(
+        [Lifetime(r.first, r.last, r.bytes) for r in registers if is_packed(r)],
+        next(chunks).memory_case.alignment,
+    )
+
+
+def is_packed(register: Register) -> bool:
+    """Whether a register is neither an alias nor a variable."""
+    return register.alias_of is None and "variable" not in register.reasons
+
+
+################################################################################
+# Tables                                                                       #
+################################################################################
+
+
+def keep(
+    ratios: dict[str, list[float]], problem: Problem, results: Mapping[str, Result]
+) -> None:
+    """Remember how far each result is above the bound."""
+    for column, result in results.items():
+        ratios.setdefault(column, []).append(result.peak / problem.bound)
+
+
+def ratio_cells(problem: Problem, results: Mapping[str, Result]) -> list[str]:
+    """The peak of each result over the bound."""
+    return [f"{result.peak / problem.bound:.4f}" for result in results.values()]
+
+
+def mean_rows(ratios: Mapping[str, Sequence[float]], blank: int) -> list[list[str]]:
+    """The last lines, behind `blank` cells: geometric means, the worst, the exact."""
+
+    def row(name: str, cells: Iterable[str]) -> list[str]:
+        return [name, *[""] * blank, *cells]
+
+    columns = ratios.values()
     return [
-        [f"mean of {count}", "", "", *mean, *rest],
-        ["worst", "", "", *worst, *rest],
+        row("geometric mean", (f"{statistics.geometric_mean(c):.4f}" for c in columns)),
+        row("worst", (f"{max(c):.4f}" for c in columns)),
+        row("at the bound", (f"{sum(x == 1 for x in c)}/{len(c)}" for c in columns)),
     ]
 
 
-def run(paths: Sequence[Path], options: argparse.Namespace) -> dict[str, Any]:
-    """Pack all problems; prints a table and returns its figures."""
-    # What is compiled once does not count.
-    small = Problem([Lifetime(i, i + i % 3, 1 + i % 5) for i in range(30)])
-    for name in ("branch-and-bound", "local-search", "compact-insert", "best"):
-        pack(small, name, Budget(steps=10_000))
-    rows: list[list[str]] = []
-    ratios: dict[str, list[float]] = {}
-    found: dict[str, Any] = {}
-    for path in paths:
-        problem = read(path, options.alignment)
-        results = dict(results_of(problem, options.seconds, options.capacity))
-        for column, result in results.items():
-            ratios.setdefault(column, []).append(result.peak / problem.bound)
-        rows.append(row_of(path.stem, problem, results))
-        print(*rows[-1], flush=True, file=sys.stderr)
-        found[path.stem] = {
-            "buffers": len(problem.sizes),
-            "bound": problem.bound,
-            "sum": sum(problem.strides),
-            "results": {column: vars(result) for column, result in results.items()},
-        }
-    took = [f"{column} s" for column in ratios if column not in RULES]
-    header = ["problem", "buffers", "bound", *ratios, *took]
-    print(Table(header, [*rows, *means(ratios, len(rows))]).markdown())
-    return found
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the command line, and run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", action="append", metavar="NAME")
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--capacity", type=int)
-    parser.add_argument("--alignment", type=int, default=1)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
-    paths = sorted(options.folder.glob("*.csv"))
-    if options.only:
-        paths = [path for path in paths if path.stem in options.only]
-    if not paths:
-        parser.error(f"no problem in {options.folder}")
-    with only_one():
-        found = run(paths, options)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+def figures(
+    problem: Problem, results: Mapping[str, Result], **more: int
+) -> dict[str, Json]:
+    """The same as data: bytes and seconds."""
+    return {
+        "buffers": len(problem.sizes),
+        "bound": problem.bound,
+        "sum": sum(problem.strides),
+        **more,
+        "results": {column: vars(result) for column, result in results.items()},
+    }

@@ -1,7 +1,8 @@
 """
 Run benchmarks and show what they found.
 
-    python benchmarks/run.py [--only NAME]... [--threads 1,2] [--rounds N]
+    python benchmarks/run.py [--all | --only NAME]... [--threads 1,2] [--rounds N]
+                             [--data FOLDER] [--seconds S]
                              [--json OUT] [--write docs/benchmarks.md]
 """
 
@@ -43,6 +44,10 @@ class Options:
 
     threads: Sequence[int]
     rounds: int
+    data: Path | None = None
+    """A folder of problems for `packing`."""
+    seconds: float = 10.0
+    """What a search for a layout has that is told nothing."""
 
 
 def _speed(options: Options) -> Section:
@@ -81,6 +86,24 @@ def _executor(options: Options) -> Section:
     return executor(options.rounds)
 
 
+def _ordering(options: Options) -> Section:
+    from benchmarks.ordering import ordering
+
+    return ordering()
+
+
+def _packing(options: Options) -> Section:
+    from benchmarks.packing import packing
+
+    return packing(options.data, options.seconds)
+
+
+def _scaling(options: Options) -> Section:
+    from benchmarks.scaling import scaling
+
+    return scaling()
+
+
 BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "speed": _speed,
     "profile": _profile,
@@ -88,8 +111,14 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "compile": _compile,
     "start": _start,
     "executor": _executor,
+    "ordering": _ordering,
+    "packing": _packing,
+    "scaling": _scaling,
 }
 """All benchmarks by name; each imports what it needs."""
+
+ON_REQUEST = frozenset({"packing", "scaling"})
+"""Those that only run with `--all`, or if they are named: they take minutes."""
 
 
 def thread_counts(text: str) -> tuple[int, ...]:
@@ -106,18 +135,45 @@ def positive(text: str) -> int:
     return count
 
 
+def seconds(text: str) -> float:
+    """A time above 0. Raises ValueError if it is none."""
+    if not (time := float(text)) > 0:
+        raise ValueError(f"no time {text}")
+    return time
+
+
+def folder(text: str) -> Path:
+    """A folder that is there. Raises ValueError if it is not."""
+    if not (path := Path(text)).is_dir():
+        raise ValueError(f"no folder {text}")
+    return path
+
+
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description="Run benchmarks.")
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="run all of them")
+    which.add_argument(
         "--only",
         action="append",
         choices=BENCHMARKS,
         metavar="NAME",
-        help=f"one of {', '.join(BENCHMARKS)}; may be repeated",
+        help=f"one of {', '.join(BENCHMARKS)}; may be repeated. Without it all run but "
+        f"{', '.join(sorted(ON_REQUEST))}",
     )
     parser.add_argument("--threads", type=thread_counts, default=(1, 2), metavar="1,2")
     parser.add_argument("--rounds", type=positive, default=9, metavar="N")
+    parser.add_argument(
+        "--data", type=folder, metavar="FOLDER", help="problems for packing"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="what a search for a layout has (default: 10)",
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures")
     parser.add_argument(
         "--write", type=Path, metavar="PAGE.md", help="write a page with all benchmarks"
@@ -131,12 +187,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.write and args.only:
         parser.error("--write is for all benchmarks, without --only")
-    options = Options(args.threads, args.rounds)
+    options = Options(args.threads, args.rounds, args.data, args.seconds)
+    names = args.only or [n for n in BENCHMARKS if args.all or n not in ON_REQUEST]
     facts = environment(args.rounds)
     sections: dict[str, Section] = {}
     with only_one():
         print(environment_text(facts), flush=True)
-        for name in args.only or BENCHMARKS:
+        for name in names:
             sections[name] = BENCHMARKS[name](options)
             print(f"\n{sections[name].markdown()}", flush=True)
     if args.json:

@@ -1,0 +1,39 @@
+"""Plans of the models that ship with the package `onnx`, and of our examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from xdsl.dialects.builtin import ModuleOp
+
+from penstock.lowering.pipelines import pipeline
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.onnx_import.model import import_file
+from penstock.tools.session import read_model
+
+ROOT = Path(__file__).parents[1]
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+def light_models() -> Iterator[tuple[str, ModuleOp]]:
+    """The jobs of the nine light models by name, without weights worth anything."""
+    for path in sorted(LIGHT.glob("*.onnx")):
+        yield path.stem.removeprefix("light_"), import_file(path).module
+
+
+def example_models() -> Iterator[tuple[str, ModuleOp]]:
+    """The jobs of our examples by name."""
+    for name in ("digits", "encoder"):
+        path = ROOT / "examples" / f"{name}.mlir"
+        yield name, read_model(installed_compiler()[0], path).module
+
+
+def passes_between(first: str | None, last: str) -> str:
+    """The passes of the standard pipeline from one to another, both included."""
+    names = pipeline("cpu").split(",")
+    bare = [name.partition("{")[0] for name in names]
+    start = 0 if first is None else bare.index(first)
+    return ",".join(names[start : bare.index(last) + 1])
