@@ -68,7 +68,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.regst import ControlType, DataType, RegisterOp
+from penstock.dialects.regst import (
+    ControlType,
+    DataType,
+    RegisterOp,
+    verify_headers,
+)
 
 ################################################################################
 # Attributes                                                                   #
@@ -198,6 +203,7 @@ class PlanOp(IRDLOperation):
             if (name := register.register_name.data) in seen:
                 raise VerifyException(f"two registers are named '{name}'")
             seen.add(name)
+        verify_headers(self.registers)
 
     def _verify_producers(self) -> None:
         producers: dict[SSAValue, TaskOp] = {}

@@ -61,6 +61,7 @@ def complaints_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
     elif any(needs_place(register) for register in plan.registers):
         yield plan, "registers have no place yet, run regst-plan-memory first"
     else:
+        yield from shape_complaints(plan)
         for task in plan.tasks:
             yield from task_complaints(task)
         if not simulate_ranks:
@@ -71,6 +72,18 @@ def needs_place(register: RegisterOp) -> bool:
     """Whether a register holds bytes, but lies nowhere."""
     is_data = isinstance(register.register.type, DataType)
     return is_data and register.block is None and register.target is None
+
+
+def shape_complaints(plan: PlanOp) -> Iterator[Finding]:
+    """The registers whose shape is known at run time only."""
+    for register in plan.registers:
+        type = register.register.type
+        if isinstance(type, DataType) and type.is_dynamic:
+            yield (
+                register,
+                f"register '{register.register_name.data}' holds {type.payload}, "
+                "but kernels have static shapes",
+            )
 
 
 def task_complaints(task: TaskOp) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ register, as `<rule>: <why>`:
 * `memory`, `slots`: the two do not lie in one kind of memory, or the result has more
   slots, or slots of another size;
 * `type`: only tensors of one type are overwritten;
+* `dynamic`: what has its shape in a header lies alone;
 * `alignment`: a part of something starts at one of its elements, on a device at a
   multiple of 16 bytes;
 * `operand`: the op reads the bytes as another operand too, which cannot work in place;
@@ -199,6 +200,8 @@ class Aliasing:
             yield f"slots: those of {quoted(name_of(tree.root.register))} are larger"
         type = part.type
         assert isinstance(type, DataType), "control lies nowhere"
+        if type.is_dynamic:
+            yield f"dynamic: {quoted(name_of(part))} has its shape in a header"
         if spot.start % (alignment := type.alignment(tree.case)):
             yield f"alignment: byte {spot.start} is no multiple of {alignment}"
 

@@ -9,9 +9,10 @@ that uses it some intervals go by: rounded up, that many acts are on their way a
 and that many slots the register gets. Times are those of `plan-assign-streams`:
 `time_ns` of a task, or modelled for `machine`, but at least 1 ns.
 
-All aliases of a register have the slots that it has; it keeps the slots it had if their
-slots would start at other places. Variables, interfaces and control registers keep
-theirs. What a task asks for by the attribute `slots`, its registers get.
+All aliases of a register have the slots that it has, and so has its header; it keeps
+the slots it had if their slots would start at other places. Variables, interfaces
+and control registers keep theirs. What a task asks for by the attribute `slots`, its
+registers get.
 
 With `memory-limit`, or `device-memory-limit` for the memory of devices, the interval is
 made longer until everything fits: the shortest is taken at which, in each memory, no
@@ -161,6 +162,19 @@ class PlanQueues:
             lasting = self._queue(group, (0, 1))
             slots = group[0].slots.value.data
             self.queues.append(lasting._replace(fixed=slots, lasting=True))
+        self._time_headers()
+
+    def _time_headers(self) -> None:
+        """A header has the slots of its register, and is in use all the time."""
+        place = {
+            x.register_name.data: i for i, xs in enumerate(self.groups) for x in xs
+        }
+        for index, group in enumerate(self.groups):
+            if (owner := group[0].header) is not None:
+                own, timed = self.queues[index], self.queues[place[owner.data]]
+                self.queues[index] = timed._replace(
+                    size=own.size, memory=own.memory, lasting=True
+                )
 
     def _wishes(self) -> dict[SSAValue, int]:
         """The slots that tasks ask for, by register."""

@@ -20,6 +20,8 @@ from penstock.dialects.regst.ops import (
     RegisterOp,
     alias_place,
     alias_root,
+    is_dynamic,
+    verify_headers,
 )
 from penstock.dialects.regst.types import (
     MAX_BYTES,
@@ -45,7 +47,9 @@ __all__ = [
     "Regst",
     "alias_place",
     "alias_root",
+    "is_dynamic",
     "part_alignment",
+    "verify_headers",
 ]
 
 Regst = Dialect(

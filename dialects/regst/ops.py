@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
@@ -142,7 +143,10 @@ class RegisterOp(IRDLOperation):
     block, or of the register it is an alias of (of its first byte, if `at` is left
     out), or nowhere yet. `initial` slots of a control register are full when the job
     starts. An `interface` is what several jobs know by this name: it has bytes of its
-    own, which their registers of this name share.
+    own, which their registers of this name share. A `header` holds the run-time shape
+    of the register it is named for, slot by slot, in memory of the host that nothing
+    else uses. Whoever writes or reads that register does so to its header, which no
+    task names.
 
     ```mlir
     %x = regst.register "x" in %b at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
@@ -151,6 +155,9 @@ class RegisterOp(IRDLOperation):
     %z = regst.register "z/out" alias %x : !regst.data<tensor<4xf32>> at 8
       slots 2 on <0, host> : !regst.data<tensor<2xf32>>
     %k = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
+    %d = regst.register "d" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [4]>
+    %s = regst.register "d/header" slots 1 header "d" on <0, host>
+      : !regst.data<tensor<1xi64>>
     %i = regst.register "i" slots 1 interface "i" on <0, host>
       : !regst.data<tensor<4xf32>>
     ```
@@ -165,6 +172,7 @@ class RegisterOp(IRDLOperation):
     slots = prop_def(Count)
     initial = opt_prop_def(Bytes)
     interface = opt_prop_def(StringAttr)
+    header = opt_prop_def(StringAttr)
     memory_case = prop_def(MemoryCaseAttr)
     register = result_def(DataType | ControlType)
 
@@ -176,6 +184,7 @@ class RegisterOp(IRDLOperation):
         "$register_name (`in` $block^)? (`alias` $target^ `:` type($target))? "
         "(`at` $offset^)? "
         "`slots` $slots (`initial` $initial^)? (`interface` $interface^)? "
+        "(`header` $header^)? "
         "`on` $memory_case attr-dict `:` type($register)"
     )
 
@@ -190,6 +199,7 @@ class RegisterOp(IRDLOperation):
         target: SSAValue | Operation | None = None,
         slots: int = 1,
         initial: int | None = None,
+        header: str | None = None,
     ):
         super().__init__(
             operands=[block, target],
@@ -198,6 +208,7 @@ class RegisterOp(IRDLOperation):
                 "offset": None if offset is None else IntegerAttr(offset, i64),
                 "slots": IntegerAttr(slots, i64),
                 "initial": None if initial is None else IntegerAttr(initial, i64),
+                "header": None if header is None else StringAttr(header),
                 "memory_case": memory_case,
             },
             result_types=[type],
@@ -228,6 +239,8 @@ class RegisterOp(IRDLOperation):
             raise VerifyException("only a control register has initial slots")
         if self.interface is not None:
             self._verify_interface()
+        if self.header is not None:
+            self._verify_header()
         if self.target is not None:
             self._verify_alias(self.target)
         if self.block is not None and isinstance(block := self.block.owner, BlockOp):
@@ -252,6 +265,16 @@ class RegisterOp(IRDLOperation):
             )
         if (slots := self.slots.value.data) > 1:
             raise VerifyException(f"an interface has one slot, got {slots}")
+
+    def _verify_header(self) -> None:
+        if self.register.uses:
+            raise VerifyException("no task names a header, and it has no aliases")
+        if self.target is not None or self.interface is not None:
+            raise VerifyException("a header is neither an alias nor an interface")
+        if not self.memory_case.is_host:
+            raise VerifyException(
+                f"a header lies in memory of the host, got {self.memory_case}"
+            )
 
     def _verify_alias(self, target: SSAValue) -> None:
         if self.block is not None:
@@ -311,6 +334,59 @@ class RegisterOp(IRDLOperation):
                 f"a register on {self.memory_case} lies in a chunk "
                 f"on {chunk.memory_case}"
             )
+
+
+def verify_headers(registers: Sequence[RegisterOp]) -> None:
+    """
+    Raise `VerifyException` unless each header among registers suits the register that
+    it is named for, and each register of dynamic shape has one.
+    """
+    named = {register.register_name.data: register for register in registers}
+    headers: dict[str, str] = {}
+    for header in registers:
+        if header.header is None:
+            continue
+        name, owner = header.register_name.data, header.header.data
+        if (other := headers.setdefault(owner, name)) != name:
+            raise VerifyException(f"'{owner}' has two headers, '{other}' and '{name}'")
+        verify_header(header, named.get(owner))
+    for name, register in named.items():
+        if is_dynamic(register) and name not in headers:
+            raise VerifyException(
+                f"register '{name}' has a dynamic shape, but no header for it"
+            )
+
+
+def is_dynamic(register: RegisterOp) -> bool:
+    """Whether the shape of what a register holds is known at run time only."""
+    type = register.register.type
+    return isinstance(type, DataType) and type.is_dynamic
+
+
+def verify_header(header: RegisterOp, register: RegisterOp | None) -> None:
+    """Raise `VerifyException` unless a header suits its register."""
+    assert header.header is not None, "checked by the caller"
+    name, owner = header.register_name.data, header.header.data
+    if register is None or not is_dynamic(register):
+        raise VerifyException(
+            f"'{name}' is the header of '{owner}', which has no dynamic shape"
+        )
+    type = register.register.type
+    assert isinstance(type, DataType), "only data has a shape"
+    if header.register.type != type.header:
+        raise VerifyException(
+            f"the header of '{owner}' should be {type.header}, "
+            f"got {header.register.type}"
+        )
+    if header.slots != register.slots:
+        raise VerifyException(
+            f"'{owner}' has {register.slots.value.data} slots, "
+            f"but its header {header.slots.value.data}"
+        )
+    if header.memory_case != (expected := register.memory_case.of_header):
+        raise VerifyException(
+            f"the header of '{owner}' should be on {expected}, got {header.memory_case}"
+        )
 
 
 class Place(NamedTuple):

@@ -97,3 +97,20 @@ plan.plan @yields_its_argument {
     plan.yield %a : tensor<4xf32>
   }
 }
+
+// -----
+
+// Kernels take memrefs of static shape, so nothing of dynamic shape can reach one.
+
+plan.plan @dynamic {
+  %c = regst.chunk on <0, host> size 144
+  %m = regst.block in %c at 0 size 128
+  %n = regst.block in %c at 128 size 16
+  // expected-error@+1 {{convert-plan-to-launch: register 'x' holds tensor<?x4xf32>, but kernels have static shapes}}
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !regst.data<tensor<?x4xf32>, max [8, 4]>
+  %h = regst.register "x/header" in %n at 0 slots 1 header "x" on <0, host> : !regst.data<tensor<2xi64>>
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<tensor<?x4xf32>, max [8, 4]>) {
+    %v = job.input "x" : tensor<?x4xf32>
+    plan.yield %v : tensor<?x4xf32>
+  }
+}

@@ -129,11 +129,51 @@ plan.plan @host_copies {
 
 // -----
 
-// Memory of one rank is not pinned for a device of another.
+// Each kind of task gets the slots it asks for.
+
+// CHECK-LABEL: plan.plan @each_kind
+// CHECK-NEXT:    regst.register "in/out" slots 4 on
+// CHECK-NEXT:    regst.register "up/out" slots 1 on
+// CHECK-NEXT:    regst.register "sum/out" slots 5 on
+// CHECK-NEXT:    regst.register "w/out" slots 1 on
+// CHECK-NEXT:    regst.register "c/out" slots 1 on
+plan.plan @each_kind {
+  %x = plan.task "in" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 4 : i64} {
+    %v = job.input "in" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %d = plan.task "up" on <0, cuda:0> stream <copy_h2d, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> attributes {slots = 1 : i64} {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <0, cuda:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %s = plan.task "sum" on <0, cuda:0> stream <compute, 0> ins(%d : tensor<4xf32>) -> tensor<4xf32> attributes {slots = 5 : i64} {
+  ^bb0(%a: tensor<4xf32>):
+    %r = op.add %a, %a : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 1 : i64} {
+    %v = job.variable "w" init <zeros> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %c = plan.task "c" on <0, cpu:0> stream <compute, 0> ins() -> tensor<2xf32> {
+    %v = op.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    plan.yield %v : tensor<2xf32>
+  }
+}
+
+// -----
+
+// What goes to another rank and what comes from there lies in memory for the network, also
+// where it is pinned. Memory of one rank is not pinned for a device of another.
 
 // CHECK-LABEL: plan.plan @ranks
-// CHECK-NEXT:    regst.register "x/out" slots 1 on <0, host>
+// CHECK-NEXT:    regst.register "x/out" slots 1 on <0, network>
 // CHECK-NEXT:    regst.register "far/out" slots 2 on <1, device cuda:0>
+// CHECK-NEXT:    regst.register "there/out" slots 2 on <1, pinned_network cuda:3>
+// CHECK-NEXT:    regst.register "up/out" slots 2 on <1, device cuda:3>
+// CHECK-NEXT:    regst.register "down/out" slots 2 on <1, pinned_network cuda:3>
+// CHECK-NEXT:    regst.register "back/out" slots 2 on <0, network>
 plan.plan @ranks {
   %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
     %v = job.input "x" : tensor<4xf32>
@@ -143,5 +183,65 @@ plan.plan @ranks {
   ^bb0(%a: tensor<4xf32>):
     %r = job.copy %a to <1, cuda:0> : tensor<4xf32>
     plan.yield %r : tensor<4xf32>
+  }
+  %t = plan.task "there" on <1, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <1, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %u = plan.task "up" on <1, cuda:3> stream <copy_h2d, 0> ins(%t : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <1, cuda:3> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %d = plan.task "down" on <1, cuda:3> stream <copy_d2h, 0> ins(%u : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <1, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %b = plan.task "back" on <0, cpu:0> stream <compute, 0> ins(%d : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %r = job.copy %a to <0, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}
+
+// -----
+
+// What has a dynamic shape has a maximum, and a header with a slot for each of its own. That
+// of what lies on a device is pinned for it. One maximum may do for all results.
+
+// CHECK-LABEL: plan.plan @dynamic
+// CHECK-NEXT:    %[[X:.+]] = regst.register "x/out" slots 3 on <0, pinned cuda:0> : !regst.data<tensor<?x4xf32>, max [8, 4]>
+// CHECK-NEXT:    regst.register "x/out/header" slots 3 header "x/out" on <0, pinned cuda:0> : !regst.data<tensor<2xi64>>
+// CHECK-NEXT:    %[[UP:.+]] = regst.register "up/out" slots 2 on <0, device cuda:0> : !regst.data<tensor<?x4xf32>, max [8, 4]>
+// CHECK-NEXT:    regst.register "up/out/header" slots 2 header "up/out" on <0, pinned cuda:0> : !regst.data<tensor<2xi64>>
+// CHECK-NEXT:    regst.register "s/out" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [5]>
+// CHECK-NEXT:    regst.register "s/out/header" slots 1 header "s/out" on <0, host> : !regst.data<tensor<1xi64>>
+// CHECK-NEXT:    regst.register "s/out_1" slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+// CHECK-NEXT:    regst.register "s/out_2" slots 1 on <0, host> : !regst.data<tensor<?x?xf32>, max [6, 7]>
+// CHECK-NEXT:    regst.register "s/out_2/header" slots 1 header "s/out_2" on <0, host> : !regst.data<tensor<2xi64>>
+// CHECK-NEXT:    regst.register "t/out" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [9]>
+// CHECK-NEXT:    regst.register "t/out/header"
+// CHECK-NEXT:    regst.register "t/out_1" slots 1 on <0, host> : !regst.data<tensor<?xi8>, max [9]>
+// CHECK-NEXT:    regst.register "t/out_1/header"
+plan.plan @dynamic {
+  // CHECK-NEXT:  plan.task "x" {{.*}} outs(%[[X]] : !regst.data<tensor<?x4xf32>, max [8, 4]>)
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<?x4xf32> attributes {slots = 3 : i64, max_shape = array<i64: 8, 4>} {
+    %v = job.input "x" : tensor<?x4xf32>
+    plan.yield %v : tensor<?x4xf32>
+  }
+  %d = plan.task "up" on <0, cuda:0> stream <copy_h2d, 0> ins(%x : tensor<?x4xf32>) -> tensor<?x4xf32> attributes {max_shape = array<i64: 8, 4>} {
+  ^bb0(%a: tensor<?x4xf32>):
+    %r = job.copy %a to <0, cuda:0> : tensor<?x4xf32>
+    plan.yield %r : tensor<?x4xf32>
+  }
+  %a, %b, %c = plan.task "s" on <0, cpu:0> stream <compute, 0> ins() -> tensor<?xf32>, tensor<2xf32>, tensor<?x?xf32> attributes {max_shape = [array<i64: 5>, array<i64: 6, 7>]} {
+    %u, %v, %w = "test.op"() : () -> (tensor<?xf32>, tensor<2xf32>, tensor<?x?xf32>)
+    plan.yield %u, %v, %w : tensor<?xf32>, tensor<2xf32>, tensor<?x?xf32>
+  }
+  %e, %f = plan.task "t" on <0, cpu:0> stream <compute, 0> ins() -> tensor<?xf32>, tensor<?xi8> attributes {max_shape = array<i64: 9>} {
+    %u, %v = "test.op"() : () -> (tensor<?xf32>, tensor<?xi8>)
+    plan.yield %u, %v : tensor<?xf32>, tensor<?xi8>
   }
 }

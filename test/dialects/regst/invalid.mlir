@@ -5,7 +5,7 @@
 
 // -----
 
-// expected-error@+1 {{unknown memory kind 'swap', expected one of device, host, network, pinned}}
+// expected-error@+1 {{unknown memory kind 'swap', expected one of device, host, network, pinned, pinned_network}}
 %c = regst.chunk on <0, swap> size 64
 
 // -----
@@ -35,8 +35,38 @@
 
 // -----
 
-// expected-error@+1 {{a register's payload must have a static shape, got tensor<?xf32>}}
+// expected-error@+1 {{pinned_network memory needs a device}}
+%c = regst.chunk on <0, pinned_network> size 64
+
+// -----
+
+// expected-error@+1 {{a register's payload must have a static shape or a maximum, got tensor<?xf32>}}
 %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?xf32>>
+
+// -----
+
+// expected-error@+1 {{tensor<4xf32> is static and takes no maximum}}
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>, max [4]>
+
+// -----
+
+// expected-error@+1 {{the maximum [4, 1] is no shape of tensor<?xf32>}}
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [4, 1]>
+
+// -----
+
+// expected-error@+1 {{the maximum [8, 5] is no shape of tensor<?x4xf32>}}
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?x4xf32>, max [8, 5]>
+
+// -----
+
+// expected-error@+1 {{the maximum [-1] is no shape of tensor<?xf32>}}
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [-1]>
+
+// -----
+
+// expected-error@+1 {{a register's payload must be smaller than 2^62 bytes, got 4611686018427387904 of tensor<?x?xf32>}}
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?x?xf32>, max [1073741824, 1073741824]>
 
 // -----
 

@@ -3,7 +3,7 @@
 // RUN: penstock-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
 
 // A chunk lies in one memory case: `host` and `network` of a rank, `device` and
-// `pinned` of a device.
+// `pinned` of a device, which may be registered for the network, too.
 
 // CHECK: %[[HOST:.+]] = regst.chunk on <0, host> size 983040
 // GENERIC: "regst.chunk"() <{memory_case = #regst.memory_case<0, host>, size = 983040 : i64}>
@@ -14,6 +14,8 @@
 %device = regst.chunk on <0, device cuda:1> size 4096
 // CHECK-NEXT: regst.chunk on <0, pinned cuda:1> size 64
 %pinned = regst.chunk on <0, pinned cuda:1> size 64
+// CHECK-NEXT: regst.chunk on <0, pinned_network cuda:1> size 64
+%both = regst.chunk on <0, pinned_network cuda:1> size 64
 
 // What a block would take without sharing and at least is optional, as is either.
 
@@ -65,3 +67,17 @@
 
 // CHECK: regst.register "i" slots 1 interface "i" on <0, host> : !regst.data<tensor<4xf32>>
 %i = regst.register "i" slots 1 interface "i" on <0, host> : !regst.data<tensor<4xf32>>
+
+// A register of dynamic shape has the bytes of its maximum, in each slot: 2 x 4 x 4 of them,
+// twice, 64 apart. Its header has a word for each axis.
+
+%c_max = regst.chunk on <0, host> size 208
+%b_max = regst.block in %c_max at 0 size 96
+%b_header = regst.block in %c_max at 128 size 80
+// CHECK: regst.register "d" in %{{.+}} at 0 slots 2 on <0, host> : !regst.data<tensor<?x4xf32>, max [2, 4]>
+// GENERIC: !regst.data<tensor<?x4xf32>, max [2, 4]>
+%d = regst.register "d" in %b_max at 0 slots 2 on <0, host> : !regst.data<tensor<?x4xf32>, max [2, 4]>
+// CHECK-NEXT: regst.register "d/header" in %{{.+}} at 0 slots 2 header "d" on <0, host> : !regst.data<tensor<2xi64>>
+%d_header = regst.register "d/header" in %b_header at 0 slots 2 header "d" on <0, host> : !regst.data<tensor<2xi64>>
+// CHECK-NEXT: regst.register "none"
+%none = regst.register "none" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [0]>
