@@ -100,14 +100,17 @@ def by_level(jobs: Sequence[Job]) -> list[int]:
 class Dispatch:
     """
     List scheduling: whenever a lane is free, it takes, of the jobs that may run there
-    and that wait for nothing any more, the one that the most time depends on. Where a
-    job could begin on several lanes, it leaves those where only others are to follow.
+    and that wait for nothing any more, the one that the most time depends on, or that
+    with the highest of `levels`. Where a job could begin on several lanes, it leaves
+    those where only others are to follow.
     """
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], levels: Sequence[int] | None = None
+    ) -> None:
         self.schedule = Schedule(jobs)
         self._jobs = jobs
-        self._levels = bottom_levels(jobs)
+        self._levels = bottom_levels(jobs) if levels is None else levels
         self._waiting = [len(set(job.after)) for job in jobs]
         self._followers: list[list[int]] = [[] for _ in jobs]
         self._to_follow: list[int] = []

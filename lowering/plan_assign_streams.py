@@ -50,14 +50,13 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.lowering.list_scheduling import (
     Dispatch,
-    Job,
     best_of,
     by_level,
     in_order,
     lower_limit,
     scheduled_on,
 )
-from penstock.lowering.task_times import Machine, complaints_about_times, time_of
+from penstock.lowering.task_times import Machine, complaints_about_times, jobs_of
 
 POLICIES = ("critical-path", "naive")
 
@@ -147,19 +146,16 @@ class PlanScheduler:
         self._plan = plan
         self._lanes: dict[tuple[DeviceAttr, StreamAttr], int] = {}
         self._tasks = [task for task in plan.tasks if task.kind != "variable"]
-        index = {task: i for i, task in enumerate(self._tasks)}
         compute = StringAttr("compute")
         attrs = [StreamAttr(compute, IntAttr(index)) for index in range(streams)]
         self._naive = [self._lane(task.device, task.stream) for task in self._tasks]
-        self._jobs: list[Job] = []
+        lanes: list[list[int]] = []
         for task, own in zip(self._tasks, self._naive, strict=True):
-            lanes = [own]
+            able = [own]
             if task.kind == "compute" and task.stream.kind == compute:
-                lanes = sorted(self._lane(task.device, attr) for attr in attrs)
-            sources = (index.get(x) for v in task.ins if (x := task_of(v)) is not None)
-            after = dict.fromkeys(i for i in sources if i is not None)
-            switch = int(machine.of(task.device.kind.data).switch_ns)
-            self._jobs.append(Job(time_of(task, machine), list(after), lanes, switch))
+                able = sorted(self._lane(task.device, attr) for attr in attrs)
+            lanes.append(able)
+        self._jobs = jobs_of(self._tasks, lanes, machine)
 
     def _lane(self, device: DeviceAttr, stream: StreamAttr) -> int:
         return self._lanes.setdefault((device, stream), len(self._lanes))

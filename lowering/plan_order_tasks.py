@@ -1,8 +1,9 @@
 """
-List the tasks of each plan in an order that needs little memory.
+List the tasks of each plan in an order that needs little memory, or little time.
 
 A value is alive from the task that makes it to the last one that reads it, both
-included; what counts is the most bytes that are alive at a step, of each memory.
+included; what counts is the most bytes that are alive at a step, of each memory; where
+several devices compute, those that tasks of each device make count by themselves.
 Variables, which are always alive, are not counted; a value with several slots counts
 as often. With `in-place`, a result may take the place of an operand of the same size
 that its op can overwrite and that nobody reads later.
@@ -10,10 +11,16 @@ that its op can overwrite and that nobody reads later.
 * `memory` looks for the fewest bytes. It chooses among list schedules, and visits sets
   of tasks, for as long as `budget` lasts, to improve on them or to see that nothing
   can. Stretches of tasks that are not above what is needed elsewhere keep their order.
+  Where several devices compute, the parts of an op (`<name>@<device>`), listed one
+  after the other, move together, and an order is taken only if bytes times time get
+  less: what saves a share of the bytes may not cost a greater share of the time.
 * `early-updates` keeps the order, but has tasks that free at least as many bytes as
   they make run as soon as they can, within what the order needs already.
-* `overlap` keeps the order, but has each copy run as soon as what it reads is there. It
-  may need more memory.
+* `overlap` looks for the least time: it compares the order as it is; with copies, and
+  tasks that are part of a collective, as soon as what they read is there; and with the
+  tasks that most time depends on first, of all or of those that can begin when a stream
+  gets free. Of orders that end at once that with the fewest bytes is taken. It may need
+  more memory.
 * `source` keeps the order.
 
 No task runs before one whose result it reads; inputs and outputs move like all others.
@@ -22,14 +29,16 @@ that order stays unless another one is better. Where tasks move, variables are l
 first. The attribute `live_bytes` of a plan says how many bytes are alive at most in the
 order that was there (`source`) and in the new one (`ordered`), and how many no order
 can do without (`lower_limit`, as far as is known), each summed over all memories.
+Where time counts, `order_ns` says when the last task ends in either order. Times are
+what `plan-assign-streams` takes them to be, one stream of each kind on each device.
 
-Plans with that attribute, with registers, or with tasks that have an `order`, are left
-alone, and so are those with values of unknown size.
+Plans with the attribute `live_bytes`, with registers, or with tasks that have an
+`order`, are left alone, and so are those with values of unknown size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -38,23 +47,33 @@ from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES, DataType, MemoryCaseAttr
+from penstock.lowering.list_scheduling import Job, in_order
 from penstock.lowering.ordering.limits import limit_of_tasks
+from penstock.lowering.ordering.parallel import Part, parallel_order, shortest_order
 from penstock.lowering.ordering.problem import Order, Problem, Task, Value, peaks_of
 from penstock.lowering.ordering.strategies import (
     DEFAULT_BUDGET,
     early_order,
     memory_order,
-    overlap_order,
 )
 from penstock.lowering.plan_create_registers import Homes, slots_of
+from penstock.lowering.task_times import Machine, complaints_about_times, jobs_of
 
-STRATEGIES = ("early-updates", "memory", "overlap", "source")
+POLICIES = ("early-updates", "memory", "overlap", "source")
 
 REPORT = "live_bytes"
 """The attribute of a plan that says what its order needs."""
+
+COLLECTIVE = "collective"
+"""The attribute of a task that is part of a collective."""
+
+TIMES = "order_ns"
+"""The attribute of a plan that says when its last task ends, where that counts."""
 
 
 @dataclass
@@ -73,13 +92,17 @@ class PlanProblem:
             is_variable = task.kind == "variable"
             (self.variables if is_variable else self.tasks).append(task)
         homes = Homes.of(self.plan)
-        memories: dict[MemoryCaseAttr, int] = {}
+        memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = {}
         numbers: dict[SSAValue, int] = {}
         values: list[Value] = []
         for task in self.tasks:
             for result in task.results_:
                 numbers[result] = len(values)
-                memory = memories.setdefault(homes.memory_case(result), len(memories))
+                key = (
+                    homes.memory_case(result),
+                    task.device if self.is_parallel else None,
+                )
+                memory = memories.setdefault(key, len(memories))
                 values.append(Value(bytes_of(task, result, homes), memory))
         tasks = [self._task(task, numbers, values) for task in self.tasks]
         self.problem = Problem(values, tasks)
@@ -99,9 +122,28 @@ class PlanProblem:
         return Task(reads, makes, tuple(dict.fromkeys(over)))
 
     @property
-    def is_copy(self) -> list[bool]:
-        """For each task whether it copies."""
-        return [task.kind == "copy" for task in self.tasks]
+    def is_parallel(self) -> bool:
+        """Whether more than one device computes."""
+        return len({task.device for task in self.tasks if task.kind == "compute"}) > 1
+
+    @property
+    def is_early(self) -> list[bool]:
+        """For each task whether it copies, or is part of a collective."""
+        return [t.kind == "copy" or COLLECTIVE in t.attributes for t in self.tasks]
+
+    @property
+    def parts(self) -> list[Part]:
+        """Of which op each task does a part, and on which device."""
+        return [Part(shared_name(task), task.device) for task in self.tasks]
+
+    def jobs(self, machine: Machine) -> list[Job]:
+        """The tasks as jobs, on a lane for each stream."""
+        lanes: dict[object, list[int]] = {}
+        able = [
+            lanes.setdefault((task.device, task.stream), [len(lanes)])
+            for task in self.tasks
+        ]
+        return jobs_of(self.tasks, able, machine)
 
     def write(self, order: Order) -> None:
         """List the tasks in an order, after all variables."""
@@ -157,44 +199,57 @@ def summed_limit(problem: Problem) -> int:
     return sum(limit_of_tasks(problem, memory) for memory in memories)
 
 
-def order_tasks(plan: PlanOp, strategy: str, in_place: bool, budget: int) -> None:
+def shared_name(task: TaskOp) -> str | None:
+    """What the names of tasks begin with that do parts of one op; None if it is one."""
+    return task.task_name.data.rpartition("@")[0] or None
+
+
+def order_tasks(plan: PlanOp, options: PlanOrderTasksPass, machine: Machine) -> None:
     """Order the tasks of a plan, and say what that did."""
-    given = PlanProblem(plan, in_place)
+    given = PlanProblem(plan, options.in_place)
     problem = given.problem
     if sum(problem.sizes) >= MAX_BYTES:
         # No order helps, and memory planning says what is wrong.
         return
     limit = summed_limit(problem)
-    match strategy:
+    jobs: list[Job] = []
+    match options.policy:
+        case "memory" if given.is_parallel:
+            jobs = given.jobs(machine)
+            order = parallel_order(problem, jobs, given.parts, options.budget)
         case "memory":
-            order, found = memory_order(problem, budget)
+            order, found = memory_order(problem, options.budget)
             limit = max(limit, found)
         case "early-updates":
             order = early_order(problem)
         case "overlap":
-            order = overlap_order(problem, given.is_copy)
+            jobs = given.jobs(machine)
+            order = shortest_order(problem, jobs, given.is_early)
         case _:
             order = problem.source
     given.write(order)
-    report = {
-        "source": sum(peaks_of(problem, problem.source)),
-        "ordered": sum(peaks_of(problem, order)),
-        "lower_limit": limit,
-    }
-    plan.attributes[REPORT] = DictionaryAttr(
-        {key: IntegerAttr(value, i64) for key, value in report.items()}
-    )
+    both = {"source": problem.source, "ordered": order}
+    needs = {key: sum(peaks_of(problem, order)) for key, order in both.items()}
+    plan.attributes[REPORT] = report_of({**needs, "lower_limit": limit})
+    if jobs:
+        ends = {key: in_order(jobs, order).makespan for key, order in both.items()}
+        plan.attributes[TIMES] = report_of(ends)
+
+
+def report_of(numbers: Mapping[str, int]) -> DictionaryAttr:
+    """Numbers by their names, as an attribute."""
+    return DictionaryAttr({k: IntegerAttr(n, i64) for k, n in numbers.items()})
 
 
 @dataclass(frozen=True)
 class PlanOrderTasksPass(ModulePass):
     """
-    List the tasks of each plan in an order that needs little memory.
+    List the tasks of each plan in an order that needs little memory, or little time.
     """
 
     name = "plan-order-tasks"
 
-    strategy: str = "memory"
+    policy: str = "memory"
     """`memory`, `early-updates`, `overlap` or `source`."""
 
     in_place: bool = False
@@ -203,14 +258,20 @@ class PlanOrderTasksPass(ModulePass):
     budget: int = DEFAULT_BUDGET
     """How many effects of tasks `memory` may look at, past the list schedules."""
 
+    machine: tuple[str, ...] = ()
+    """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
+        if self.policy not in POLICIES:
+            known = ", ".join(POLICIES)
             raise PassFailedException(
-                f"strategy must be one of {known}, got '{self.strategy}'"
+                f"policy must be one of {known}, got '{self.policy}'"
             )
         if self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
-        for plan in op.walk():
-            if isinstance(plan, PlanOp) and is_to_order(plan):
-                order_tasks(plan, self.strategy, self.in_place, self.budget)
+        machine = Machine.parse(self.machine)
+        found = (plan for plan in op.walk() if isinstance(plan, PlanOp))
+        plans = [plan for plan in found if is_to_order(plan)]
+        fail_if_any(found for plan in plans for found in complaints_about_times(plan))
+        for plan in plans:
+            order_tasks(plan, self, machine)

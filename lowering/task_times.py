@@ -11,7 +11,7 @@ and write them at `gbytes`. What has an unknown size takes `task_ns` alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import ceil, isfinite
 
@@ -23,6 +23,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.interfaces import TensorOp, byte_count
 from penstock.dialects.job import CopyOp
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.lowering.list_scheduling import Job
 
 MEASURED = "time_ns"
 """The attribute of a task that says how many nanoseconds it takes."""
@@ -132,6 +133,21 @@ def time_of(task: TaskOp, machine: Machine) -> int:
         return 0
     rates = machine.of(task.device.kind.data)
     return ceil(rates.task_ns + working_time(task, machine, rates))
+
+
+def jobs_of(
+    tasks: Sequence[TaskOp], lanes: Sequence[Sequence[int]], machine: Machine
+) -> list[Job]:
+    """Tasks that act, as they are listed, as jobs that may run on these lanes."""
+    index = {task: i for i, task in enumerate(tasks)}
+    jobs: list[Job] = []
+    for task, able in zip(tasks, lanes, strict=True):
+        makers = (value.owner for value in task.ins)
+        after = (index[x] for x in makers if isinstance(x, TaskOp) and x in index)
+        switch = int(machine.of(task.device.kind.data).switch_ns)
+        time = time_of(task, machine)
+        jobs.append(Job(time, list(dict.fromkeys(after)), able, switch))
+    return jobs
 
 
 def working_time(task: TaskOp, machine: Machine, rates: Rates) -> float:

@@ -57,9 +57,12 @@ ROUNDS = 4
 def early_order(problem: Problem) -> Order:
     """
     The source order, but what frees at least as much as it makes runs as soon as it can
-    without more bytes alive than there are in the source order at some step.
+    without more bytes alive than there are in the source order at some step. If some
+    memory needs more then, while another one needs less, it is the source order.
     """
-    return swept(problem, problem.source, backward=False)
+    order = swept(problem, problem.source, backward=False)
+    peaks = peaks_of(problem, order), peaks_of(problem, problem.source)
+    return order if all(map(le, *peaks)) else problem.source
 
 
 def swept(problem: Problem, order: Sequence[int], backward: bool) -> Order:

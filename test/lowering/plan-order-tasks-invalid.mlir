@@ -1,8 +1,19 @@
-// RUN: not penstock-opt %s -p 'plan-order-tasks{strategy="random"}' 2>&1 | filecheck %s
+// RUN: not penstock-opt %s -p 'plan-order-tasks{policy="random"}' 2>&1 | filecheck %s
 // RUN: not penstock-opt %s -p 'plan-order-tasks{budget=-1}' 2>&1 | filecheck %s --check-prefix=BUDGET
+// RUN: not penstock-opt %s -p 'plan-order-tasks{machine="cpu speed=1"}' 2>&1 | filecheck %s --check-prefix=MACHINE
+// RUN: penstock-opt %s -p plan-order-tasks --verify-diagnostics
 
-// CHECK: plan-order-tasks: strategy must be one of early-updates, memory, overlap, source, got 'random'
+// CHECK: plan-order-tasks: policy must be one of early-updates, memory, overlap, source, got 'random'
 // BUDGET: plan-order-tasks: budget must not be negative, got -1
+// MACHINE: plan-order-tasks: machine: expected one of gflops, gbytes, link_gbytes, task_ns, switch_ns, got 'speed'
 plan.plan @nothing {
 ^bb0:
+}
+
+plan.plan @no_time {
+  // expected-error@+1 {{plan-order-tasks: time_ns must be an i64 of at least 0, got 3 : i32}}
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {time_ns = 3 : i32} {
+    %v = op.constant dense<1.0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
 }

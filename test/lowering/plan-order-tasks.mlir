@@ -2,7 +2,7 @@
 // RUN: penstock-opt %s -p convert-job-to-plan,plan-order-tasks,plan-order-tasks | filecheck %s
 // RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{budget=0}' | filecheck %s --check-prefix=GREEDY
 // RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{in-place=true}' | filecheck %s --check-prefix=INPLACE
-// RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{strategy="source"}' | filecheck %s --check-prefix=SOURCE
+// RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{policy="source"}' | filecheck %s --check-prefix=SOURCE
 
 !small = tensor<4xf32>   // 16 bytes
 !thin = tensor<4x1xf32>  // 16 bytes

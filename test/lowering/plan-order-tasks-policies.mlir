@@ -1,5 +1,4 @@
-// RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{strategy="early-updates"}' | filecheck %s --check-prefix=EARLY
-// RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{strategy="overlap"}' | filecheck %s --check-prefix=OVERLAP
+// RUN: penstock-opt %s -p 'convert-job-to-plan,plan-order-tasks{policy="early-updates"}' | filecheck %s --check-prefix=EARLY
 // RUN: penstock-opt %s -p convert-job-to-plan,plan-order-tasks | filecheck %s
 
 !small = tensor<4xf32>   // 16 bytes
@@ -45,32 +44,6 @@ job.job @full placement <cpu, [0:0]> {
   %g = op.relu %x : tensor<4x4xf32> -> tensor<4x4xf32>
   %m = op.matmul %g, %a : tensor<4x4xf32>, tensor<4x16xf32> -> tensor<4x16xf32>
   %u = op.matmul %g, %v : tensor<4x4xf32>, tensor<4x64xf32> -> tensor<4x64xf32>
-}
-
-// Copies run as soon as what they copy is there, and copies of that at once; all else
-// stays, whatever that takes.
-
-// OVERLAP-LABEL: plan.plan @copies
-// OVERLAP:         plan.task "x"
-// OVERLAP:         plan.task "up"
-// OVERLAP:         plan.task "on"
-// OVERLAP:         plan.task "y"
-// OVERLAP:         plan.task "up_y"
-// OVERLAP:         plan.task "a"
-// OVERLAP:         plan.task "down"
-// OVERLAP:         plan.task "b"
-job.job @copies placement <cuda, [0:0]> {
-  %x = job.input "x" : !small
-  %y = job.input "y" : !small
-  %up = job.copy %x to <0, cuda:0> : !small
-  %a = op.relu %up : !small -> !small
-  %b = op.tanh %a : !small -> !small
-  %up_y = job.copy %y to <0, cuda:0> : !small
-  %c = op.add %up_y, %b : !small, !small -> !small
-  %down = job.copy %a to <0, cpu:0> : !small
-  job.output "a", %down : !small
-  %on = job.copy %up to <0, cpu:0> : !small
-  job.output "x", %on : !small
 }
 
 // Bytes are counted for each memory by itself, and summed up: the 16 of "x" on the host
