@@ -113,6 +113,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return VerifyDeadlockPass
 
+    def get_verify_memory():
+        from penstock.lowering.verify_memory import VerifyMemoryPass
+
+        return VerifyMemoryPass
+
     def get_verify_plan():
         from penstock.lowering.verify_plan import VerifyPlanPass
 
@@ -145,6 +150,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "regst-mark-interfaces": get_regst_mark_interfaces,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-deadlock": get_verify_deadlock,
+        "verify-memory": get_verify_memory,
         "verify-plan": get_verify_plan,
         "verify-program": get_verify_program,
     }
