@@ -63,6 +63,8 @@ def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
             yield task, f"slots must be an i64 of at least 1, got {slots}"
         elif requested_slots(task) not in (None, 1) and task.kind == "variable":
             yield task, f"a variable has one slot, got {slots}"
+        elif slots is not None and not (task.results_ or task.outs):
+            yield task, f"a task that hands nothing on has no slots, got {slots}"
         try:
             data_types_of(task)
         except VerifyException as error:

@@ -32,6 +32,21 @@ plan.plan @variable {
 
 // -----
 
+plan.plan @output {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{plan-create-registers: a task that hands nothing on has no slots, got 2 : i64}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) attributes {slots = 2 : i64} {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "y", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// -----
+
 plan.plan @shape {
   // expected-error@+1 {{plan-create-registers: a register's payload must have a static shape or a maximum, got tensor<?xf32>}}
   %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<?xf32> {
