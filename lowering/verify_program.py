@@ -9,372 +9,40 @@ An actor writes a register if one of its steps does: as the target of a copy or 
 as an argument that the body of the kernel writes. A register that no step of its writer
 writes shows the bytes of what lies there: of the variables there and of what the writer
 reads over the same bytes. An actor that writes a register over one that it reads, but
-no step of it names, works in place and uses both. A register from which another one was
-made over the same bytes, and that is read with it, is only held: no byte of it is used.
-Then
+no step of it names, works in place and uses both. Of a register from which another one
+was made over the same bytes, and that is read with it, only what the other one does not
+lie on is used. A kernel needs what it reads, in the order of its text, before it has
+written all of it (`kernel_effects`). Then
 
 * each cycle of edges carries a token, else its actors wait for each other forever;
 * registers that share bytes are never in use together: all actors that use the one
   reach the writer of the other without a token, and those of the other reach the writer
-  of the one over at most one token (over at most k, where both have k slots, each at
-  the bytes of one of the other); the writer of the other may be the last to use the
-  one, up to a step before the one that writes, or in that one if its attribute
-  `unchanged` promises that it copies what it names there to where it lies;
+  of the one over at most one token (with several slots: such that no act uses a slot
+  that shares bytes with one that may be in use); the writer of the other may be the
+  last to use the one, up to a step before the one that writes, or in that one if its
+  attribute `unchanged` promises that it copies what it names there to where it lies;
 * who uses a register, under whatever name, has done so when its slot is written again;
 * nothing is written to a variable, or to a register by an actor that only reads it;
-* all bytes of a register that no step writes are covered by what it can show.
+* all bytes of a register that no step writes are covered by what it can show, and so
+  are those of a register whose first step that writes it needs them.
 
 All that is wrong is listed.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from xdsl.context import Context
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, SymbolRefAttr
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.launch import (
-    ActorOp,
-    CallOp,
-    ChunkOp,
-    ControlOp,
-    CopyOp,
-    FeedOp,
-    FetchOp,
-    KernelOp,
-    ProgramOp,
-    RegisterOp,
-    VariableOp,
-    memref_bytes,
-    names_of,
-)
-from penstock.lowering.marked_graph import (
-    Edge,
-    MarkedGraph,
-    Storage,
-    clashes,
-    marks_of,
-)
-
-################################################################################
-# Places                                                                       #
-################################################################################
-
-
-class Span(NamedTuple):
-    """Slots of `size` bytes, the first one at `start`, each `stride` from the next."""
-
-    start: int
-    size: int
-    stride: int
-    slots: int
-
-    @property
-    def end(self) -> int:
-        """Where the last slot ends."""
-        return self.start + self.stride * (self.slots - 1) + self.size
-
-    @property
-    def starts(self) -> Iterator[int]:
-        """Where each slot starts."""
-        return (self.start + self.stride * i for i in range(self.slots))
-
-
-def shared_by(a: Span, b: Span) -> int:
-    """The bytes that the slots of both have in common."""
-    if a.start >= b.end or b.start >= a.end:
-        return 0
-    first, second = list(a.starts), list(b.starts)
-    shared = i = j = 0
-    while i < a.slots and j < b.slots:
-        end, other = first[i] + a.size, second[j] + b.size
-        shared += max(0, min(end, other) - max(first[i], second[j]))
-        if end <= other:
-            i += 1
-        else:
-            j += 1
-    return shared
-
-
-def slots_match(a: Span, b: Span) -> bool:
-    """Whether each slot shares bytes with no other than the same one."""
-    if a.slots != b.slots:
-        return False
-    if a.slots == 1:
-        return True
-    low, high = sorted((a, b))
-    is_inside = high.start + high.size <= low.start + low.stride
-    return a.stride == b.stride and is_inside
-
-
-def uncovered(size: int, pieces: Sequence[tuple[int, int]]) -> int:
-    """The bytes from 0 up to a size that lie in none of these from-to pieces."""
-    missing = reached = 0
-    for start, end in sorted(pieces):
-        missing += max(0, min(start, size) - reached)
-        reached = max(reached, min(end, size))
-    return missing + size - reached
-
-
-################################################################################
-# Steps                                                                        #
-################################################################################
-
-
-def written_arguments(kernel: KernelOp) -> set[int]:
-    """The arguments that the body of a kernel writes, or may write."""
-    block = kernel.body.block
-    stands_for: dict[SSAValue, int] = {arg: arg.index for arg in block.args}
-    written: set[int] = set()
-    for op in block.walk():
-        views = [value for value in op.results if isinstance(value.type, MemRefType)]
-        for value in op.operands:
-            if (argument := stands_for.get(value)) is None:
-                continue
-            if views:
-                stands_for.update(dict.fromkeys(views, argument))
-            elif may_write(op, value):
-                written.add(argument)
-    return written
-
-
-def may_write(op: Operation, value: SSAValue) -> bool:
-    """Whether an op of a kernel may write a memref that is one of its operands."""
-    match op:
-        case memref.LoadOp():
-            return False
-        case memref.CopyOp():
-            return op.destination == value
-        case LinalgStructuredOperation():
-            return value in op.outputs
-        case _:
-            return True
-
-
-def unchanged_by(call: CallOp) -> Sequence[str]:
-    """What the attribute `unchanged` of a call promises to leave as it is."""
-    promised = call.attributes.get("unchanged")
-    return names_of(promised) if isa(promised, ArrayAttr[SymbolRefAttr]) else ()
-
-
-class Access(NamedTuple):
-    """
-    What one step of an actor names, what of it it writes, and what it leaves as it is,
-    though it may write over it.
-    """
-
-    named: Sequence[str]
-    written: Sequence[str]
-    unchanged: Sequence[str] = ()
-
-
-################################################################################
-# From a program to its marked graph                                           #
-################################################################################
-
-
-@dataclass
-class ProgramGraph:
-    """The actors of a program by number, and how they use registers and variables."""
-
-    program: ProgramOp
-
-    def __post_init__(self) -> None:
-        self.table = self.program.symbol_table()
-        self.actors = [op for op in self.table.values() if isinstance(op, ActorOp)]
-        self.reads = [names_of(actor.reads) for actor in self.actors]
-        self.writes = [names_of(actor.writes) for actor in self.actors]
-        self.spans = self._spans()
-        """Where each register and variable lies, as if chunks followed each other."""
-        kernels = [op for op in self.table.values() if isinstance(op, KernelOp)]
-        self._written = {k.sym_name.data: written_arguments(k) for k in kernels}
-        self.steps = [
-            [self._access(step) for step in actor.body.block.ops]
-            for actor in self.actors
-        ]
-        self.writer = {name: i for i, names in enumerate(self.writes) for name in names}
-        """The actor that writes, or shows, each register and control."""
-        self.first_write = [first_writes(steps) for steps in self.steps]
-        """For each actor the first step that writes a register."""
-        self.last_use = [last_uses(steps) for steps in self.steps]
-        """For each actor the last step that names a register or variable."""
-        self.graph = MarkedGraph(len(self.actors), self._edges())
-        self.shown: dict[str, tuple[str, ...]] = {}
-        """Whose bytes each register and variable has: its own, if a step writes it."""
-        self.sources: dict[str, list[str]] = {}
-        """What the writer of a register reads of the same bytes and does not hold."""
-        self._made_from: dict[str, int] = {}
-        self._number = {name: i for i, name in enumerate(self.spans)}
-        self._uses: dict[str, dict[int, list[str]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        """Under which names actors use the bytes of each register."""
-        self._trace()
-
-    def is_variable(self, name: str) -> bool:
-        """Whether a symbol is a variable."""
-        return isinstance(self.table[name], VariableOp)
-
-    def has_own_bytes(self, name: str) -> bool:
-        """Whether a step of a register's writer writes it; true for a variable."""
-        writer = self.writer.get(name)
-        return self.is_variable(name) or (
-            writer is not None and name in self.first_write[writer]
-        )
-
-    def _spans(self) -> dict[str, Span]:
-        bases: dict[str, tuple[int, int]] = {}
-        end = 0
-        for name, op in self.table.items():
-            if isinstance(op, ChunkOp):
-                bases[name] = end, op.memory_case.alignment
-                end += op.size.value.data
-        spans: dict[str, Span] = {}
-        for name, op in self.table.items():
-            if isinstance(op, RegisterOp | VariableOp):
-                base, alignment = bases[op.chunk.root_reference.data]
-                start, size = base + op.offset.value.data, memref_bytes(op.type)
-                spans[name] = Span(start, size, size, 1)
-                if isinstance(op, RegisterOp):
-                    stride = op.stride(alignment)
-                    spans[name] = Span(start, size, stride, op.slots.value.data)
-        return spans
-
-    def _access(self, step: Operation) -> Access:
-        match step:
-            case CallOp():
-                names = names_of(step.arguments)
-                indices = self._written[step.kernel.root_reference.data]
-                written = [names[i] for i in sorted(indices)]
-                return Access(names, written, unchanged_by(step))
-            case CopyOp():
-                target = step.target.root_reference.data
-                return Access([step.source.root_reference.data, target], [target])
-            case FeedOp():
-                target = step.target.root_reference.data
-                return Access([target], [target])
-            case _:
-                assert isinstance(step, FetchOp), "checked by the verifier"
-                return Access([step.source.root_reference.data], [])
-
-    def _edges(self) -> list[Edge]:
-        edges: list[Edge] = []
-        for reader, names in enumerate(self.reads):
-            for name in names:
-                op = self.table[name]
-                assert isinstance(op, RegisterOp | ControlOp), "checked by the verifier"
-                initial = op.initial_slots if isinstance(op, ControlOp) else 0
-                writer, free = self.writer[name], op.slots.value.data - initial
-                edges.append(Edge(writer, reader, initial))
-                edges.append(Edge(reader, writer, free))
-        return edges
-
-    # Whose bytes registers have
-
-    def _trace(self) -> None:
-        variables = [name for name in self.spans if self.is_variable(name)]
-        self.shown.update({name: (name,) for name in variables})
-        for actor in self.graph.order:
-            for name in self.writes[actor]:
-                if name in self.spans:
-                    self._trace_register(name, actor, variables)
-
-    def _trace_register(self, name: str, actor: int, variables: Sequence[str]) -> None:
-        read = [other for other in self.reads[actor] if self._stands_on(name, other)]
-        origins = 0
-        for other in read:
-            origins |= self._made_from.get(other, 0)
-        direct = [other for other in read if not origins >> self._number[other] & 1]
-        self._made_from[name] = origins | sum(1 << self._number[x] for x in direct)
-        if name in self.first_write[actor]:
-            self.sources[name], self.shown[name] = direct, (name,)
-            return
-        direct += [other for other in variables if self._stands_on(name, other)]
-        self.sources[name] = direct
-        span = self.spans[name]
-        self.shown[name] = tuple(
-            dict.fromkeys(
-                origin
-                for other in direct
-                for origin in self.shown.get(other, ())
-                if shared_by(span, self.spans[origin])
-            )
-        )
-
-    def _stands_on(self, name: str, other: str) -> bool:
-        if (span := self.spans.get(other)) is None:
-            return False
-        own = self.spans[name]
-        return shared_by(own, span) > 0 and slots_match(own, span)
-
-    def storages(self) -> dict[str, Storage]:
-        """The bytes that each register and variable with bytes of its own lies on."""
-        for actor, uses in enumerate(self.last_use):
-            for name in dict.fromkeys((*uses, *self._overwritten(actor))):
-                for origin in self.shown.get(name, ()):
-                    self._uses[origin][actor].append(name)
-        return {
-            name: Storage(
-                span.start, span.end, self.writer.get(name), list(self._uses[name])
-            )
-            for name, span in self.spans.items()
-            if self.has_own_bytes(name)
-        }
-
-    def _overwritten(self, actor: int) -> Iterator[str]:
-        """What an actor works on in place."""
-        for name in self.first_write[actor]:
-            if self.writer.get(name) == actor:
-                yield from self.sources[name]
-
-    def users(self, name: str, of: str) -> list[int]:
-        """Who uses bytes of a register, under any name, that another one shares."""
-        span = self.spans[of]
-        return [
-            actor
-            for actor, names in self._uses[name].items()
-            if any(shared_by(self.spans[used], span) for used in names)
-        ]
-
-    def is_done_before(self, actor: int, victim: str, over: str) -> bool:
-        """Whether an actor's steps use a register only before they write another."""
-        begins = self.first_write[actor][over]
-        unchanged = self.steps[actor][begins].unchanged
-        return all(
-            step < begins or (step == begins and name in unchanged)
-            for name, step in self.last_use[actor].items()
-            if victim in self.shown.get(name, ())
-            and shared_by(self.spans[name], self.spans[over])
-        )
-
-
-def first_writes(steps: Sequence[Access]) -> dict[str, int]:
-    """The first step that writes each register."""
-    found: dict[str, int] = {}
-    for i, step in enumerate(steps):
-        for name in step.written:
-            found.setdefault(name, i)
-    return found
-
-
-def last_uses(steps: Sequence[Access]) -> dict[str, int]:
-    """The last step that names each register or variable."""
-    return {name: i for i, step in enumerate(steps) for name in step.named}
-
-
-################################################################################
-# Findings                                                                     #
-################################################################################
+from penstock.dialects.launch import ProgramOp
+from penstock.lowering.marked_graph import clashes, marks_of
+from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
 
 Finding = tuple[Operation, str]
 
@@ -388,6 +56,7 @@ def findings_in(program: ProgramOp) -> Iterator[Finding]:
             yield deadlock(graph, cycle)
         return
     yield from missing_bytes(graph)
+    yield from needed_bytes(graph)
     yield from shared_bytes(graph)
 
 
@@ -413,22 +82,32 @@ def forbidden_writes(graph: ProgramGraph) -> Iterator[Finding]:
 
 def missing_bytes(graph: ProgramGraph) -> Iterator[Finding]:
     """Registers that are handed on without all of their bytes."""
-    for name, sources in graph.sources.items():
+    for name in graph.sources:
         if graph.has_own_bytes(name):
             continue
-        span = graph.spans[name]
-        spans = [graph.spans[source] for source in sources]
-        pieces = [
-            (max(0, other.start - span.start), other.start + other.size - span.start)
-            for other in spans
-        ]
-        if missing := uncovered(span.size, pieces):
+        if missing := graph.missing(name):
             actor = graph.actors[graph.writer[name]]
             yield (
                 actor,
                 f"@{actor.sym_name.data} has no step that writes @{name}, and "
                 f"{missing} of its bytes lie in nothing that it reads",
             )
+
+
+def needed_bytes(graph: ProgramGraph) -> Iterator[Finding]:
+    """Kernels that read what their results held before, though nobody put it there."""
+    for index, actor in enumerate(graph.actors):
+        for at, step in enumerate(graph.steps[index]):
+            for name in step.needed:
+                is_first = graph.first_write[index][name] == at
+                if not is_first or graph.writer.get(name) != index:
+                    continue
+                if missing := graph.missing(name):
+                    yield (
+                        actor,
+                        f"@{actor.sym_name.data} reads @{name} before it writes it, "
+                        f"and {missing} of its bytes lie in nothing that it reads",
+                    )
 
 
 def shared_bytes(graph: ProgramGraph) -> Iterator[Finding]:

@@ -226,3 +226,96 @@ launch.program @deadlock rank 0 {
   launch.actor @a on <0, cpu:0> stream 0 reads [@k] writes [@l] { }
   launch.actor @b on <0, cpu:0> stream 0 reads [@l] writes [@k] { }
 }
+
+// -----
+
+// A kernel that adds to what its result held needs something there: nobody has put it
+// there for @a. What is made over @a is there, and so is what an earlier step wrote.
+
+!t = memref<16xf32>
+
+launch.program @adds_to_nothing rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  launch.register @b in @c at 64 slots 1 : !t
+  launch.register @d in @c at 128 slots 1 : !t
+  launch.kernel @add target "cpu" (%i: memref<16xf32>, %o: memref<16xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%i : memref<16xf32>) outs(%o : memref<16xf32>) {
+    ^bb0(%v: f32, %w: f32):
+      %s = arith.addf %v, %w : f32
+      linalg.yield %s : f32
+    }
+  }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  // expected-error@+1 {{verify-program: @a_ reads @a before it writes it, and 64 of its bytes lie in nothing that it reads}}
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.call @add [@x, @a] }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@b] { launch.call @add [@x, @b] }
+  launch.actor @d_ on <0, cpu:0> stream 0 reads [@x] writes [@d] {
+    launch.copy @x to @d
+    launch.call @add [@x, @d]
+  }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@b, @a, @d] writes [] {
+    launch.fetch "y" from @b
+    launch.fetch "z" from @d
+  }
+}
+
+// -----
+
+// Loops that load what is not stored yet are seen; what is filled may be read.
+
+!t = memref<16xf32>
+
+launch.program @loads rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.register @a in @c at 0 slots 1 : !t
+  launch.register @d in @c at 128 slots 1 : !t
+  launch.kernel @load target "cpu" (%o: memref<16xf32>) {
+    %0 = arith.constant 0 : index
+    %1 = arith.constant 1 : index
+    %16 = arith.constant 16 : index
+    "scf.parallel"(%0, %16, %1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+    ^bb0(%i: index):
+      %v = memref.load %o[%i] : memref<16xf32>
+      memref.store %v, %o[%i] : memref<16xf32>
+      scf.reduce
+    }) : (index, index, index) -> ()
+  }
+  launch.kernel @filled target "cpu" (%o: memref<16xf32>) {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%o : memref<16xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%o : memref<16xf32>) {
+    ^bb0(%w: f32):
+      %s = arith.addf %w, %w : f32
+      linalg.yield %s : f32
+    }
+  }
+  // expected-error@+1 {{@a_ reads @a before it writes it}}
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.call @load [@a] }
+  launch.actor @d_ on <0, cpu:0> stream 0 reads [] writes [@d] { launch.call @filled [@d] }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@a, @d] writes [] {
+    launch.fetch "y" from @a
+    launch.fetch "z" from @d
+  }
+}
+
+// -----
+
+// Half of what lies under @all was written over by @half, and the other half is still what
+// @x wrote: a copy of @all has both.
+
+!t = memref<32xf32>
+!h = memref<16xf32>
+
+// CHECK-LABEL: launch.program @half_overwritten
+launch.program @half_overwritten rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @half in @c at 64 slots 1 : !h
+  launch.register @all in @c at 0 slots 1 : !t
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @half_ on <0, cpu:0> stream 0 reads [@x] writes [@half] { launch.feed "h" to @half }
+  launch.actor @all_ on <0, cpu:0> stream 0 reads [@x, @half] writes [@all] { }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@all, @x] writes [] { launch.fetch "y" from @all }
+}

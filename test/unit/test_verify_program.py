@@ -33,16 +33,16 @@ from penstock.dialects.launch import (
     names_of,
     symbols,
 )
+from penstock.lowering.kernel_effects import KernelEffects
 from penstock.lowering.pipelines import pipeline
-from penstock.lowering.verify_program import (
+from penstock.lowering.program_graph import (
     Span,
-    VerifyProgramPass,
     shared_by,
     slots_match,
     unchanged_by,
     uncovered,
-    written_arguments,
 )
+from penstock.lowering.verify_program import VerifyProgramPass
 from penstock.tools.compiler import installed_compiler, run_pipeline
 
 Outputs: TypeAlias = dict[str, list[bytes]]
@@ -174,7 +174,7 @@ class Simulation:
         names = names_of(call.arguments)
         kernel = self.table[call.kernel.root_reference.data]
         assert isinstance(kernel, KernelOp)
-        written = {names[i] for i in written_arguments(kernel)}
+        written = {names[i] for i in KernelEffects(kernel).written}
         # What is promised to stay as it is, also where it is written over.
         kept = set(unchanged_by(call))
         saved = [(self.place(n, act), self.read(n, act)) for n in sorted(kept)]

@@ -1,0 +1,363 @@
+"""
+A launch program as a marked graph, what its steps use, and whose bytes its registers
+have: what `verify-program` looks at. Its docstring says what all of this means.
+
+Nothing here comes from the passes that make programs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
+from xdsl.ir import Operation
+from xdsl.utils.hints import isa
+
+from penstock.dialects.launch import (
+    ActorOp,
+    CallOp,
+    ChunkOp,
+    ControlOp,
+    CopyOp,
+    FeedOp,
+    FetchOp,
+    KernelOp,
+    ProgramOp,
+    RegisterOp,
+    VariableOp,
+    memref_bytes,
+    names_of,
+)
+from penstock.lowering.kernel_effects import KernelEffects
+from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage
+
+################################################################################
+# Places                                                                       #
+################################################################################
+
+
+class Span(NamedTuple):
+    """Slots of `size` bytes, the first one at `start`, each `stride` from the next."""
+
+    start: int
+    size: int
+    stride: int
+    slots: int
+
+    @property
+    def end(self) -> int:
+        """Where the last slot ends."""
+        return self.start + self.stride * (self.slots - 1) + self.size
+
+    @property
+    def starts(self) -> Iterator[int]:
+        """Where each slot starts."""
+        return (self.start + self.stride * i for i in range(self.slots))
+
+
+def shared_by(a: Span, b: Span) -> int:
+    """The bytes that the slots of both have in common."""
+    if a.start >= b.end or b.start >= a.end:
+        return 0
+    first, second = list(a.starts), list(b.starts)
+    shared = i = j = 0
+    while i < a.slots and j < b.slots:
+        end, other = first[i] + a.size, second[j] + b.size
+        shared += max(0, min(end, other) - max(first[i], second[j]))
+        if end <= other:
+            i += 1
+        else:
+            j += 1
+    return shared
+
+
+def slots_match(a: Span, b: Span) -> bool:
+    """Whether each slot shares bytes with no other than the same one."""
+    if a.slots != b.slots:
+        return False
+    if a.slots == 1:
+        return True
+    low, high = sorted((a, b))
+    is_inside = high.start + high.size <= low.start + low.stride
+    return a.stride == b.stride and is_inside
+
+
+def without(
+    start: int, end: int, holes: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The from-to pieces of some bytes that lie in none of these."""
+    for begin, over in sorted(holes):
+        if start < min(begin, end):
+            yield start, min(begin, end)
+        start = max(start, over)
+    if start < end:
+        yield start, end
+
+
+def uncovered(size: int, pieces: Sequence[tuple[int, int]]) -> int:
+    """The bytes from 0 up to a size that lie in none of these from-to pieces."""
+    return sum(end - start for start, end in without(0, size, pieces))
+
+
+################################################################################
+# Steps                                                                        #
+################################################################################
+
+
+def unchanged_by(call: CallOp) -> Sequence[str]:
+    """What the attribute `unchanged` of a call promises to leave as it is."""
+    promised = call.attributes.get("unchanged")
+    return names_of(promised) if isa(promised, ArrayAttr[SymbolRefAttr]) else ()
+
+
+class Access(NamedTuple):
+    """
+    What one step of an actor names, what of it it writes, what it leaves as it is,
+    though it may write over it, and what it reads before it has written it.
+    """
+
+    named: Sequence[str]
+    written: Sequence[str]
+    unchanged: Sequence[str] = ()
+    needed: Sequence[str] = ()
+
+
+class Piece(NamedTuple):
+    """Bytes from `start` up to `end` of the first slot, and whose they are."""
+
+    origin: str
+    start: int
+    end: int
+
+
+################################################################################
+# From a program to its marked graph                                           #
+################################################################################
+
+
+@dataclass
+class ProgramGraph:
+    """The actors of a program by number, and how they use registers and variables."""
+
+    program: ProgramOp
+
+    def __post_init__(self) -> None:
+        self.table = self.program.symbol_table()
+        self.actors = [op for op in self.table.values() if isinstance(op, ActorOp)]
+        self.reads = [names_of(actor.reads) for actor in self.actors]
+        self.writes = [names_of(actor.writes) for actor in self.actors]
+        self.spans = self._spans()
+        """Where each register and variable lies, as if chunks followed each other."""
+        kernels = [op for op in self.table.values() if isinstance(op, KernelOp)]
+        self._effects = {k.sym_name.data: KernelEffects(k) for k in kernels}
+        self.steps = [
+            [self._access(step) for step in actor.body.block.ops]
+            for actor in self.actors
+        ]
+        self.writer = {name: i for i, names in enumerate(self.writes) for name in names}
+        """The actor that writes, or shows, each register and control."""
+        self.first_write = [first_writes(steps) for steps in self.steps]
+        """For each actor the first step that writes a register."""
+        self.last_use = [last_uses(steps) for steps in self.steps]
+        """For each actor the last step that names a register or variable."""
+        self.graph = MarkedGraph(len(self.actors), self._edges())
+        self.sources: dict[str, list[str]] = {}
+        """What the writer of a register reads of the same bytes, or finds there."""
+        self.shown: dict[str, tuple[Piece, ...]] = {}
+        """Whose bytes each register and variable has: its own, if a step writes it."""
+        self._under: dict[str, tuple[Piece, ...]] = {}
+        """Whose bytes lay under each register before its writer acted."""
+        self._made_from: dict[str, int] = {}
+        """The set of all that the bytes of a register went through before."""
+        self._number = {name: i for i, name in enumerate(self.spans)}
+        self._uses: dict[str, dict[int, list[Span]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        """Which bytes of each register actors use, under any name."""
+        self._trace()
+
+    def is_variable(self, name: str) -> bool:
+        """Whether a symbol is a variable."""
+        return isinstance(self.table[name], VariableOp)
+
+    def has_own_bytes(self, name: str) -> bool:
+        """Whether a step of a register's writer writes it; true for a variable."""
+        writer = self.writer.get(name)
+        return self.is_variable(name) or (
+            writer is not None and name in self.first_write[writer]
+        )
+
+    def _spans(self) -> dict[str, Span]:
+        bases: dict[str, tuple[int, int]] = {}
+        end = 0
+        for name, op in self.table.items():
+            if isinstance(op, ChunkOp):
+                bases[name] = end, op.memory_case.alignment
+                end += op.size.value.data
+        spans: dict[str, Span] = {}
+        for name, op in self.table.items():
+            if isinstance(op, RegisterOp | VariableOp):
+                base, alignment = bases[op.chunk.root_reference.data]
+                start, size = base + op.offset.value.data, memref_bytes(op.type)
+                spans[name] = Span(start, size, size, 1)
+                if isinstance(op, RegisterOp):
+                    stride = op.stride(alignment)
+                    spans[name] = Span(start, size, stride, op.slots.value.data)
+        return spans
+
+    def _access(self, step: Operation) -> Access:
+        match step:
+            case CallOp():
+                names = names_of(step.arguments)
+                effects = self._effects[step.kernel.root_reference.data]
+                written = [names[i] for i in sorted(effects.written)]
+                needed = [names[i] for i in sorted(effects.needed & effects.written)]
+                return Access(names, written, unchanged_by(step), needed)
+            case CopyOp():
+                target = step.target.root_reference.data
+                return Access([step.source.root_reference.data, target], [target])
+            case FeedOp():
+                target = step.target.root_reference.data
+                return Access([target], [target])
+            case _:
+                assert isinstance(step, FetchOp), "checked by the verifier"
+                return Access([step.source.root_reference.data], [])
+
+    def _edges(self) -> list[Edge]:
+        edges: list[Edge] = []
+        for reader, names in enumerate(self.reads):
+            for name in names:
+                op = self.table[name]
+                assert isinstance(op, RegisterOp | ControlOp), "checked by the verifier"
+                initial = op.initial_slots if isinstance(op, ControlOp) else 0
+                writer, free = self.writer[name], op.slots.value.data - initial
+                edges.append(Edge(writer, reader, initial))
+                edges.append(Edge(reader, writer, free))
+        return edges
+
+    # Whose bytes registers have
+
+    def _trace(self) -> None:
+        variables = [name for name in self.spans if self.is_variable(name)]
+        self.shown.update({name: (self._whole(name),) for name in variables})
+        for actor in self.graph.order:
+            for name in self.writes[actor]:
+                if name in self.spans:
+                    self._trace_register(name, actor, variables)
+
+    def _whole(self, name: str) -> Piece:
+        span = self.spans[name]
+        return Piece(name, span.start, span.start + span.size)
+
+    def _trace_register(self, name: str, actor: int, variables: Sequence[str]) -> None:
+        read = [other for other in self.reads[actor] if self._stands_on(name, other)]
+        went = 0
+        for other in read:
+            went |= self._made_from.get(other, 0) | 1 << self._number[other]
+        self._made_from[name] = went
+        is_written = name in self.first_write[actor]
+        if not is_written:
+            read += [other for other in variables if self._stands_on(name, other)]
+        self.sources[name] = read
+        pieces = (piece for other in read for piece in self._left(other, read, name))
+        self._under[name] = tuple(dict.fromkeys(pieces))
+        self.shown[name] = (self._whole(name),) if is_written else self._under[name]
+
+    def _left(self, source: str, read: Sequence[str], name: str) -> Iterator[Piece]:
+        """What is under a register of a source that no other one was written over."""
+        own, bit = self.spans[name], self._number[source]
+        newer = [x for x in read if self._made_from.get(x, 0) >> bit & 1]
+        holes = [self._whole(other)[1:] for other in newer]
+        for origin, start, end in self.shown.get(source, ()):
+            start, end = max(start, own.start), min(end, own.start + own.size)
+            for begin, over in without(start, end, holes):
+                yield Piece(origin, begin, over)
+
+    def _stands_on(self, name: str, other: str) -> bool:
+        if (span := self.spans.get(other)) is None:
+            return False
+        own = self.spans[name]
+        return shared_by(own, span) > 0 and slots_match(own, span)
+
+    def storages(self) -> dict[str, Storage]:
+        """The bytes that each register and variable with bytes of its own lies on."""
+        for actor, uses in enumerate(self.last_use):
+            for name in uses:
+                self._note(actor, self.shown.get(name, ()))
+            for name in self.first_write[actor]:
+                if self.writer.get(name) == actor:
+                    self._note(actor, self._under[name])
+        return {
+            name: Storage(
+                span.start,
+                span.end,
+                self.writer.get(name),
+                list(self._uses[name]),
+                span.slots,
+                span.stride,
+            )
+            for name, span in self.spans.items()
+            if self.has_own_bytes(name)
+        }
+
+    def _note(self, actor: int, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            self._uses[piece.origin][actor].append(self._slots_of(piece))
+
+    def _slots_of(self, piece: Piece) -> Span:
+        """The same bytes in all slots."""
+        size = piece.end - piece.start
+        return self.spans[piece.origin]._replace(start=piece.start, size=size)
+
+    def users(self, name: str, of: str) -> list[int]:
+        """Who uses bytes of a register, under any name, that another one shares."""
+        span = self.spans[of]
+        return [
+            actor
+            for actor, used in self._uses[name].items()
+            if any(shared_by(piece, span) for piece in used)
+        ]
+
+    def is_done_before(self, actor: int, victim: str, over: str) -> bool:
+        """Whether an actor's steps use a register only before they write another."""
+        begins = self.first_write[actor][over]
+        unchanged = self.steps[actor][begins].unchanged
+        return all(
+            step < begins or (step == begins and name in unchanged)
+            for name, step in self.last_use[actor].items()
+            if self._shows(name, victim, over)
+        )
+
+    def _shows(self, name: str, victim: str, over: str) -> bool:
+        """Whether a name stands for bytes of a register that another one lies on."""
+        return any(
+            piece.origin == victim
+            and shared_by(self._slots_of(piece), self.spans[over])
+            for piece in self.shown.get(name, ())
+        )
+
+    def missing(self, name: str) -> int:
+        """The bytes of a register that lie on nothing that its writer finds there."""
+        span = self.spans[name]
+        others = [self.spans[source] for source in self.sources[name]]
+        return uncovered(
+            span.size,
+            [(x.start - span.start, x.start + x.size - span.start) for x in others],
+        )
+
+
+def first_writes(steps: Sequence[Access]) -> dict[str, int]:
+    """The first step that writes each register."""
+    found: dict[str, int] = {}
+    for i, step in enumerate(steps):
+        for name in step.written:
+            found.setdefault(name, i)
+    return found
+
+
+def last_uses(steps: Sequence[Access]) -> dict[str, int]:
+    """The last step that names each register or variable."""
+    return {name: i for i, step in enumerate(steps) for name in step.named}
