@@ -266,17 +266,10 @@ class Memory:
     def add(self, plan: PlanOp) -> None:
         """Sort the blocks of a plan, without its interfaces."""
         variables = variables_of(plan)
-        held: dict[BlockOp, list[RegisterOp]] = defaultdict(list)
-        for register in plan.registers:
-            if register.block is not None and isinstance(
-                block := register.block.owner, BlockOp
-            ):
-                held[block].append(register)
         lasting: dict[MemoryCaseAttr, list[RegisterOp]] = defaultdict(list)
-        for block, registers in held.items():
+        for block, registers in held_by_blocks(plan).items():
             case = registers[0].memory_case
-            fixed = [r for r in registers if r.register in variables]
-            lasting[case] += fixed
+            lasting[case] += [r for r in registers if r.register in variables]
             left = [
                 register
                 for register in registers
@@ -330,6 +323,18 @@ class Memory:
                 blocks = [self.of_job[plan][case] for plan in group]
                 hint = f"{hint_of(case)}_{group[0].sym_name.data}"
                 yield from chunk_of(hint, case, blocks)
+
+
+def held_by_blocks(plan: PlanOp) -> dict[BlockOp, list[RegisterOp]]:
+    """What lies in each block of a plan that is not empty, as they are listed."""
+    ops = plan.body.block.ops
+    held = {op: list[RegisterOp]() for op in ops if isinstance(op, BlockOp)}
+    for register in plan.registers:
+        if register.block is not None:
+            block = register.block.owner
+            assert isinstance(block, BlockOp), "only this op makes blocks"
+            held[block].append(register)
+    return {block: registers for block, registers in held.items() if registers}
 
 
 def number(attribute: IntegerAttr | None) -> int | None:
