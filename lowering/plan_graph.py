@@ -190,7 +190,8 @@ class PlanGraph:
 
     def _shown(self) -> dict[RegisterOp, list[RegisterOp]]:
         """Whose bytes a register has: its own, if its writer writes anything."""
-        shown = {register: [register] for register in self.variables}
+        headers = [register for register in self.facts if register.header is not None]
+        shown = {register: [register] for register in (*self.variables, *headers)}
         written: dict[int, list[RegisterOp]] = defaultdict(list)
         for register, writer in self.writer.items():
             written[writer].append(register)

@@ -212,7 +212,7 @@ class Counting:
             yield "variable"
             return
         if not tree.steps:
-            yield "no task uses it"
+            yield "header" if tree.root.header is not None else "no task uses it"
             return
         if (slots := tree.root.slots.value.data) > 1:
             yield f"{slots} slots"
