@@ -59,7 +59,7 @@ def memory_line(chunk: ChunkOp, of_device: bool = False, of_rank: bool = False) 
     How full a chunk is at most, against what it would take at least. `of_device` names
     the device whose memory it is, `of_rank` its rank.
     """
-    case = f"{chunk.memory_case.kind.data} memory"
+    case = f"{chunk.memory_case.kind.data.replace('_', ' ')} memory"
     if of_device and isinstance(device := chunk.memory_case.device, DeviceAttr):
         case += f" of {device.kind.data}:{device.index.data}"
     if of_rank:

@@ -184,6 +184,19 @@ def test_ranks_run_in_one_process_if_asked(run: Runner):
     assert "y differs by 0.00e+00" in done.out
 
 
+def test_devices_of_ranks_run_in_one_process(run: Runner):
+    file = run.file("ranks.mlir", RANKS)
+    options = ("--simulate-ranks", "--device", "cuda", "--check", "numpy")
+    process = started(file, "--random-inputs", "1", *options)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "device memory of cuda:0 of rank 0: " in out
+    assert "device memory of cuda:0 of rank 1: " in out
+    # From the caller over rank 0 to rank 1, and to the device there.
+    assert "pinned network memory of rank 1: " in out
+    assert "y differs by 0.00e+00" in out
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [
