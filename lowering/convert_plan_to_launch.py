@@ -60,6 +60,9 @@ def complaints_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif any(needs_place(register) for register in plan.registers):
         yield plan, "registers have no place yet, run regst-plan-memory first"
+    elif len(jobs := plan.jobs) > 1:
+        listed = ", ".join(f"'{job}'" for job in jobs)
+        yield plan, f"a program runs one job, but the tasks belong to {listed}"
     else:
         yield from shape_complaints(plan)
         for task in plan.tasks:

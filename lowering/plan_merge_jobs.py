@@ -11,11 +11,12 @@ thing (OF-8, OF-30, OF-67):
 * inputs and outputs of one name share one block, which is the only one they lie in
   (`regst-mark-interfaces` comes before places are given).
 
-Of each memory case there is one chunk for what lasts: variables, then interfaces, in
-the order in which they are listed. Everything else of a job lies in the chunk of the
-group of jobs that never run at the same time as it does. Such a chunk is as large as
-the largest of its jobs needs; in it each job's blocks lie side by side from 0 on, and
-registers keep their offsets in blocks, but for what sinks where others were taken out.
+Of each memory case there is one chunk for what lasts: variables and headers, then
+interfaces, in the order in which they are listed. Everything else of a job lies in the
+chunk of the group of jobs that never run at the same time as it does. Such a chunk is
+as large as the largest of its jobs needs; in it each job's blocks lie side by side from
+0 on, and registers keep their offsets in blocks, but for what sinks where others were
+taken out.
 
 Groups are made in the order of the jobs: a job joins the first one that contains no job
 it may run in parallel with. By `strategy`, jobs exclude each other
@@ -33,8 +34,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -252,35 +253,59 @@ def sunk(starts: Sequence[int], sizes: Sequence[int], alignment: int) -> list[in
     return offsets
 
 
-@dataclass
+class Lasting(NamedTuple):
+    """The block of something that lasts from run to run."""
+
+    block: str
+    together: bool
+    """Whether all that is in the block lies on its first byte, or side by side."""
+
+
+def lasting_in(plan: PlanOp) -> dict[RegisterOp, Lasting]:
+    """The registers of a plan that lie in bytes of their own all the time."""
+    job, variables = plan.sym_name.data, variables_of(plan)
+    interfaces = {
+        register.register_name: register.interface.data
+        for register in plan.registers
+        if register.interface is not None
+    }
+    found: dict[RegisterOp, Lasting] = {}
+    for register in plan.registers:
+        if register.register in variables:
+            found[register] = Lasting(f"{job}_variables", False)
+        elif register.interface is not None:
+            found[register] = Lasting(register.interface.data, True)
+        elif register.header in interfaces:
+            found[register] = Lasting(f"{interfaces[register.header]}_header", True)
+        elif register.header is not None:
+            found[register] = Lasting(f"{job}_headers", False)
+    return found
+
+
+Blocks: TypeAlias = dict[MemoryCaseAttr, list[Placed]]
+"""Blocks by the kind of memory that they lie in."""
+
+
 class Memory:
     """The blocks of all jobs, by the chunks they are to lie in."""
 
-    lasting: dict[MemoryCaseAttr, list[Placed]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    of_job: dict[PlanOp, dict[MemoryCaseAttr, list[Placed]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
+    def __init__(self) -> None:
+        self._lasting: dict[tuple[MemoryCaseAttr, Lasting], list[RegisterOp]] = {}
+        self._of_job: dict[PlanOp, Blocks] = {}
 
     def add(self, plan: PlanOp) -> None:
-        """Sort the blocks of a plan, without its interfaces."""
-        variables = variables_of(plan)
-        lasting: dict[MemoryCaseAttr, list[RegisterOp]] = defaultdict(list)
+        """Sort the blocks of a plan into what lasts, and the rest."""
+        lasting = lasting_in(plan)
+        self._of_job[plan] = defaultdict(list)
         for block, registers in held_by_blocks(plan).items():
-            case = registers[0].memory_case
-            lasting[case] += [r for r in registers if r.register in variables]
-            left = [
-                register
-                for register in registers
-                if register.register not in variables and register.interface is None
-            ]
+            left: list[RegisterOp] = []
+            for register in registers:
+                if (where := lasting.get(register)) is None:
+                    left.append(register)
+                else:
+                    key = register.memory_case, where
+                    self._lasting.setdefault(key, []).append(register)
             self._add_rest(plan, block, registers, left)
-        job = plan.sym_name.data
-        for case, registers in lasting.items():
-            if registers:
-                placed = kept_apart(f"{job}_variables", case, registers)
-                self.lasting[case].append(placed)
 
     def _add_rest(
         self,
@@ -300,29 +325,28 @@ class Memory:
             placed = Placed(
                 hint, case, left, offsets, size.value.data, number(total), number(bound)
             )
-        self.of_job[plan][case].append(placed)
-
-    def add_interfaces(self, plans: Sequence[PlanOp]) -> None:
-        """Give each interface a block for all jobs that have it."""
-        found: dict[tuple[MemoryCaseAttr, str], list[RegisterOp]] = defaultdict(list)
-        for plan in plans:
-            for register in plan.registers:
-                if register.interface is not None:
-                    key = register.memory_case, register.interface.data
-                    found[key].append(register)
-        for (case, name), registers in found.items():
-            self.lasting[case].append(kept_together(name, case, registers))
+        self._of_job[plan][case].append(placed)
 
     def chunks(self, groups: Sequence[Sequence[PlanOp]]) -> Iterator[Operation]:
         """The chunks and blocks, in which the registers are put."""
-        for case, placed in self.lasting.items():
-            yield from chunk_of(f"{hint_of(case)}_lasting", case, [placed])
+        for case, blocks in self._lasting_blocks().items():
+            yield from chunk_of(f"{hint_of(case)}_lasting", case, [blocks])
         for group in groups:
-            cases = dict.fromkeys(case for plan in group for case in self.of_job[plan])
-            for case in cases:
-                blocks = [self.of_job[plan][case] for plan in group]
+            of_jobs = [self._of_job[plan] for plan in group]
+            for case in dict.fromkeys(case for of_job in of_jobs for case in of_job):
                 hint = f"{hint_of(case)}_{group[0].sym_name.data}"
+                blocks = [of_job.get(case, []) for of_job in of_jobs]
                 yield from chunk_of(hint, case, blocks)
+
+    def _lasting_blocks(self) -> Blocks:
+        """What lasts: for each kind of memory what lies side by side comes first."""
+        blocks: Blocks = defaultdict(list)
+        keys = sorted(self._lasting, key=lambda key: key[1].together)
+        for case, where in keys:
+            kept = kept_together if where.together else kept_apart
+            registers = self._lasting[case, where]
+            blocks[case].append(kept(where.block, case, registers))
+        return blocks
 
 
 def held_by_blocks(plan: PlanOp) -> dict[BlockOp, list[RegisterOp]]:
@@ -423,10 +447,15 @@ class Renamer:
         """Name the tasks and registers of a plan, and number its tasks."""
         job, tasks = plan.sym_name.data, plan.tasks
         common = {value for t in tasks if t in self._common for value in t.outs}
+        registers: dict[str, str] = {}
         for register in plan.registers:
             old = register.register_name.data
             name = old if register.register in common else f"{job}/{old}"
-            register.register_name = StringAttr(self._registers.make(name))
+            registers[old] = self._registers.make(name)
+            register.register_name = StringAttr(registers[old])
+        for register in plan.registers:
+            if register.header is not None:
+                register.header = StringAttr(registers[register.header.data])
         names: dict[str, str] = {}
         for task in tasks:
             old = task.task_name.data
@@ -478,7 +507,6 @@ def merge_plans(
     for plan in plans:
         renamer.rename(plan)
         memory.add(plan)
-    memory.add_interfaces(plans)
     tasks = [task for plan in plans for task in plan.tasks]
     registers = [register for plan in plans for register in plan.registers]
     ops = [*memory.chunks(groups), *registers, *tasks]

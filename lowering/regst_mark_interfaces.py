@@ -4,8 +4,8 @@ Mark the registers that several jobs know by one name as interfaces.
 An input or output of one plan that another plan of the module has too (as an input or
 an output) is an *interface*: `plan-merge-jobs` lets the jobs share its bytes, so that
 what one job hands on the other finds in place. Its register says so by `interface`, and
-has one slot. It lies in memory that fits all of the jobs: registered for transfers if
-one of them needs that, else pinned if one does, for the first device. Registers that
+has one slot. It lies in memory that serves all of the jobs: pinned if it is for one of
+them, registered for transfers if it is for one. Registers that
 are interfaces have bytes of their own, all the time.
 
 An output that hands on a variable, or what is an interface by another name already,
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -43,21 +44,16 @@ from penstock.lowering.job_ports import (
     plans_in,
     shared_ports,
 )
-from penstock.lowering.plan_create_registers import requested_slots
+from penstock.lowering.plan_create_registers import requested_slots, with_headers
 from penstock.lowering.unique_names import UniqueNames
-
-HOST_KINDS = ("host", "pinned", "network")
-"""The kinds of a host's memory; what has to lie in one can also lie in a later one."""
 
 
 def joined(cases: Sequence[MemoryCaseAttr]) -> MemoryCaseAttr | None:
-    """Memory that fits all who ask for one of these; None if there is none."""
-    first = cases[0]
-    if all(case == first for case in cases):
-        return first
-    if not all(case.is_host and case.rank == first.rank for case in cases):
+    """Memory that serves as each of these; None if there is none."""
+    try:
+        return reduce(MemoryCaseAttr.joined, cases)
+    except ValueError:
         return None
-    return max(cases, key=lambda case: HOST_KINDS.index(case.kind.data))
 
 
 def register_of(value: SSAValue) -> RegisterOp:
@@ -139,6 +135,7 @@ class Marker:
         self._tasks = UniqueNames(task.task_name.data for task in tasks)
         registers = self.plan.registers
         self._registers = UniqueNames(r.register_name.data for r in registers)
+        self._headers = {r.header.data: r for r in registers if r.header is not None}
 
     def mark(self, port: Port, case: MemoryCaseAttr) -> None:
         """Make the register of an input or output an interface in this memory."""
@@ -149,6 +146,9 @@ class Marker:
         register.interface = name
         register.memory_case = case
         register.slots = IntegerAttr(1, i64)
+        if (header := self._headers.get(register.register_name.data)) is not None:
+            header.memory_case = case.of_header
+            header.slots = register.slots
 
     def _copied(self, output: TaskOp) -> RegisterOp:
         """Give an output a register of its own, and fill that."""
@@ -161,7 +161,9 @@ class Marker:
         made.location = copy.location = output.location
         block = self.plan.body.block
         assert self._first is not None, "there is an output"
-        block.insert_op_before(made, self._first)
+        registers = list(with_headers([made]))
+        block.insert_ops_before(registers, self._first)
+        self._headers.update((r.header.data, r) for r in registers if r.header)
         block.insert_op_before(copy, output)
         output.operands[0] = made.register
         self.copies[output] = copy

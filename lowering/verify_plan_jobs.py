@@ -27,13 +27,13 @@ class Owner(NamedTuple):
     """Who may use bytes. Between owners none are shared."""
 
     kind: str
-    """`variable`, `interface`, `group` (of jobs that exclude each other) or `job`."""
+    """`variable`, `header`, `interface`, `group` (of exclusive jobs) or `job`."""
     name: str
 
     @property
     def lasts(self) -> bool:
         """Whether the bytes are in use between runs of a job, too."""
-        return self.kind in ("variable", "interface")
+        return self.kind in ("variable", "header", "interface")
 
 
 @dataclass
@@ -51,6 +51,11 @@ class Jobs:
             self.of[register] = None if job is None else job.data
         for register, task in graph.variables.items():
             self.of[register] = None if task.job is None else task.job.data
+        named = {register.register_name: register for register in graph.facts}
+        self._owned = {r: named[r.header] for r in graph.facts if r.header is not None}
+        """The register that a header is named for."""
+        for header, register in self._owned.items():
+            self.of[header] = self.of.get(register)
         groups = graph.plan.exclusive_jobs
         self._group = {job: group[0] for group in groups for job in group}
         self.are_there = bool(graph.plan.jobs)
@@ -61,12 +66,21 @@ class Jobs:
         root = self.root(register)
         if root in self.plan_graph.variables:
             return Owner("variable", root.register_name.data)
-        if root.interface is not None:
-            return Owner("interface", root.interface.data)
+        if (interface := self.interface(root)) is not None:
+            return Owner("interface", interface)
+        if register in self._owned:
+            return Owner("header", register.register_name.data)
         job = self.of.get(register) or ""
         if (group := self._group.get(job)) is not None:
             return Owner("group", group)
         return Owner("job", job)
+
+    def interface(self, register: RegisterOp) -> str | None:
+        """The name of the interface that a register is, or is the header of."""
+        if (owned := self._owned.get(register)) is not None:
+            name = self.interface(owned)
+            return None if name is None else f"{name} header"
+        return None if register.interface is None else register.interface.data
 
     def root(self, register: RegisterOp) -> RegisterOp:
         """The register that the aliases of a register end at."""
@@ -183,9 +197,8 @@ def torn_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
     """Interfaces that do not start at the same byte for all jobs."""
     seen: dict[str, RegisterOp] = {}
     for register in stored:
-        if register.interface is None:
+        if (name := jobs.interface(register)) is None:
             continue
-        name = register.interface.data
         first = seen.setdefault(name, register)
         if stored[first].start != stored[register].start:
             yield (

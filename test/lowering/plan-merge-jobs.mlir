@@ -178,3 +178,61 @@ plan.plan @two {
     plan.yield %v : tensor<16xf32>
   }
 }
+
+// -----
+
+// Headers last, too; those of one interface lie in one place.
+
+!d = !regst.data<tensor<?xf32>, max [16]>
+!h = !regst.data<tensor<1xi64>>
+
+// CHECK-LABEL: plan.plan @main exclusive
+// CHECK-NEXT:    %[[LASTING:.+]] = regst.chunk on <0, host> size 200
+// CHECK-NEXT:    %[[ONE:.+]] = regst.block in %[[LASTING]] at 0 size 8
+// CHECK-NEXT:    %[[TWO:.+]] = regst.block in %[[LASTING]] at 64 size 8
+// CHECK-NEXT:    %[[X:.+]] = regst.block in %[[LASTING]] at 128 size 64
+// CHECK-NEXT:    %[[HEADER:.+]] = regst.block in %[[LASTING]] at 192 size 8
+// CHECK-NEXT:    %[[CHUNK:.+]] = regst.chunk on <0, host> size 64
+// CHECK:         regst.register "one/x" in %[[X]] at 0
+// CHECK-NEXT:    regst.register "one/x/header" in %[[HEADER]] at 0 slots 1 header "one/x"
+// CHECK-NEXT:    regst.register "one/a"
+// CHECK-NEXT:    regst.register "one/a/header" in %[[ONE]] at 0 slots 1 header "one/a"
+// CHECK-NEXT:    regst.register "two/x" in %[[X]] at 0
+// CHECK-NEXT:    regst.register "two/x/header" in %[[HEADER]] at 0 slots 1 header "two/x"
+// CHECK-NEXT:    regst.register "two/a"
+// CHECK-NEXT:    regst.register "two/a/header" in %[[TWO]] at 0 slots 1 header "two/a"
+plan.plan @one {
+  %c = regst.chunk on <0, host> size 256
+  %m = regst.block in %c at 0 size 256
+  %x = regst.register "x" in %m at 0 slots 1 interface "x" on <0, host> : !d
+  %0 = regst.register "x/header" in %m at 64 slots 1 header "x" on <0, host> : !h
+  %a = regst.register "a" in %m at 128 slots 1 on <0, host> : !d
+  %1 = regst.register "a/header" in %m at 192 slots 1 header "a" on <0, host> : !h
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !d) {
+    %v = job.input "x" : tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !d) outs(%a : !d) {
+  ^bb0(%2: tensor<?xf32>):
+    %v = "test.op"(%2) : (tensor<?xf32>) -> tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+}
+
+plan.plan @two {
+  %c = regst.chunk on <0, host> size 256
+  %m = regst.block in %c at 0 size 256
+  %x = regst.register "x" in %m at 0 slots 1 interface "x" on <0, host> : !d
+  %0 = regst.register "x/header" in %m at 64 slots 1 header "x" on <0, host> : !h
+  %a = regst.register "a" in %m at 128 slots 1 on <0, host> : !d
+  %1 = regst.register "a/header" in %m at 192 slots 1 header "a" on <0, host> : !h
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !d) {
+    %v = job.input "x" : tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !d) outs(%a : !d) {
+  ^bb0(%2: tensor<?xf32>):
+    %v = "test.op"(%2) : (tensor<?xf32>) -> tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+}

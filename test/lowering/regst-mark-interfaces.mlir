@@ -3,7 +3,7 @@
 
 // An input that two jobs have is an interface, and so is what one makes and the other one
 // takes. An input of one job only is none. An interface has one slot, although copies from
-// devices have two, and lies in memory that all jobs can use.
+// devices have two, and lies in memory that serves all jobs.
 
 !r = !regst.data<tensor<4xf32>>
 !t = tensor<4xf32>
@@ -14,7 +14,7 @@ plan.plan @first {
   %x = regst.register "x" slots 1 on <0, pinned cuda:0> : !r
   // CHECK-NEXT: regst.register "mine" slots 1 on <0, host>
   %mine = regst.register "mine" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "y" slots 1 interface "y" on <0, network>
+  // CHECK-NEXT: regst.register "y" slots 1 interface "y" on <0, pinned_network cuda:0>
   %y = regst.register "y" slots 2 on <0, pinned cuda:0> : !r
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : !t
@@ -40,7 +40,7 @@ plan.plan @first {
 plan.plan @second {
   // CHECK-NEXT: regst.register "x" slots 1 interface "x" on <0, pinned cuda:0>
   %x = regst.register "x" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "y" slots 1 interface "y" on <0, network>
+  // CHECK-NEXT: regst.register "y" slots 1 interface "y" on <0, pinned_network cuda:0>
   %y = regst.register "y" slots 1 on <0, network> : !r
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : !t
@@ -161,5 +161,46 @@ plan.plan @merged {
   plan.task "x" job "other" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : !t
     plan.yield %v : !t
+  }
+}
+
+// -----
+
+// The header of an interface goes where the interface goes, and that of a copy is new.
+
+!d = !regst.data<tensor<?xf32>, max [4]>
+!h = !regst.data<tensor<1xi64>>
+
+// CHECK-LABEL: plan.plan @dynamic
+plan.plan @dynamic {
+  // CHECK-NEXT: regst.register "x" slots 1 interface "x" on <0, pinned cuda:0>
+  %x = regst.register "x" slots 2 on <0, host> : !d
+  // CHECK-NEXT: regst.register "x/header" slots 1 header "x" on <0, pinned cuda:0>
+  %0 = regst.register "x/header" slots 2 header "x" on <0, host> : !h
+  // CHECK-NEXT: regst.register "y/in" slots 1 interface "y" on <0, pinned cuda:0>
+  // CHECK-NEXT: regst.register "y/in/header" slots 1 header "y/in" on <0, pinned cuda:0>
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !d) {
+    %v = job.input "x" : tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !d) {
+  ^bb0(%1: tensor<?xf32>):
+    job.output "y", %1 : tensor<?xf32>
+    plan.yield
+  }
+}
+
+plan.plan @other {
+  %x = regst.register "x" slots 1 on <0, pinned cuda:0> : !d
+  %0 = regst.register "x/header" slots 1 header "x" on <0, pinned cuda:0> : !h
+  %y = regst.register "y" slots 1 on <0, pinned cuda:0> : !d
+  %1 = regst.register "y/header" slots 1 header "y" on <0, pinned cuda:0> : !h
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !d) {
+    %v = job.input "x" : tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !d) {
+    %v = job.input "y" : tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
   }
 }

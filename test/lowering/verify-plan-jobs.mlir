@@ -235,3 +235,30 @@ plan.plan @overwritten {
     plan.yield %v : !t
   }
 }
+
+// -----
+
+// Headers last, too, and that of an interface lies in one place.
+
+!d = !regst.data<tensor<?xf32>, max [16]>
+!h = !regst.data<tensor<1xi64>>
+
+plan.plan @headers exclusive [["a", "b"]] {
+  %c = regst.chunk on <0, host> size 192
+  %m = regst.block in %c at 0 size 192
+  %x = regst.register "x" in %m at 0 slots 1 interface "x" on <0, host> : !d
+  %0 = regst.register "x/header" in %m at 64 slots 1 header "x" on <0, host> : !h
+  %y = regst.register "y" in %m at 0 slots 1 interface "x" on <0, host> : !d
+  // expected-error@+1 {{verify-plan: registers 'x/header' and 'y/header' are interface 'x header', but lie apart}}
+  %1 = regst.register "y/header" in %m at 128 slots 1 header "y" on <0, host> : !h
+  // expected-error@+1 {{verify-plan: registers 'y/header' and 'z' share bytes, but 'y/header' lasts from run to run}}
+  %z = regst.register "z" in %m at 128 slots 1 on <0, host> : !h
+  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %z : !d, !h) {
+    %v, %w = "test.op"() : () -> (tensor<?xf32>, tensor<1xi64>)
+    plan.yield %v, %w : tensor<?xf32>, tensor<1xi64>
+  }
+  plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !d) {
+    %v = "test.op"() : () -> tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
+  }
+}
