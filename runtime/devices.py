@@ -74,7 +74,7 @@ class Cpu:
         """The call of the compiled kernel."""
         compiled = compile_cpu(source, kernel.sym_name.data)
         self._kernels.append(compiled)
-        return Call(compiled.address, tuple(args))
+        return Call(compiled.address, tuple(args), parts=compiled.parts)
 
     def copy(self, size: int, source: Argument, target: Argument) -> Call:
         """The call that copies bytes within the memory of the host."""

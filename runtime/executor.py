@@ -35,7 +35,9 @@ class Executor:
                 f"unknown engine '{engine}', expected one of {', '.join(ENGINES)}"
             )
         self._program = program
-        self._core = Core(program.tables) if engine == "actors" else None
+        self._core = (
+            Core(program.tables, program.threads) if engine == "actors" else None
+        )
         self._closed = False
         self._lock = threading.Lock()
         self._pieces: tuple[Pieces, Pieces] = ([], [])

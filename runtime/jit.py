@@ -45,6 +45,8 @@ class CompiledKernel:
     name: str
     address: int
     """Of a C function `int32(int64 args, int64 part, int64 parts)`."""
+    parts: int
+    """The most parts that are of use: what the source says as `PARTS`, or 1."""
     from_cache: bool
     """Whether the machine code was found on disk."""
     function: _CFunction
@@ -89,19 +91,25 @@ def _load(source: str, key: str, name: str) -> CompiledKernel:
     checksum = path.with_suffix(".sum")
     if not _is_intact(path, checksum):
         _remove_machine_code(path)
-    function = _execute(source, path, f"penstock_kernel_{key}")
+    module = _execute(source, path, f"penstock_kernel_{key}")
+    function = cast("_CFunction", module["kernel"])
+    parts = cast("int", module.get("PARTS", 1))
     if not function.cache_hits:
         write_atomically(checksum, _sum_of(path).encode())
-    return CompiledKernel(name, function.address, bool(function.cache_hits), function)
+    cached = bool(function.cache_hits)
+    return CompiledKernel(name, function.address, parts, cached, function)
 
 
-def _execute(source: str, path: Path, name: str) -> _CFunction:
-    """Run a module text as a module, which Numba looks up when it loads code."""
+def _execute(source: str, path: Path, name: str) -> dict[str, object]:
+    """
+    The names of a module text, run as a module, which Numba looks up when it loads
+    code.
+    """
     module = ModuleType(name)
     sys.modules[module.__name__] = module
     with _more_vectors():
         exec(compile(source, str(path), "exec"), module.__dict__)
-    return cast("_CFunction", module.__dict__["kernel"])
+    return module.__dict__
 
 
 @contextmanager

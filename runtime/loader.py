@@ -83,6 +83,8 @@ class LoadedProgram:
     chunks: Mapping[str, Chunk]
     variables: Mapping[str, VariableOp]
     devices: Mapping[str, Device]
+    threads: int
+    """How many threads run its kernels on the processor."""
 
 
 def load_program(
@@ -100,7 +102,8 @@ def load_program(
     `sources` has the text of each kernel that is called by name; `weights` are values
     of variables by port, which take the place of their initialisers; files of
     initialisers are looked up in `directory`. Streams are spread over `threads`
-    workers. The program has been verified. Raises PenstockError if weights are missing
+    workers, and kernels that can be done in parts over as many threads. The program has
+    been verified. Raises PenstockError if weights are missing
     or do not fit, if there is no such device or not enough memory, or if the program
     cannot run to its end.
     """
@@ -205,6 +208,7 @@ class _Loader:
                 if isinstance(op, VariableOp) and op.init is not None
             },
             self.devices,
+            self.threads,
         )
 
     def _register(self, name: str) -> Register:

@@ -30,6 +30,9 @@ Words: TypeAlias = npt.NDArray[np.int64]
 CACHE_LINE = 8
 """Words in a cache line."""
 
+ACTOR_WORDS = 4
+"""What workers keep for an actor: acts, whether in the ring, next condition."""
+
 
 @dataclass(frozen=True)
 class Register:
@@ -72,12 +75,14 @@ class Call:
 
     `kernel` is its address; `args` becomes a row of words whose address it is given. It
     does share `part` of `parts` and returns 0, or a code that ends the run: `messages`
-    say what the codes from 1 on mean.
+    say what the codes from 1 on mean. Its work may be shared out in up to `parts`
+    parts, which run at once in any order.
     """
 
     kernel: int
     args: tuple[Argument, ...] = ()
     messages: tuple[str, ...] = ()
+    parts: int = 1
 
     def message_of(self, code: int) -> str | None:
         """What a code means, if that is known."""
@@ -110,9 +115,17 @@ class Layout(NamedTuple):
     member_start: Words
     members: Words
     """Worker: its actors."""
+    ring_start: Words
+    """Worker: its words of the rings, a power of two of them."""
+    free: Words
+    """Worker: 1 if any thread may run it, 0 if one thread has to."""
     boundary_start: Words
     boundary: Words
     """Worker: its actors that actors of other workers can make ready."""
+    place: Words
+    """Actor: the first of its `ACTOR_WORDS` words."""
+    crosses: Words
+    """Actor: 1 if an act of it can make actors of other workers ready."""
     condition_start: Words
     watched: Words
     own: Words
@@ -127,7 +140,8 @@ class Layout(NamedTuple):
     call_start: Words
     kernel: Words
     row: Words
-    """Actor: its calls, the kernel's address and the row's first word."""
+    parts: Words
+    """Actor: its calls, the kernel's address, the row's first word, most parts."""
     rotation_start: Words
     rotating: Words
     stride: Words
@@ -164,8 +178,10 @@ class Tables:
         ]
         """Every (register, reader), in the order of the actors and of their reads."""
         self.workers = 1 + max((actor.worker for actor in self.actors), default=0)
-        # Two workers never write to the same cache line of counters.
+        # Two workers never write to the same cache line.
         self._spacing = CACHE_LINE if self.workers > 1 else 1
+        self.bound = self._bound()
+        """The workers that one thread has to run, as they call Python."""
         self.rows = np.zeros(0, np.int64)
         """The argument rows of all calls as they are before the first act."""
         self.layout = self._lay_out()
@@ -249,6 +265,10 @@ class Tables:
     def _check_call(self, actor: Actor, call: Call) -> None:
         if call.kernel == 0:
             raise PenstockError(f"a call of actor '{actor.name}' has no kernel")
+        if call.parts < 1:
+            raise PenstockError(
+                f"a call of actor '{actor.name}' has {call.parts} parts"
+            )
         for arg in call.args:
             if isinstance(arg, Fixed):
                 continue
@@ -299,14 +319,20 @@ class Tables:
             else:
                 boundary |= {producer, reader}
 
-        return Layout(
-            *_columns(self._by_worker(range(count)), 1),
+        members = self._by_worker(range(count))
+        columns = [
+            *_columns(members, 1),
+            self._ring_start(members),
+            np.array([w not in self.bound for w in range(self.workers)], np.int64),
             *_columns(self._by_worker(sorted(boundary)), 1),
+            self._places(members),
+            np.array([actor in boundary for actor in range(count)], np.int64),
             *_columns(conditions, 3),
             *_columns([[(x,) for x in counters] for counters in owned], 1),
             *_columns([[(x,) for x in dict.fromkeys(xs)] for xs in neighbours], 1),
             *self._lay_out_calls(),
-        )
+        ]
+        return Layout(*columns)
 
     def _by_worker(self, actors: Iterable[int]) -> list[list[tuple[int]]]:
         groups: list[list[tuple[int]]] = [[] for _ in range(self.workers)]
@@ -314,21 +340,43 @@ class Tables:
             groups[self.actors[actor].worker].append((actor,))
         return groups
 
+    def _bound(self) -> frozenset[int]:
+        return frozenset(
+            actor.worker
+            for actor in self.actors
+            if any(call.kernel in self.callbacks for call in actor.calls)
+        )
+
+    def _ring_start(self, members: Sequence[Sequence[object]]) -> Words:
+        sizes = [max(CACHE_LINE, 1 << len(actors).bit_length()) for actors in members]
+        return np.cumsum([0, *sizes], dtype=np.int64)
+
+    def _places(self, members: Sequence[Sequence[tuple[int]]]) -> Words:
+        places = np.zeros(len(self.actors), np.int64)
+        end = 0
+        for actors in members:
+            end += -end % CACHE_LINE
+            for (actor,) in actors:
+                places[actor] = end
+                end += ACTOR_WORDS
+        return places
+
     def _lay_out_calls(self) -> list[Words]:
         rows: list[int] = []
-        calls: list[list[tuple[int, int]]] = []
+        calls: list[list[tuple[int, int, int]]] = []
         rotations: list[list[tuple[int, int, int, int]]] = []
         for actor in self.actors:
             calls.append([])
             rotations.append([])
             for call in actor.calls:
-                calls[-1].append((call.kernel, len(rows)))
+                rows += [0] * (-len(rows) % self._spacing)
+                calls[-1].append((call.kernel, len(rows), call.parts))
                 for arg in call.args:
                     if isinstance(arg, Slot):
                         rotations[-1].extend(self._rotation(arg.register, len(rows)))
                     rows.append(self._first_address(actor, arg))
         self.rows = np.array(rows, np.int64)
-        return [*_columns(calls, 2), *_columns(rotations, 4)]
+        return [*_columns(calls, 3), *_columns(rotations, 4)]
 
     def _first_address(self, actor: Actor, arg: Argument) -> int:
         if isinstance(arg, Fixed):

@@ -477,10 +477,16 @@ def test_failure_of_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object) -> None:
         raise MemoryError("no ring")
 
-    monkeypatch.setattr("penstock.runtime.core.work", fail)
-    with pytest.raises(PenstockError) as caught:
-        run_core(chain(4, workers=2), 1)
-    assert str(caught.value) == "a worker's thread failed: MemoryError('no ring')"
+    job = Job([0, 1], [Flow(0, [1], 2)])
+    with Core(job.tables()) as core:
+        with monkeypatch.context() as patch:
+            patch.setattr("penstock.runtime.core.attend", fail)
+            with pytest.raises(PenstockError) as caught:
+                core.run(1)
+        expected = "a worker's thread failed: MemoryError('no ring')"
+        assert str(caught.value) == expected
+        core.run(3)
+    assert job.seen == job.expected(3)
 
 
 # Threads -----------------------------------------------------------------------------
@@ -499,6 +505,13 @@ def test_threads_start_with_the_first_run_and_stay():
         started = threading.enumerate()
         core.run(1)
         assert threading.enumerate() == started
+        # The caller is the first.
+        assert threads() == ["penstock-worker-1"]
+
+
+def test_callbacks_have_threads_of_their_own():
+    with Core(Job([0, 1], []).tables()) as core:
+        core.run(1)
         assert sorted(threads()) == ["penstock-worker-0", "penstock-worker-1"]
 
 
@@ -656,8 +669,8 @@ def test_process_ends_with_a_core_left_open():
 
 def test_second_process_compiles_nothing():
     run = python(
-        "from penstock.runtime.core import work, rest, can_act\n"
-        "for function in (work, rest, can_act):\n"
+        "from penstock.runtime.workers import tend, serve, can_act\n"
+        "for function in (tend, serve, can_act):\n"
         "    assert sum(function.stats.cache_hits.values()) == 1\n"
         "    assert not function.stats.cache_misses\n"
     )

@@ -1,0 +1,419 @@
+"""
+What threads do in a run, in compiled code without Python or the GIL.
+
+A *worker* is a set of actors that act one at a time, and a ring of those that can. Who
+runs it is not fixed: a thread that finds nothing to do takes the seat of any worker
+that is free, so a run never waits for a thread that has not woken up. Only a worker
+that calls Python keeps to one thread.
+
+After each act a thread looks at the actors of its worker which that act can have made
+ready; those that wait for other workers it polls. All that workers share are counters
+with one writer each, so there is no lock but the seats.
+"""
+
+from __future__ import annotations
+
+from numba import types
+
+from penstock.runtime.atomics import (
+    Integer,
+    address_of,
+    call_kernel,
+    compiled,
+    fetch_add,
+    load_acquire,
+    store_release,
+    words,
+)
+from penstock.runtime.parts import help_with, share_out
+from penstock.runtime.state import (
+    ACTS,
+    BELL,
+    CLOSED,
+    CONDITION,
+    DEADLOCKED,
+    FRESH,
+    HEAD,
+    LEFT,
+    MOST_PARTS,
+    OBSERVER,
+    OPEN,
+    QUEUED,
+    ROUND,
+    RUNNING,
+    SEAT_WORDS,
+    SLEEPERS,
+    SPIN,
+    STATE_OFFSET,
+    STOP,
+    TAIL,
+    TAKEN,
+    TARGET,
+    State,
+    doze,
+    enter,
+    fail,
+    layout_at,
+    layout_type,
+    release,
+    ring_bell,
+    seize,
+    state_at,
+    state_type,
+    stop,
+)
+from penstock.runtime.system import MICROSECOND, now, pause
+from penstock.runtime.tables import Layout, Words
+
+POLL_PERIOD = 64
+"""Acts after which a busy thread looks at what other workers have done."""
+CLOCK_PERIOD = 16
+"""Acts after which the caller's thread looks at the clock."""
+SLICE = 10_000 * MICROSECOND
+"""How long the caller's thread works until Python may handle signals."""
+STEAL_AFTER = 16
+"""Fruitless looks at its own worker before a thread takes another one."""
+
+
+# Acts --------------------------------------------------------------------------------
+
+
+@compiled(types.boolean(layout_type, state_type, types.int64))
+def can_act(layout: Layout, state: State, actor: Integer) -> bool:
+    """
+    Whether all conditions of an actor hold.
+
+    A condition that holds does so until the actor acts, so it is looked at only once.
+    """
+    counters = state.counters
+    place = layout.place[actor]
+    condition = int(state.actors[place + CONDITION])
+    last = layout.condition_start[actor + 1]
+    while condition < last:
+        watched = load_acquire(counters, layout.watched[condition])
+        own = counters[layout.own[condition]]
+        if watched + layout.credits[condition] - own <= 0:
+            break
+        condition += 1
+    state.actors[place + CONDITION] = condition
+    return condition == last
+
+
+@compiled(
+    types.int64(
+        layout_type, state_type, types.int64, types.int64, types.int64, types.int64
+    )
+)
+def enqueue(
+    layout: Layout,
+    state: State,
+    ring: Integer,
+    mask: Integer,
+    tail: Integer,
+    actor: Integer,
+) -> Integer:
+    """Add an actor to the ring if it is not there and can act; the ring's new tail."""
+    place = layout.place[actor]
+    if state.actors[place + QUEUED]:
+        return tail
+    if state.actors[place + ACTS] >= state.control[TARGET]:
+        return tail
+    if not can_act(layout, state, actor):
+        return tail
+    state.actors[place + QUEUED] = 1
+    state.rings[ring + (tail & mask)] = actor
+    return tail + 1
+
+
+@compiled(
+    types.int64(
+        layout_type,
+        state_type,
+        types.int64,
+        types.int64,
+        types.int64,
+        words,
+        types.int64,
+        types.int64,
+    )
+)
+def enqueue_all(
+    layout: Layout,
+    state: State,
+    ring: Integer,
+    mask: Integer,
+    tail: Integer,
+    actors: Words,
+    first: Integer,
+    last: Integer,
+) -> Integer:
+    """Add those of the actors from `first` to before `last` that can act."""
+    for i in range(first, last):
+        tail = enqueue(layout, state, ring, mask, tail, actors[i])
+    return tail
+
+
+@compiled(types.boolean(layout_type, state_type, types.int64, types.int64))
+def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) -> bool:
+    """Make the calls of an actor; False if one fails, which is noted, or all stop."""
+    control = state.control
+    for call in range(layout.call_start[actor], layout.call_start[actor + 1]):
+        row = address_of(state.rows, layout.row[call])
+        parts = min(layout.parts[call], control[MOST_PARTS])
+        if parts == 1:
+            code = int(call_kernel(layout.kernel[call], row, 0, 1))
+        else:
+            code = share_out(state, seat, layout.kernel[call], row, parts)
+        if code != 0:
+            fail(state, actor, call, code)
+            return False
+        if parts > 1 and load_acquire(control, STOP) != RUNNING:
+            return False
+    return True
+
+
+@compiled(types.void(layout_type, state_type, types.int64))
+def finish_act(layout: Layout, state: State, actor: Integer) -> None:
+    """Move an actor on to its next slots and let its neighbours see that it acted."""
+    rows, counters = state.rows, state.counters
+    for i in range(layout.rotation_start[actor], layout.rotation_start[actor + 1]):
+        address = rows[layout.rotating[i]] + layout.stride[i]
+        rows[layout.rotating[i]] = (
+            layout.first[i] if address == layout.limit[i] else address
+        )
+    place = layout.place[actor]
+    state.actors[place + ACTS] += 1
+    state.actors[place + CONDITION] = layout.condition_start[actor]
+    for i in range(layout.owned_start[actor], layout.owned_start[actor + 1]):
+        counter = int(layout.owned[i])
+        store_release(counters, counter, counters[counter] + 1)
+    if layout.crosses[actor]:
+        ring_bell(state)
+
+
+# Runs --------------------------------------------------------------------------------
+
+
+@compiled(types.boolean(layout_type, state_type), inline=False)
+def is_stuck(layout: Layout, state: State) -> bool:
+    """Whether the run cannot end: nobody acts, and no actor can."""
+    if not seize(state):
+        return False
+    stuck = state.control[OPEN] > 0
+    for actor in range(layout.place.size):
+        acts = state.actors[layout.place[actor] + ACTS]
+        if acts < state.control[TARGET] and can_act(layout, state, actor):
+            stuck = False
+            break
+    release(state)
+    return stuck
+
+
+@compiled(
+    types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
+)
+def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
+    """
+    Let the actors of a worker act as long as they can, or until past the deadline if
+    that is not 0. False if another thread has the seat or none of them can act.
+    """
+    seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
+    if load_acquire(seats, seat + LEFT) == 0:
+        return False
+    while not enter(state, seat):
+        if layout.free[worker]:
+            return False
+        pause()
+    head, tail = seats[seat + HEAD], seats[seat + TAIL]
+    left = seats[seat + LEFT]
+    ring = layout.ring_start[worker]
+    mask = layout.ring_start[worker + 1] - ring - 1
+    shared = layout.member_start.size > 2
+    members = layout.member_start[worker], layout.member_start[worker + 1]
+    boundary = layout.boundary_start[worker], layout.boundary_start[worker + 1]
+    if seats[seat + FRESH]:
+        seats[seat + FRESH] = 0
+        tail = enqueue_all(layout, state, ring, mask, tail, layout.members, *members)
+    acted = False
+    since_poll, until_clock, last_clock = POLL_PERIOD, 1, 0
+
+    while left > 0 and load_acquire(control, STOP) == RUNNING:
+        since_poll += 1
+        if shared and (head == tail or since_poll >= POLL_PERIOD):
+            since_poll = 0
+            tail = enqueue_all(
+                layout, state, ring, mask, tail, layout.boundary, *boundary
+            )
+        if head == tail:
+            break
+        actor = int(state.rings[ring + (head & mask)])
+        head += 1
+        acted = True
+        state.actors[layout.place[actor] + QUEUED] = 0
+        if not call_kernels(layout, state, seat, actor):
+            break
+        finish_act(layout, state, actor)
+        left -= state.actors[layout.place[actor] + ACTS] == control[TARGET]
+        first, last = layout.neighbour_start[actor], layout.neighbour_start[actor + 1]
+        tail = enqueue_all(
+            layout, state, ring, mask, tail, layout.neighbours, first, last
+        )
+        until_clock -= 1
+        if deadline and until_clock == 0:
+            time = now()
+            if time > deadline:
+                break
+            until_clock = CLOCK_PERIOD if time - last_clock < SPIN else 1
+            last_clock = time
+
+    seats[seat + HEAD], seats[seat + TAIL] = head, tail
+    store_release(seats, seat + LEFT, left)
+    # Before the seat is free: who has all seats has to see a run that has ended.
+    ended = left == 0 and fetch_add(control, OPEN, -1) == 1
+    store_release(seats, seat + TAKEN, 0)
+    if ended:
+        ring_bell(state)
+    return acted
+
+
+# Threads -----------------------------------------------------------------------------
+
+
+@compiled(
+    types.boolean(types.int64, layout_type, state_type, types.int64, types.int64),
+    inline=False,
+)
+def find_work(
+    thread: Integer, layout: Layout, state: State, looks: Integer, deadline: Integer
+) -> bool:
+    """
+    Do what a thread may do now; False if there is nothing. One that runs a worker that
+    no other thread may run does nothing else.
+    """
+    workers = layout.free.size
+    if thread < workers and tend(thread, layout, state, deadline):
+        return True
+    if thread < workers and not layout.free[thread]:
+        return False
+    if looks >= STEAL_AFTER:
+        for worker in range(workers):
+            if layout.free[worker] and tend(worker, layout, state, deadline):
+                return True
+    helped = False
+    for worker in range(workers):
+        helped |= help_with(state, worker * SEAT_WORDS)
+    return helped
+
+
+@compiled(types.void(types.int64, layout_type, state_type, types.boolean), inline=False)
+def serve(thread: Integer, layout: Layout, state: State, is_caller: bool) -> None:
+    """
+    Take part in runs: the caller's thread until the run ends, or a signal may have to
+    be handled; other threads until the core is closed.
+    """
+    control = state.control
+    looks = turn = bell = since = 0
+    is_listed = False
+    deadline = now() + SLICE if is_caller else 0
+    while True:
+        reason = load_acquire(control, STOP)
+        is_open = reason == RUNNING and load_acquire(control, OPEN) > 0
+        if reason == CLOSED or (is_caller and not is_open):
+            break
+        if turn != control[ROUND]:
+            turn, looks = int(control[ROUND]), 0
+        if (
+            is_open
+            and thread != OBSERVER
+            and find_work(thread, layout, state, looks, deadline)
+        ):
+            looks = 0
+            if is_listed:
+                fetch_add(control, SLEEPERS, -1)
+                is_listed = False
+            if is_caller and now() > deadline:
+                break
+            continue
+        looks += 1
+        if looks == 1:
+            since = now()
+        elif is_listed:
+            if is_open and is_stuck(layout, state):
+                stop(state, DEADLOCKED)
+            elif not (
+                # All seats may have been taken by who asked whether all is stuck.
+                is_open
+                and thread != OBSERVER
+                and find_work(thread, layout, state, STEAL_AFTER, deadline)
+            ):
+                doze(state, bell)
+            fetch_add(control, SLEEPERS, -1)
+            is_listed, looks = False, 0
+            if is_caller:
+                break
+        elif looks > STEAL_AFTER and now() - since > SPIN:
+            # Whatever happens from here on rings the bell, so look once more.
+            bell = load_acquire(control, BELL)
+            fetch_add(control, SLEEPERS, 1)
+            is_listed = True
+        else:
+            pause()
+    if is_listed:
+        fetch_add(control, SLEEPERS, -1)
+
+
+@compiled(types.void(types.int64, types.int64, types.boolean), inline=False)
+def begin(tables: Integer, acts: Integer, wake: bool) -> None:
+    """Start a run of so many acts, while no other run is under way."""
+    layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
+    seats, control = state.seats, state.control
+    while not seize(state):
+        pause()
+    control[TARGET] += acts
+    control[ROUND] += 1
+    count = 0
+    for worker in range(layout.free.size):
+        seat = worker * SEAT_WORDS
+        left = layout.member_start[worker + 1] - layout.member_start[worker]
+        seats[seat + HEAD] = seats[seat + TAIL] = 0
+        seats[seat + LEFT] = left
+        seats[seat + FRESH] = 1
+        count += left > 0
+    store_release(control, OPEN, count)
+    release(state)
+    if wake:
+        ring_bell(state)
+
+
+@compiled(types.boolean(types.int64, types.int64), inline=False)
+def take_part(tables: Integer, thread: Integer) -> bool:
+    """Let the caller's thread take part in a run; whether it is to do so again."""
+    state = state_at(tables + STATE_OFFSET)
+    serve(thread, layout_at(tables), state, True)
+    return state.control[STOP] == RUNNING and load_acquire(state.control, OPEN) > 0
+
+
+@compiled(types.void(types.int64, types.int64), inline=False)
+def attend(tables: Integer, thread: Integer) -> None:
+    """Let a thread take part in all runs until the core is closed."""
+    serve(thread, layout_at(tables), state_at(tables + STATE_OFFSET), False)
+
+
+@compiled(types.void(types.int64, types.int64), inline=False)
+def halt(tables: Integer, reason: Integer) -> None:
+    """End a run for a reason, whether or not it has ended, and wake all threads."""
+    state = state_at(tables + STATE_OFFSET)
+    store_release(state.control, STOP, reason)
+    ring_bell(state)
+
+
+@compiled(types.boolean(types.int64), inline=False)
+def take_all_seats(tables: Integer) -> bool:
+    """Keep all threads from acting until `leave_all_seats`; False if one acts."""
+    return seize(state_at(tables + STATE_OFFSET))
+
+
+@compiled(types.void(types.int64), inline=False)
+def leave_all_seats(tables: Integer) -> None:
+    """Let threads act again."""
+    release(state_at(tables + STATE_OFFSET))
