@@ -398,10 +398,29 @@ def test_simulated_ranks_give_what_jobs_give(seed: int, name: str, threads: int)
             compare(session.run(inputs()), expected)
 
 
-def test_ranks_share_nothing_without_being_simulated():
-    model = Model(RandomJob(0, 6, RANKS["2 ranks"]).module(), {}, Path())
+def test_ranks_share_nothing_without_being_simulated(tmp_path: Path):
+    file = tmp_path / "ranks.mlir"
+    module = RandomJob(0, 6, RANKS["2 ranks"]).module()
+    file.write_text(str(module))
     with pytest.raises(Rejected, match="with simulate-ranks=true only"):
-        Session(model)
+        Session.open(file)
+    with Session.open(file, simulate_ranks=True) as session:
+        compare(session.run(inputs()), evaluate(module))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_acts_of_simulated_ranks_may_overlap(seed: int):
+    """Several pieces on their way at once, each with inputs of its own."""
+    job = RandomJob(seed, 8, RANKS["2 ranks"], ELSEWHERE)
+    module = job.module()
+    generator = np.random.default_rng(seed)
+    pieces = [{"x": generator.uniform(-1, 1, (6, 8))} for _ in range(5)]
+    expected = [evaluate_model(Model(module, {}, Path()), piece) for piece in pieces]
+    with Session(
+        Model(module.clone(), {}, Path()), threads=3, simulate_ranks=True
+    ) as session:
+        for got, wanted in zip(session.run_many(pieces), expected, strict=True):
+            compare(got, wanted)
 
 
 def test_long_jobs_take_linear_time(capsys: pytest.CaptureFixture[str]):
