@@ -1,25 +1,40 @@
 """
 Give each register a place: one chunk for each memory case, in the order of the list.
 
-A chunk has up to three kinds of blocks, in this order. *Variables* lie side by side, as
-they are listed. So do the registers that are *kept* because they have several slots or
-are interfaces, or tasks of two streams use them. The other registers share one block
-for each stream, in the order in which the streams first appear. There a register is
-needed from the task that writes it up to the last one that reads it, both included and
-under any name, and is placed by a packing algorithm. An alias has no place of its own.
-`bound` of a block counts the live bytes at the fullest moment, `sum` is its size if
-nothing were shared.
+A chunk has up to four kinds of blocks. *Variables* come first and lie side by side, as
+they are listed, and so do the *headers* of registers of dynamic shape. Registers that
+may share bytes with at least one other are in one *shared* block. The others are *kept*
+apart; their attribute `kept` says why, as `<rule>: <why>`. Of two blocks, that behind
+which alignment loses the most bytes comes last. An alias has no place of its own: what
+uses it uses the register it lies on. `bound` of a block counts the live bytes at the
+fullest moment, `sum` is its size if nothing were shared.
+
+Two registers may share bytes if all users of the one come before all that first write
+the other in the same act, and all users of the other before all that first write the
+one in the next act; or the other way round. All slots of a register count as one. What
+comes before what follows from registers, full and free slots alike, and from `guard`:
+
+* `stream`, the default: a stream is *guarded* if two registers of one slot that no
+  other stream uses can share bytes. Its tasks act in the order of `order`, or as they
+  are listed where none has one, and the first one acts again after the last one has.
+  Streams that bring data in or take it out go on with other acts meanwhile: several
+  slots between streams are there for that.
+* `all`: all streams are guarded, and no task acts again before all tasks have acted.
+  This needs the least memory, and costs nothing where one act runs at a time; else acts
+  do not overlap any more.
+* `none`: nothing is added, so that acts overlap as far as slots allow.
+
+What the layout makes use of is made explicit with control registers `<task> -> <task>`:
+from each task of a guarded stream to the next one, and with one initial slot from the
+last to the first, or for `all` from each task that nothing waits for to each that waits
+for nothing; unless a register already does. A guarded stream in which no registers
+share bytes in the end gets none if the layout is right without.
 
 `best`, the default, places the largest register first. Only if that needs more than the
 bound, it goes on with other rules and a search, which loads compiled code. A search
 ends after some `steps`, so that a plan is the same every time, or with `budget-ms`
 after some time, for all blocks of all plans together. Other algorithms, and those that
 installed packages and loaded files add, are selected by name.
-
-The tasks of a stream run in the order of `order`, or as they are listed where none has
-one. Where registers of a stream share bytes, control registers `<task> -> <task>` keep
-that order: from each task to the next one, unless a register already does; and from the
-last to the first, full at the start, so that the last acts before the first acts again.
 
 Plans that have blocks are left alone.
 """
@@ -28,173 +43,124 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, pairwise
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
-    MAX_BYTES,
     BlockOp,
     ChunkOp,
     ControlType,
-    DataType,
     MemoryCaseAttr,
     RegisterOp,
-    alias_root,
 )
+from penstock.lowering.block_layouts import Demand, Layout, Layouter
+from penstock.lowering.control_edges import write_control
 from penstock.lowering.packing import (
     DEFAULT_STEPS,
     Budget,
-    Lifetime,
     PackingError,
     Problem,
     pack,
     packer_of,
 )
-from penstock.lowering.packing.problem import (
-    end_of,
-    live_bytes,
-    shares_bytes,
-    side_by_side,
-    sum_of,
+from penstock.lowering.packing.problem import end_of, shares_bytes, side_by_side
+from penstock.lowering.register_usage import (
+    Guard,
+    Stream,
+    Usage,
+    complaints_about,
+    cycle_complaint,
+)
+from penstock.lowering.sharing import (
+    CycleError,
+    Edge,
+    PartialOrder,
+    overlapping,
+    sharing_of,
 )
 from penstock.lowering.unique_names import UniqueNames
 
-Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
+GUARDS = ("all", "none", "stream")
+
+KEPT = "kept"
+"""The attribute of a register that shares bytes with no other one: why."""
 
 ################################################################################
-# Who uses what when                                                           #
+# Guards                                                                       #
 ################################################################################
 
 
-class Access(NamedTuple):
-    """What a task reads and waits for, and what it writes and signals."""
-
-    inputs: tuple[SSAValue, ...]
-    outputs: tuple[SSAValue, ...]
-
-
-@dataclass
-class Usage:
-    """The tasks of a plan that act, by stream and in order, and what they use."""
-
-    plan: PlanOp
-    access: dict[TaskOp, Access] = field(default_factory=dict)
-    variables: set[SSAValue] = field(default_factory=set)
-    streams: dict[Stream, list[TaskOp]] = field(default_factory=dict)
-    position: dict[TaskOp, int] = field(default_factory=dict)
-    producer: dict[SSAValue, TaskOp] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for task in self.plan.tasks:
-            if task.kind == "variable":
-                self.variables.update(task.outs)
-                continue
-            self.streams.setdefault((task.device, task.stream), []).append(task)
-            inputs, outputs = (*task.ins, *task.waits), (*task.outs, *task.signals)
-            self.access[task] = Access(inputs, outputs)
-            self.producer.update((register, task) for register in outputs)
-        for tasks in self.streams.values():
-            tasks.sort(key=order_of)
-            self.position.update((task, i) for i, task in enumerate(tasks))
-
-    def stream_of(self, task: TaskOp) -> Stream:
-        """The stream that a task runs on."""
-        return task.device, task.stream
-
-    def users(self) -> dict[SSAValue, list[TaskOp]]:
-        """The tasks that use each data register that is no alias, under any name."""
-        users: dict[SSAValue, list[TaskOp]] = defaultdict(list)
-        for task, (inputs, outputs) in self.access.items():
-            for register in chain(inputs, outputs):
-                if isinstance(register.type, DataType):
-                    users[alias_root(register)].append(task)
-        return users
-
-    def direct_tokens(self) -> dict[tuple[TaskOp, TaskOp], int]:
-        """
-        The pairs of tasks that one register orders: the second acts for the n-th time
-        after the first has acted for the (n - tokens)-th time.
-        """
-        tokens: dict[tuple[TaskOp, TaskOp], int] = {}
-        for reader, (inputs, _) in self.access.items():
-            for register in inputs:
-                if (writer := self.producer.get(register)) is None:
-                    continue
-                full, free = tokens_of(register)
-                for pair, count in ((writer, reader), full), ((reader, writer), free):
-                    tokens[pair] = min(count, tokens.get(pair, count))
-        return tokens
+def guards_of(usage: Usage, guard: str) -> list[Guard]:
+    """What may be added to the order of registers, each more than the one before."""
+    if guard == "none":
+        return [Guard()]
+    guards = [Guard(streams_that_share(usage))]
+    if guard == "all":
+        streams = tuple(usage.streams)
+        guards += [Guard(streams), Guard(streams, across=len(streams) > 1)]
+    return list(dict.fromkeys(guards))
 
 
-def order_of(task: TaskOp) -> int:
-    """The place that a task asks for in its stream; 0 if it asks for none."""
-    return 0 if task.order is None else task.order.value.data
+def streams_that_share(usage: Usage) -> tuple[Stream, ...]:
+    """The streams in which registers of one slot that only they use can share bytes."""
+    found: set[Stream] = set()
+    for (stream, _), registers in usage.of_streams.items():
+        single = [r for r in registers if r.slots.value.data == 1 and r.size]
+        steps = [
+            [usage.position[task] for task in usage.users[register.register]]
+            for register in single
+            if register.interface is None
+        ]
+        if steps and min(map(max, steps)) < max(map(min, steps)):
+            found.add(stream)
+    return tuple(stream for stream in usage.streams if stream in found)
 
 
-def tokens_of(register: SSAValue) -> tuple[int, int]:
-    """The slots of a register that are full and that are free at the start."""
-    owner = register.owner
-    assert isinstance(owner, RegisterOp), "only registers are registers"
-    full = 0 if owner.initial is None else owner.initial.value.data
-    return full, owner.slots.value.data - full
+def least_guard(
+    usage: Usage, guards: Sequence[Guard], places: dict[RegisterOp, range]
+) -> Guard:
+    """The first guard for which registers may lie at these bytes of their memory."""
+    sharing = {
+        stream
+        for (stream, _), registers in usage.of_streams.items()
+        if shares_bytes(
+            [places[r].start for r in registers], [r.size for r in registers]
+        )
+    }
+    needed = Guard(tuple(s for s in guards[0].streams if s in sharing))
+    *weaker, strongest = dict.fromkeys([needed, *guards])
+    return next((guard for guard in weaker if allows(usage, guard, places)), strongest)
 
 
-def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
-    """All that keeps the memory of a plan from being planned."""
-    if any(task.results_ for task in plan.tasks):
-        yield plan, "tasks hand on values, run plan-create-registers first"
-        return
-    if (total := sum(register.size for register in plan.registers)) >= MAX_BYTES:
-        yield plan, f"the registers must take less than 2^62 bytes, got {total}"
-        return
-    usage = Usage(plan)
-    yield from order_complaints(usage)
-    for register in plan.registers:
-        result = register.register
-        if result not in usage.producer and result not in usage.variables:
-            yield register, f"no task writes register '{register.register_name.data}'"
-    for task, (inputs, _) in usage.access.items():
-        for register in inputs:
-            writer = usage.producer.get(register)
-            if writer is not None and is_read_too_early(usage, register, writer, task):
-                yield (
-                    task,
-                    f"task '{task.task_name.data}' is before or at "
-                    f"'{writer.task_name.data}' in its stream, but reads from it",
-                )
-
-
-def order_complaints(usage: Usage) -> Iterator[tuple[Operation, str]]:
-    """The tasks without an order in streams where others have one."""
-    for tasks in usage.streams.values():
-        without = [task for task in tasks if task.order is None]
-        if len(without) < len(tasks):
-            for task in without:
-                yield (
-                    task,
-                    f"task '{task.task_name.data}' has no order, "
-                    "but others of its stream have one",
-                )
-
-
-def is_read_too_early(
-    usage: Usage, register: SSAValue, writer: TaskOp, reader: TaskOp
-) -> bool:
-    """Whether the order of their stream has a task read what is not written yet."""
-    if usage.stream_of(writer) != usage.stream_of(reader) or tokens_of(register)[0]:
-        return False
-    return usage.position[reader] <= usage.position[writer]
+def allows(usage: Usage, guard: Guard, places: dict[RegisterOp, range]) -> bool:
+    """Whether registers that lie on common bytes of their memory may."""
+    order = usage.order(guard)
+    for registers in usage.by_memory().values():
+        used = [r for r in registers if r.register not in usage.variables]
+        some = [register for register in used if places[register]]
+        together = overlapping([places[register] for register in some])
+        if any(together):
+            allowed = sharing_of(order, [usage.span_of(r) for r in some]).allowed
+            if any(a & ~b for a, b in zip(together, allowed, strict=True)):
+                return False
+    return True
 
 
 ################################################################################
@@ -202,111 +168,108 @@ def is_read_too_early(
 ################################################################################
 
 
-class Layout(NamedTuple):
-    """
-    What a block is made of, and the place of each register in it. `stream` is that
-    whose tasks use the registers, if there is one.
-    """
+class Chunk(NamedTuple):
+    """The blocks of a memory, the registers in each, and where the blocks start."""
 
-    name: str
-    registers: Sequence[RegisterOp]
-    offsets: Sequence[int]
-    sum: int
-    bound: int
-    stream: Stream | None = None
+    case: MemoryCaseAttr
+    layouts: list[Layout]
+    registers: list[list[RegisterOp]]
+    offsets: list[int]
+    reasons: dict[RegisterOp, str]
 
     @property
     def size(self) -> int:
-        """The bytes of the block."""
-        return end_of(self.offsets, [register.size for register in self.registers])
+        """The bytes of all blocks."""
+        return end_of(self.offsets, [layout.size for layout in self.layouts])
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether registers lie on common bytes."""
-        return shares_bytes(self.offsets, [reg.size for reg in self.registers])
-
-
-def lay_side_by_side(name: str, registers: Sequence[RegisterOp]) -> Layout:
-    """A block of registers that are needed all the time."""
-    sizes = [register.size for register in registers]
-    offsets = side_by_side(sizes, registers[0].memory_case.alignment)
-    return Layout(name, registers, offsets, end_of(offsets, sizes), sum(sizes))
+    def places(self) -> Iterator[tuple[RegisterOp, range]]:
+        """The bytes of each register."""
+        for layout, registers, start in zip(
+            self.layouts, self.registers, self.offsets, strict=True
+        ):
+            for register, offset in zip(registers, layout.offsets, strict=True):
+                begin = start + offset
+                yield register, range(begin, begin + register.size)
 
 
+def side_by_side_block(name: str, sizes: Sequence[int], alignment: int) -> Layout:
+    """A block of registers as they are listed."""
+    offsets = side_by_side(sizes, alignment)
+    size = end_of(offsets, sizes)
+    return Layout(name, range(len(sizes)), offsets, size, size, sum(sizes))
+
+
+@dataclass
 class Placer:
     """Lays out the registers of a plan."""
 
-    def __init__(self, usage: Usage, algorithm: str, budget: Budget) -> None:
-        self._usage = usage
-        self._algorithm = algorithm
-        self._budget = budget
-        self._users = usage.users()
+    usage: Usage
+    guard: Guard
+    algorithm: str
+    budget: Budget
 
-    def place(self) -> dict[MemoryCaseAttr, list[Layout]]:
-        """The blocks of all data registers that are no aliases, by memory case."""
-        registers_on: dict[MemoryCaseAttr, list[RegisterOp]] = defaultdict(list)
-        for register in self._usage.plan.registers:
-            if register.target is None and isinstance(register.register.type, DataType):
-                registers_on[register.memory_case].append(register)
-        return {case: list(self._blocks_of(r)) for case, r in registers_on.items()}
+    def place(self) -> list[Chunk]:
+        """All chunks. Raises `CycleError` if tasks wait for each other."""
+        order = self.usage.order(self.guard)
+        memories = self.usage.by_memory()
+        return [self._chunk(order, case, memories[case]) for case in memories]
 
-    def _blocks_of(self, registers: Sequence[RegisterOp]) -> Iterator[Layout]:
-        groups: dict[str | Stream, list[RegisterOp]] = defaultdict(list)
-        for register in registers:
-            groups[self._group_of(register)].append(register)
-        for name in ("variables", "kept"):
-            if name in groups:
-                yield lay_side_by_side(name, groups[name])
-        for stream in self._usage.streams:
-            if stream in groups:
-                yield self._share(stream, groups[stream])
+    def _chunk(
+        self,
+        order: PartialOrder,
+        case: MemoryCaseAttr,
+        registers: Sequence[RegisterOp],
+    ) -> Chunk:
+        variables = [r for r in registers if r.register in self.usage.variables]
+        others = [r for r in registers if r.register not in self.usage.variables]
+        layouts: list[Layout] = []
+        members: list[list[RegisterOp]] = []
+        headers = [r for r in variables if r.header is not None]
+        weights = [r for r in variables if r.header is None]
+        for name, lasting in ("variables", weights), ("headers", headers):
+            if lasting:
+                sizes = [register.size for register in lasting]
+                layouts.append(side_by_side_block(name, sizes, case.alignment))
+                members.append(lasting)
+        demands = [self._demand(register) for register in others]
+        lines = len(self.guard.streams)
+        plan = Layouter(demands, case.alignment, order, lines, self._pack).plan()
+        layouts += plan.layouts
+        members += [[others[i] for i in layout.members] for layout in plan.layouts]
+        offsets = side_by_side([layout.size for layout in layouts], case.alignment)
+        reasons = {others[i]: reason for i, reason in plan.reasons.items()}
+        return Chunk(case, layouts, members, offsets, reasons)
 
-    def _group_of(self, register: RegisterOp) -> str | Stream:
-        if register.register in self._usage.variables:
-            return "variables"
-        if register.interface is not None:
-            return "kept"
-        users = self._users[register.register]
-        streams = {self._usage.stream_of(task) for task in users}
-        if register.slots.value.data > 1 or len(streams) > 1:
-            return "kept"
-        return streams.pop()
-
-    def _share(self, stream: Stream, registers: Sequence[RegisterOp]) -> Layout:
-        lifetimes: list[Lifetime] = []
-        for register in registers:
-            steps = [self._usage.position[t] for t in self._users[register.register]]
-            lifetimes.append(Lifetime(min(steps), max(steps), register.size))
-        alignment = registers[0].memory_case.alignment
-        problem = Problem(lifetimes, alignment)
-        return Layout(
-            f"{stream[1].kind.data}{stream[1].index.data}",
-            registers,
-            pack(problem, self._algorithm, self._budget),
-            sum_of(problem.sizes, alignment),
-            live_bytes(lifetimes),
-            stream,
+    def _demand(self, register: RegisterOp) -> Demand:
+        return Demand(
+            register.size,
+            register.slots.value.data,
+            self.usage.span_of(register),
+            register.interface is not None,
         )
 
+    def _pack(self, problem: Problem) -> Sequence[int]:
+        return pack(problem, self.algorithm, self.budget)
 
-def write_chunk(plan: PlanOp, case: MemoryCaseAttr, layouts: Sequence[Layout]) -> None:
-    """Add a chunk with these blocks to a plan, and give its registers their places."""
-    sizes = [layout.size for layout in layouts]
-    offsets = side_by_side(sizes, case.alignment)
-    chunk = ChunkOp(case, end_of(offsets, sizes))
-    chunk.chunk.name_hint = hint_of(case)
+
+def write_chunk(plan: PlanOp, chunk: Chunk) -> None:
+    """Add a chunk with its blocks to a plan, and give its registers their places."""
+    chunk_op = ChunkOp(chunk.case, chunk.size)
+    chunk_op.chunk.name_hint = hint_of(chunk.case)
     first_register = plan.registers[0]
     block = plan.body.block
-    block.insert_op_before(chunk, first_register)
+    block.insert_op_before(chunk_op, first_register)
     blocks = [
-        BlockOp(chunk, offset, layout.size, layout.sum, layout.bound)
-        for offset, layout in zip(offsets, layouts, strict=True)
+        BlockOp(chunk_op, offset, layout.size, layout.sum, layout.bound)
+        for offset, layout in zip(chunk.offsets, chunk.layouts, strict=True)
     ]
     block.insert_ops_before(blocks, first_register)
-    for block_op, layout in zip(blocks, layouts, strict=True):
+    for block_op, layout, registers in zip(
+        blocks, chunk.layouts, chunk.registers, strict=True
+    ):
         block_op.block.name_hint = layout.name
-        for register, at in zip(layout.registers, layout.offsets, strict=True):
-            write_place(register, block_op, at)
+        for register, at in zip(registers, layout.offsets, strict=True):
+            write_place(register, block_op, at, chunk.reasons.get(register))
 
 
 def hint_of(case: MemoryCaseAttr) -> str:
@@ -319,13 +282,16 @@ def hint_of(case: MemoryCaseAttr) -> str:
 PLACED = DenseArrayBase.from_list(i32, [1, 0])
 
 
-def write_place(register: RegisterOp, block: BlockOp, offset: int) -> None:
-    """Put a register at an offset of a block."""
+def write_place(
+    register: RegisterOp, block: BlockOp, offset: int, reason: str | None
+) -> None:
+    """Put a register at an offset of a block, and say why it shares no bytes."""
+    kept = {} if reason is None else {KEPT: StringAttr(reason)}
     place = {"offset": IntegerAttr(offset, i64), "operandSegmentSizes": PLACED}
     placed = RegisterOp.create(
         operands=[block.block],
         properties={**register.properties, **place},
-        attributes=register.attributes,
+        attributes={**register.attributes, **kept},
         result_types=[register.register.type],
         location=register.location,
     )
@@ -337,79 +303,51 @@ def write_place(register: RegisterOp, block: BlockOp, offset: int) -> None:
 ################################################################################
 
 
-class Edge(NamedTuple):
-    """The second task acts after the first, which is `initial` acts ahead."""
-
-    first: TaskOp
-    second: TaskOp
-    initial: int
+def control_register(name: str, host: DeviceAttr, initial: int) -> RegisterOp:
+    """A control register with one slot, which may be full at the start."""
+    case = MemoryCaseAttr.of(host)
+    return RegisterOp(name, case, ControlType(), initial=initial or None)
 
 
-def missing_edges(usage: Usage, streams: Sequence[Stream]) -> Iterator[Edge]:
-    """What is missing to make the tasks of these streams act in order."""
-    known = usage.direct_tokens()
-    for stream in streams:
-        tasks = usage.streams[stream]
-        edges = [Edge(a, b, 0) for a, b in pairwise(tasks)]
-        if len(tasks) > 1:
-            edges.append(Edge(tasks[-1], tasks[0], 1))
-        for edge in edges:
-            pair = edge.first, edge.second
-            if pair not in known or known[pair] > edge.initial:
-                yield edge
-
-
-def write_edges(plan: PlanOp, edges: Sequence[Edge]) -> None:
+def write_edges(usage: Usage, edges: Sequence[Edge]) -> None:
     """Add a control register for each edge."""
     if not edges:
         return
+    plan, tasks = usage.plan, usage.tasks
     names = UniqueNames(register.register_name.data for register in plan.registers)
     waits: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     signals: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     registers: list[RegisterOp] = []
-    for first, second, initial in edges:
-        register = RegisterOp(
-            names.make(f"{first.task_name.data} -> {second.task_name.data}"),
-            MemoryCaseAttr.of(second.device.host),
-            ControlType(),
-            initial=initial or None,
-        )
+    for source, target, initial in edges:
+        first, second = tasks[source], tasks[target]
+        name = names.make(f"{first.task_name.data} -> {second.task_name.data}")
+        register = control_register(name, second.device.host, initial)
         registers.append(register)
         signals[first].append(register.register)
         waits[second].append(register.register)
-    tasks = plan.tasks
-    plan.body.block.insert_ops_before(registers, tasks[0])
-    for task in tasks:
+    plan.body.block.insert_ops_before(registers, plan.tasks[0])
+    for task in plan.tasks:
         if task in waits or task in signals:
             write_control(task, waits[task], signals[task])
 
 
-def write_control(
-    task: TaskOp, waits: Sequence[SSAValue], signals: Sequence[SSAValue]
-) -> None:
-    """Make a task wait for and signal further registers."""
-    operands = [task.ins, task.outs, (*task.waits, *waits), (*task.signals, *signals)]
-    segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
-    extended = TaskOp.create(
-        operands=list(chain.from_iterable(operands)),
-        properties={**task.properties, "operandSegmentSizes": segments},
-        attributes=task.attributes,
-        regions=[task.detach_region(task.body)],
-        location=task.location,
-    )
-    Rewriter.replace_op(task, extended, [])
+def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> None:
+    """
+    Give the registers of a plan their places, and its tasks the order they need.
 
-
-def plan_memory(plan: PlanOp, algorithm: str, budget: Budget) -> None:
-    """Give the registers of a plan their places, and its tasks the order they need."""
-    usage = Usage(plan)
-    chunks = Placer(usage, algorithm, budget).place()
-    shared = [layout for layouts in chunks.values() for layout in layouts]
-    ordered = [x.stream for x in shared if x.stream is not None and x.is_shared]
-    edges = list(missing_edges(usage, list(dict.fromkeys(ordered))))
-    for case, layouts in chunks.items():
-        write_chunk(plan, case, layouts)
-    write_edges(plan, edges)
+    Raises `LocatedPassFailure` if tasks wait for each other.
+    """
+    guards = guards_of(usage, guard)
+    try:
+        chunks = Placer(usage, guards[-1], algorithm, budget).place()
+    except CycleError as error:
+        fail_if_any([cycle_complaint(usage, error)])
+        return
+    places = dict(place for chunk in chunks for place in chunk.places())
+    edges = list(usage.missing_edges(least_guard(usage, guards, places)))
+    for chunk in chunks:
+        write_chunk(usage.plan, chunk)
+    write_edges(usage, edges)
 
 
 def has_places(plan: PlanOp) -> bool:
@@ -428,6 +366,9 @@ class RegstPlanMemoryPass(ModulePass):
     algorithm: str = "best"
     """Where registers share memory, they are placed by this algorithm."""
 
+    guard: str = "stream"
+    """What is added to the order of tasks: `none`, `stream` or `all`."""
+
     steps: int | None = None
     """A search ends after so many steps of about 4 ns; by default 50,000,000."""
 
@@ -436,13 +377,17 @@ class RegstPlanMemoryPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
-        plans = [plan for plan in plans if not has_places(plan)]
-        fail_if_any(found for plan in plans for found in complaints_about(plan))
+        usages = [Usage(plan) for plan in plans if not has_places(plan)]
+        if self.guard not in GUARDS:
+            raise PassFailedException(
+                f"guard must be one of {', '.join(GUARDS)}, got '{self.guard}'"
+            )
+        fail_if_any(found for usage in usages for found in complaints_about(usage))
         try:
             packer_of(self.algorithm)
             budget = self.budget()
-            for plan in plans:
-                plan_memory(plan, self.algorithm, budget)
+            for usage in usages:
+                plan_memory(usage, self.guard, self.algorithm, budget)
         except PackingError as error:
             raise PassFailedException(str(error)) from error
 

@@ -100,16 +100,14 @@ class Problem:
         along the list and one against it each find sets of buffers that all conflict;
         the problem counts as the lifetimes of the sweep with the larger bound.
         """
-        forth = swept_lifetimes(sizes, conflicts)
-        back = swept_lifetimes(sizes, conflicts, backwards=True)
-        lifetimes = max(forth, back, key=live_bytes)
-        further = [
-            (i, j)
-            for i, (a, set_of_i) in enumerate(zip(lifetimes, conflicts, strict=True))
-            for j in bits_of(set_of_i >> (i + 1) << (i + 1))
-            if a.last < lifetimes[j].first or lifetimes[j].last < a.first
-        ]
-        return Problem(lifetimes, alignment, further)
+        return Problem.of_swept(swept(sizes, conflicts), alignment)
+
+    @staticmethod
+    def of_swept(found: Swept, alignment: int = 1) -> Problem:
+        """A problem with these lifetimes and pairs."""
+        sets = enumerate(found.further)
+        pairs = [(min(i, j), max(i, j)) for i, others in sets for j in bits_of(others)]
+        return Problem(found.lifetimes, alignment, pairs)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -178,6 +176,35 @@ class Problem:
         return self.lifetimes[index].first
 
 
+class Swept(NamedTuple):
+    """
+    Lifetimes, and for each buffer a set of those that conflict with it although their
+    lifetimes do not overlap. Each pair is in one of the two sets that it could be in.
+    """
+
+    lifetimes: list[Lifetime]
+    further: list[int]
+
+    @property
+    def further_count(self) -> int:
+        """The number of these pairs."""
+        return sum(others.bit_count() for others in self.further)
+
+
+def swept(sizes: Sequence[int], conflicts: Sequence[int]) -> Swept:
+    """What `Problem.of_conflicts` is made of."""
+    forth = swept_lifetimes(sizes, conflicts)
+    back = swept_lifetimes(sizes, conflicts, backwards=True)
+    # Along the list what is listed later begins later, against it the other way round.
+    if live_bytes(back) > live_bytes(forth):
+        pairs = zip(back, conflicts, strict=True)
+        return Swept(back, [others & (1 << life.first) - 1 for life, others in pairs])
+    pairs = zip(forth, conflicts, strict=True)
+    return Swept(
+        forth, [others >> life.last + 1 << life.last + 1 for life, others in pairs]
+    )
+
+
 def swept_lifetimes(
     sizes: Sequence[int], conflicts: Sequence[int], *, backwards: bool = False
 ) -> list[Lifetime]:
@@ -200,8 +227,10 @@ def swept_lifetimes(
 
 def bits_of(numbers: int) -> list[int]:
     """The members of a set, ascending."""
+    digits = bin(numbers)[:1:-1]
     members: list[int] = []
-    while numbers:
-        members.append((low := numbers & -numbers).bit_length() - 1)
-        numbers ^= low
+    member = digits.find("1")
+    while member >= 0:
+        members.append(member)
+        member = digits.find("1", member + 1)
     return members

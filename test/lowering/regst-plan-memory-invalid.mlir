@@ -78,3 +78,31 @@ plan.plan @too_early {
     plan.yield
   }
 }
+
+// -----
+
+// Registers alone could be served, but not in the order of the guarded stream.
+
+!r = !regst.data<tensor<4xf32>>
+
+plan.plan @crosswise {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  %g = regst.register "g" slots 1 on <0, host> : !r
+  %h = regst.register "h" slots 1 on <0, host> : !r
+  // expected-error@+1 {{regst-plan-memory: registers and the order of streams have tasks wait for each other: 'b' -> 'a' -> 'd' -> 'b'}}
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%h : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    %w = "test.op"(%v) : (tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %w : tensor<4xf32>
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %g : !r, !r) {
+    %v, %w = "test.op"() : () -> (tensor<4xf32>, tensor<4xf32>)
+    plan.yield %v, %w : tensor<4xf32>, tensor<4xf32>
+  }
+  plan.task "d" on <0, cpu:0> stream <compute, 1> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    %w = "test.op"(%v) : (tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %w : tensor<4xf32>
+  }
+}

@@ -224,35 +224,35 @@ plan.plan @largest_first {
 
 // -----
 
-// A chunk holds variables first, then what several slots or two streams keep alive,
-// then what each stream shares. Variables take no part in order or control.
+// A chunk holds variables first, then what is kept apart, then what shares bytes: also
+// what tasks of two streams use, and what has several slots, all of which count. "b" is
+// in use while any other register may be. Variables take no part in order or control.
 
 !r = !regst.data<tensor<16xf32>>
 
 // CHECK-LABEL: plan.plan @blocks
 plan.plan @blocks {
-  // CHECK-NEXT: %[[CHUNK:.+]] = regst.chunk on <0, host> size 576
+  // CHECK-NEXT: %[[CHUNK:.+]] = regst.chunk on <0, host> size 448
   // CHECK-NEXT: %[[VARIABLES:.+]] = regst.block in %[[CHUNK]] at 0 size 128 sum 128 bound 128
-  // CHECK-NEXT: %[[KEPT:.+]] = regst.block in %[[CHUNK]] at 128 size 256 sum 256 bound 256
-  // CHECK-NEXT: %[[FIRST:.+]] = regst.block in %[[CHUNK]] at 384 size 128 sum 192 bound 128
-  // CHECK-NEXT: %[[SECOND:.+]] = regst.block in %[[CHUNK]] at 512 size 64 sum 64 bound 64
-  // CHECK-NEXT: regst.register "own" in %[[SECOND]] at 0
+  // CHECK-NEXT: %[[KEPT:.+]] = regst.block in %[[CHUNK]] at 128 size 64 sum 64 bound 64
+  // CHECK-NEXT: %[[SHARED:.+]] = regst.block in %[[CHUNK]] at 192 size 256 sum 448 bound 256
+  // CHECK-NEXT: regst.register "own" in %[[SHARED]] at 0 slots 1 on <0, host> : !
   %own = regst.register "own" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "two_slots" in %[[KEPT]] at 0
+  // CHECK-NEXT: regst.register "two_slots" in %[[SHARED]] at 0
   %two_slots = regst.register "two_slots" slots 2 on <0, host> : !r
   // CHECK-NEXT: regst.register "w" in %[[VARIABLES]] at 0
   %w = regst.register "w" slots 1 on <0, host> : !r
   // CHECK-NEXT: regst.register "k" in %[[VARIABLES]] at 64
   %k = regst.register "k" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "crosses" in %[[KEPT]] at 128
+  // CHECK-NEXT: regst.register "crosses" in %[[SHARED]] at 192
   %crosses = regst.register "crosses" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "comes_back" in %[[KEPT]] at 192
+  // CHECK-NEXT: regst.register "comes_back" in %[[SHARED]] at 64
   %comes_back = regst.register "comes_back" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "a" in %[[FIRST]] at 0
+  // CHECK-NEXT: regst.register "a" in %[[SHARED]] at 128
   %a = regst.register "a" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "b" in %[[FIRST]] at 64
+  // CHECK-NEXT: regst.register "b" in %[[KEPT]] at 0 slots 1 on <0, host> {kept = "together: all others may be in use with it in one act"} : !
   %b = regst.register "b" slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "c" in %[[FIRST]] at 0
+  // CHECK-NEXT: regst.register "c" in %[[SHARED]] at 0
   %c = regst.register "c" slots 1 on <0, host> : !r
   // CHECK-NEXT: regst.register "c -> a" slots 1 initial 1 on
   // CHECK-NOT:  regst.register
@@ -372,6 +372,10 @@ plan.plan @planned {
   %x = regst.register "x" in %b at 256 slots 1 on <0, host> : !r
   // CHECK-NEXT: regst.register "y" slots 1 on
   %y = regst.register "y" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %y : !r, !r) {
+    %v, %w = "test.op"() : () -> (tensor<16xf32>, tensor<16xf32>)
+    plan.yield %v, %w : tensor<16xf32>, tensor<16xf32>
+  }
 }
 
 // -----
@@ -394,8 +398,8 @@ plan.plan @nothing {
 !r = !regst.data<tensor<16xf32>>
 
 // CHECK-LABEL: plan.plan @interface
-// CHECK:         %[[KEPT:.+]] = regst.block in %{{.+}} at 0 size 64 sum 64 bound 64
-// CHECK:         regst.register "x" in %[[KEPT]] at 0 slots 1 interface "x"
+// CHECK:         %[[KEPT:.+]] = regst.block in %{{.+}} at 0 size 192 sum 192 bound 192
+// CHECK:         regst.register "x" in %[[KEPT]] at 0 slots 1 interface "x" {{.*}} {kept = "interface: it has bytes that several jobs know"}
 plan.plan @interface {
   %x = regst.register "x" slots 1 interface "x" on <0, host> : !r
   %a = regst.register "a" slots 1 on <0, host> : !r

@@ -1,0 +1,294 @@
+"""
+Who uses the registers of a plan, and in which order as far as the plan says it.
+
+The order comes from registers, full and free slots alike, and from a `Guard`: streams
+whose tasks act in order, and each again only after all of them have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from penstock.dialects.job import DeviceAttr
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.regst import (
+    MAX_BYTES,
+    DataType,
+    MemoryCaseAttr,
+    RegisterOp,
+    alias_root,
+)
+from penstock.lowering.aliases import Holds
+from penstock.lowering.sharing import CycleError, Edge, PartialOrder, Span
+
+Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
+
+
+class Access(NamedTuple):
+    """What a task reads and waits for, and what it writes and signals."""
+
+    inputs: tuple[SSAValue, ...]
+    outputs: tuple[SSAValue, ...]
+
+
+class Guard(NamedTuple):
+    """
+    Order beyond that of registers: the tasks of each of these streams act in order, and
+    the first one acts again after the last one has. `across`: all streams are among
+    them, and no task acts again before all have acted.
+    """
+
+    streams: tuple[Stream, ...] = ()
+    across: bool = False
+
+
+@dataclass
+class Usage:
+    """The tasks of a plan that act, by stream and in order, and what they use."""
+
+    plan: PlanOp
+    access: dict[TaskOp, Access] = field(default_factory=dict)
+    variables: set[SSAValue] = field(default_factory=set)
+    """The registers of variables, and headers: their bytes are in use all the time."""
+    streams: dict[Stream, list[TaskOp]] = field(default_factory=dict)
+    stream_of: dict[TaskOp, Stream] = field(default_factory=dict)
+    position: dict[TaskOp, int] = field(default_factory=dict)
+    """The place of each task in its stream."""
+    producer: dict[SSAValue, TaskOp] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.variables.update(
+            register.register
+            for register in self.plan.registers
+            if register.header is not None
+        )
+        for task in self.plan.tasks:
+            if task.kind == "variable":
+                self.variables.update(task.outs)
+                continue
+            stream = task.device, task.stream
+            self.streams.setdefault(stream, []).append(task)
+            self.stream_of[task] = stream
+            inputs, outputs = (*task.ins, *task.waits), (*task.outs, *task.signals)
+            self.access[task] = Access(inputs, outputs)
+            self.producer.update((register, task) for register in outputs)
+        for tasks in self.streams.values():
+            tasks.sort(key=order_of)
+            self.position.update((task, i) for i, task in enumerate(tasks))
+
+    @cached_property
+    def tasks(self) -> list[TaskOp]:
+        """The tasks by their numbers."""
+        return list(self.access)
+
+    @cached_property
+    def number(self) -> dict[TaskOp, int]:
+        """The number of each task."""
+        return {task: i for i, task in enumerate(self.tasks)}
+
+    @cached_property
+    def registers(self) -> list[RegisterOp]:
+        """The data registers that are no aliases."""
+        return [
+            register
+            for register in self.plan.registers
+            if register.target is None and isinstance(register.register.type, DataType)
+        ]
+
+    def by_memory(self) -> dict[MemoryCaseAttr, list[RegisterOp]]:
+        """These by memory case, in the order of the list."""
+        memories: dict[MemoryCaseAttr, list[RegisterOp]] = defaultdict(list)
+        for register in self.registers:
+            memories[register.memory_case].append(register)
+        return memories
+
+    @cached_property
+    def _root(self) -> dict[SSAValue, SSAValue]:
+        """The register that is no alias for each data register."""
+        return {
+            register.register: alias_root(register.register)
+            for register in self.plan.registers
+            if isinstance(register.register.type, DataType)
+        }
+
+    @cached_property
+    def users(self) -> dict[SSAValue, list[TaskOp]]:
+        """The tasks that use each data register that is no alias, under any name."""
+        users: dict[SSAValue, list[TaskOp]] = defaultdict(list)
+        for task, (inputs, outputs) in self.access.items():
+            used = (self._root.get(register) for register in (*inputs, *outputs))
+            for root in dict.fromkeys(used):
+                if root is not None:
+                    users[root].append(task)
+        return users
+
+    @cached_property
+    def first_writers(self) -> dict[SSAValue, list[TaskOp]]:
+        """The tasks that write each such register, and read nothing that lies in it."""
+        writers: dict[SSAValue, list[TaskOp]] = defaultdict(list)
+        for task, (inputs, outputs) in self.access.items():
+            read = {self._root.get(register) for register in inputs}
+            written = (self._root.get(register) for register in outputs)
+            for root in dict.fromkeys(written):
+                if root is not None and root not in read:
+                    writers[root].append(task)
+        return writers
+
+    def span_of(self, register: RegisterOp) -> Span:
+        """What a register that is no alias needs its bytes for."""
+        return Span(
+            [self.number[task] for task in self.users[register.register]],
+            [self.number[task] for task in self.first_writers[register.register]],
+        )
+
+    @cached_property
+    def of_streams(self) -> dict[tuple[Stream, MemoryCaseAttr], list[RegisterOp]]:
+        """The registers that only one stream uses, by stream and memory."""
+        found: dict[tuple[Stream, MemoryCaseAttr], list[RegisterOp]] = defaultdict(list)
+        for register in self.registers:
+            streams = {self.stream_of[task] for task in self.users[register.register]}
+            if len(streams) == 1 and register.register not in self.variables:
+                found[streams.pop(), register.memory_case].append(register)
+        return found
+
+    # Order
+
+    def order(self, guard: Guard) -> PartialOrder:
+        """
+        What registers and a guard say. Raises `CycleError` if tasks wait for each other
+        without a token.
+        """
+        lines = [
+            [self.number[task] for task in self.streams[stream]]
+            for stream in guard.streams
+        ]
+        edges = [*self._register_edges]
+        for line in lines:
+            edges += [Edge(a, b, 0) for a, b in pairwise(line)]
+            edges.append(Edge(line[-1], line[0], 1))
+        order = PartialOrder(len(self.tasks), edges, lines)
+        if not guard.across:
+            return order
+        edges += [Edge(a, b, 1) for a in order.sinks for b in order.sources]
+        return PartialOrder(len(self.tasks), edges, lines)
+
+    @cached_property
+    def _register_edges(self) -> list[Edge]:
+        """What full and free slots of all registers mean."""
+        holds = Holds(self.plan)
+        edges: dict[Edge, None] = {}
+        for task, (inputs, _) in self.access.items():
+            for register in inputs:
+                for held in (register, *holds.of(register)):
+                    if (writer := self.producer.get(held)) is None:
+                        continue
+                    full, free = tokens_of(held)
+                    first, second = self.number[writer], self.number[task]
+                    edges[Edge(first, second, full)] = None
+                    edges[Edge(second, first, free)] = None
+        return list(edges)
+
+    def missing_edges(self, guard: Guard) -> Iterator[Edge]:
+        """The edges of a guard that no single register stands for."""
+        known: dict[tuple[int, int], int] = {}
+        for first, second, tokens in self._register_edges:
+            pair = first, second
+            known[pair] = min(tokens, known.get(pair, tokens))
+        for edge in self._guard_edges(guard):
+            pair = edge.source, edge.target
+            is_known = pair in known and known[pair] <= edge.tokens
+            if not is_known and edge.source != edge.target:
+                yield edge
+
+    def _guard_edges(self, guard: Guard) -> Iterator[Edge]:
+        for stream in guard.streams:
+            tasks = [self.number[task] for task in self.streams[stream]]
+            yield from (Edge(a, b, 0) for a, b in pairwise(tasks))
+            if not guard.across:
+                yield Edge(tasks[-1], tasks[0], 1)
+        if guard.across:
+            order = self.order(Guard(guard.streams))
+            for source in order.sinks:
+                for target in order.sources:
+                    yield Edge(source, target, 1)
+
+
+def order_of(task: TaskOp) -> int:
+    """The place that a task asks for in its stream; 0 if it asks for none."""
+    return 0 if task.order is None else task.order.value.data
+
+
+def tokens_of(register: SSAValue) -> tuple[int, int]:
+    """The slots of a register that are full and that are free at the start."""
+    owner = register.owner
+    assert isinstance(owner, RegisterOp), "only registers are registers"
+    full = 0 if owner.initial is None else owner.initial.value.data
+    return full, owner.slots.value.data - full
+
+
+################################################################################
+# What cannot be planned                                                       #
+################################################################################
+
+
+def complaints_about(usage: Usage) -> Iterator[tuple[Operation, str]]:
+    """All that keeps the memory of a plan from being planned."""
+    plan = usage.plan
+    if any(task.results_ for task in plan.tasks):
+        yield plan, "tasks hand on values, run plan-create-registers first"
+        return
+    if (total := sum(register.size for register in plan.registers)) >= MAX_BYTES:
+        yield plan, f"the registers must take less than 2^62 bytes, got {total}"
+        return
+    yield from order_complaints(usage)
+    for register in plan.registers:
+        result = register.register
+        if result not in usage.producer and result not in usage.variables:
+            yield register, f"no task writes register '{register.register_name.data}'"
+    for task, (inputs, _) in usage.access.items():
+        for register in inputs:
+            writer = usage.producer.get(register)
+            if writer is not None and is_read_too_early(usage, register, writer, task):
+                yield (
+                    task,
+                    f"task '{task.task_name.data}' is before or at "
+                    f"'{writer.task_name.data}' in its stream, but reads from it",
+                )
+
+
+def order_complaints(usage: Usage) -> Iterator[tuple[Operation, str]]:
+    """The tasks without an order in streams where others have one."""
+    for tasks in usage.streams.values():
+        without = [task for task in tasks if task.order is None]
+        if len(without) < len(tasks):
+            for task in without:
+                yield (
+                    task,
+                    f"task '{task.task_name.data}' has no order, "
+                    "but others of its stream have one",
+                )
+
+
+def is_read_too_early(
+    usage: Usage, register: SSAValue, writer: TaskOp, reader: TaskOp
+) -> bool:
+    """Whether the order of their stream has a task read what is not written yet."""
+    if usage.stream_of[writer] != usage.stream_of[reader] or tokens_of(register)[0]:
+        return False
+    return usage.position[reader] <= usage.position[writer]
+
+
+def cycle_complaint(usage: Usage, error: CycleError) -> tuple[Operation, str]:
+    """That tasks wait for each other."""
+    tasks = [usage.tasks[i] for i in (*error.tasks, error.tasks[0])]
+    names = " -> ".join(f"'{task.task_name.data}'" for task in tasks)
+    return tasks[0], (
+        f"registers and the order of streams have tasks wait for each other: {names}"
+    )
