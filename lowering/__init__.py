@@ -38,6 +38,13 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return JobPlacePass
 
+    def get_launch_schedule_contractions():
+        from penstock.lowering.launch_schedule_contractions import (
+            LaunchScheduleContractionsPass,
+        )
+
+        return LaunchScheduleContractionsPass
+
     def get_op_fold_constants():
         from penstock.lowering.op_fold_constants import OpFoldConstantsPass
 
@@ -135,6 +142,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "job-infer-sbp": get_job_infer_sbp,
         "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,
+        "launch-schedule-contractions": get_launch_schedule_contractions,
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-elementwise": get_op_fuse_elementwise,
         "op-infer-shapes": get_op_infer_shapes,

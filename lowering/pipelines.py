@@ -48,6 +48,7 @@ def pipeline(
             "verify-program",
             # Kernels, which did not exist before.
             "canonicalize,cse",
+            "launch-schedule-contractions",
         )
     )
 

@@ -22,6 +22,8 @@ from pathlib import Path
 
 VARIABLE = "PENSTOCK_CACHE_DIR"
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
+_SUPPORT = ("kernel_support.py", "lanes.py", "panels.py", "tiles.py")
+"""The modules whose functions become part of compiled code."""
 
 
 def user_cache_dir() -> Path:
@@ -88,10 +90,10 @@ def environment() -> tuple[str, ...]:
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
-    support = Path(__file__).with_name("kernel_support.py").read_text()
+    support = [Path(__file__).with_name(name).read_text() for name in _SUPPORT]
     versions = [f"{package} {_version(package)}" for package in _PACKAGES]
     python = f"{sys.implementation.cache_tag} {platform.machine()}"
-    return (*versions, python, binding.get_host_cpu_name(), features, support)
+    return (*versions, python, binding.get_host_cpu_name(), features, *support)
 
 
 def _version(package: str) -> str:

@@ -30,11 +30,13 @@ from penstock.dialects.launch.memory import (
     symbols,
 )
 from penstock.dialects.launch.program import ProgramOp
+from penstock.dialects.launch.schedule import ContractionAttr
 
 __all__ = [
     "ActorOp",
     "CallOp",
     "ChunkOp",
+    "ContractionAttr",
     "ControlOp",
     "CopyOp",
     "FeedOp",
@@ -64,5 +66,5 @@ Launch = Dialect(
         RegisterOp,
         VariableOp,
     ],
-    [],
+    [ContractionAttr],
 )

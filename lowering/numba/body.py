@@ -25,22 +25,17 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba.loops import (
-    Access,
-    Nest,
-    access_of,
-    extents_of,
-    merged,
-    row_major,
-)
+from penstock.lowering.numba.contractions import nest_of
+from penstock.lowering.numba.loops import Access, Nest, merged, row_major
 from penstock.lowering.numba.scalars import SUPPORT_NAMES, Scalars, type_name
 
 RESERVED = SUPPORT_NAMES | {
     *("args", "cuda", "e", "kernel", "part", "parts", "range", "status", "unknown"),
-    "PHASES",
+    *("PARTS", "PHASES", "address_of", "inner_strip", "min", "outer_strip", "pack"),
+    "scratch",
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-NUMBERED = re.compile(r"[vi][0-9]+|phase_[0-9]+")
+NUMBERED = re.compile(r"[pvi][0-9]+|(finish|pack|panel|phase|strip)_[0-9]+(_tail)?")
 
 
 @dataclass(frozen=True)
@@ -177,9 +172,10 @@ class BodyPrinter(ABC):
     def print_phases(self) -> None:
         """Print all phases of the kernel."""
         for op in self.kernel.body.block.ops:
-            self._print_phase(op)
+            self.print_phase(op)
 
-    def _print_phase(self, op: Operation) -> None:
+    def print_phase(self, op: Operation) -> None:
+        """Print a phase, or name what stands between phases."""
         match op:
             case arith.ConstantOp():
                 self._print_scalar(op)
@@ -205,23 +201,10 @@ class BodyPrinter(ABC):
         if len(op.outputs) != 1 or op.res:
             self.complain(op, f"{op.name} should write one memref")
             return None
-        maps = [attr.data for attr in op.get_indexing_maps()]
-        shapes = [
-            value.type.get_shape() if isa(value.type, MemRefType) else ()
-            for value in op.operands
-        ]
-        extents = extents_of(maps, shapes)
-        accesses: list[Access] = []
-        for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
-            if (access := access_of(map, shape)) is None:
-                self.complain(op, f"the map of operand {number} is not linear: {map}")
-                return None
-            accesses.append(access)
-        reductions = tuple(
-            iterator.data is not linalg.attrs.IteratorType.PARALLEL
-            for iterator in op.get_iterator_types()
-        )
-        nest = Nest(tuple(extents), reductions, tuple(accesses))
+        nest = nest_of(op)
+        if isinstance(nest, str):
+            self.complain(op, nest)
+            return None
         if any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
             return Computation(op, nest)
         return Computation(op, merged(nest))

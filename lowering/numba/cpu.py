@@ -2,18 +2,25 @@
 The source of kernels for `cpu`: one C function over buffer addresses.
 
 A phase is a nest of loops in the order of `penstock.lowering.numba.loops.loop_order`;
-inputs are loaded as far outside as their loops allow. Part 0 of a kernel does all of
-its work, the other parts none.
+inputs are loaded as far outside as their loops allow. A contraction that has a schedule
+is printed as `penstock.lowering.numba.strips` says, with the phases folded in it.
+
+The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
+usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
+Where it is 1, part 0 does all the work, and the others none.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import scf
+from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
+from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.loops import loop_order
 from penstock.lowering.numba.scalars import type_name
+from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
 
 
 def cpu_source(kernel: KernelOp) -> str:
@@ -30,20 +37,74 @@ class CpuPrinter(BodyPrinter):
 
     reorders_sums = True
 
+    def __init__(self, kernel: KernelOp):
+        super().__init__(kernel)
+        self._strips = self._find_strips()
+        self._folded = {
+            phase
+            for strip in self._strips.values()
+            for phase in strip.group.finish.phases()
+        }
+
+    def _find_strips(self) -> dict[Operation, StripPrinter]:
+        """The contractions that have a schedule."""
+        found: dict[Operation, StripPrinter] = {}
+        phases = phases_of(self.kernel.body.block)
+        for op in phases:
+            group = group_of(op, phases)
+            if isinstance(group, Group):
+                found[op] = StripPrinter(self, group, len(found))
+            elif group is not None:
+                self.complain(op, group)
+        return found
+
+    @property
+    def parts(self) -> int:
+        """How many parts at most the work of the kernel can be usefully cut into."""
+        phases = phases_of(self.kernel.body.block)
+        alone = [op for op in phases if op not in self._folded]
+        strips = [self._strips.get(op) for op in alone]
+        if len(strips) != 1 or strips[0] is None:
+            return 1
+        return strips[0].group.parts
+
     def text(self) -> str:
         """The module text."""
         self.scalars.names.add("c_kernel")
+        definitions = [
+            line for strip in self._strips.values() for line in strip.definitions()
+        ]
         self.line("@c_kernel")
         with self.block("def kernel(args, part, parts):"):
-            with self.block("if part != 0:"):
-                self.line("return 0")
+            if self.parts == 1:
+                with self.block("if part != 0:"):
+                    self.line("return 0")
             self._print_buffers()
             self.print_phases()
             self.line("return 0")
         self.finish()
-        names = ", ".join(sorted(self.scalars.names))
-        imports = f"from penstock.runtime.kernel_support import {names}"
-        return "\n".join([imports, "", "", *self.lines, ""])
+        lines = [*self._imports(), "", f"PARTS = {self.parts}", *definitions]
+        return "\n".join([*lines, "", "", *self.lines, ""])
+
+    def _imports(self) -> list[str]:
+        """The lines that import what the text uses."""
+        of_strips = {name for strip in self._strips.values() for name in strip.names}
+        names = {
+            "kernel_support": self.scalars.names,
+            "panels": of_strips & PANEL_NAMES,
+            "tiles": of_strips - PANEL_NAMES,
+        }
+        return [
+            f"from penstock.runtime.{module} import {', '.join(sorted(used))}"
+            for module, used in names.items()
+            if used
+        ]
+
+    def print_phase(self, op: Operation) -> None:
+        if (strip := self._strips.get(op)) is not None:
+            strip.print_loops(is_split=self.parts > 1)
+        elif op not in self._folded:
+            super().print_phase(op)
 
     def _print_buffers(self) -> None:
         types, count = self.kernel.arguments, len(self.arguments)

@@ -1,0 +1,202 @@
+"""How the phases of a kernel are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+SCHEDULE = "schedule"
+"""The attribute of a phase that says how it is computed."""
+
+REFUSAL = "no_schedule"
+"""The attribute of a sum of products that says why it has no schedule."""
+
+FORMS = ("inner", "outer")
+MAX_ACCUMULATORS = 32
+MAX_LANES = 64
+MAX_PANEL_ELEMENTS = 1 << 15
+"""The elements of a panel; of 64 bits they take 256 KiB."""
+
+
+@irdl_attr_definition
+class ContractionAttr(ParametrizedAttribute):
+    """
+    How a sum of products `o[m, n] += a[m, k] * b[k, n]` is computed: in tiles that stay
+    in vector registers while the sum runs.
+
+    `tile [R, V, L]` is a tile of R rows. In the form `outer` it has V vectors of L
+    columns, and elements of `a` are multiplied with vectors of `b`; in the form `inner`
+    it has V columns, and vectors of L terms of both are multiplied. `block [R, K]` is
+    the work between two loads of an address: tiles of one column run down R rows, and K
+    terms are added before the next tile. With `packed`, the K rows of the columns of
+    `b` are copied to a panel on the stack before. `prefetch` says how many rows of `b`
+    ahead are fetched. `folds [B, A]` says that the B phases before (that start the sum)
+    and the A phases after (elementwise, on the same result) are computed in registers
+    with it.
+
+    ```mlir
+    #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
+    ```
+    """
+
+    name = "launch.contraction"
+
+    form: StringAttr = param_def(converter=StringAttr.get)
+    rows: IntAttr = param_def(converter=IntAttr.get)
+    vectors: IntAttr = param_def(converter=IntAttr.get)
+    lanes: IntAttr = param_def(converter=IntAttr.get)
+    height: IntAttr = param_def(converter=IntAttr.get)
+    depth: IntAttr = param_def(converter=IntAttr.get)
+    packed: IntAttr = param_def(converter=IntAttr.get)
+    prefetch: IntAttr = param_def(converter=IntAttr.get)
+    before: IntAttr = param_def(converter=IntAttr.get)
+    after: IntAttr = param_def(converter=IntAttr.get)
+
+    def __init__(
+        self,
+        form: str,
+        tile: Sequence[int],
+        block: Sequence[int],
+        *,
+        packed: bool = False,
+        prefetch: int = 0,
+        folds: Sequence[int] = (0, 0),
+    ):
+        numbers = (*tile, *block, int(packed), prefetch, *folds)
+        super().__init__(StringAttr(form), *map(IntAttr, numbers))
+
+    @property
+    def tile(self) -> tuple[int, int, int]:
+        """Rows, vectors and lanes of a tile."""
+        return self.rows.data, self.vectors.data, self.lanes.data
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """The rows that tiles run down, and the terms they add on the way."""
+        return self.height.data, self.depth.data
+
+    @property
+    def folds(self) -> tuple[int, int]:
+        """The phases before and after that are computed with the sum."""
+        return self.before.data, self.after.data
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether vectors run along columns, not along the terms of the sum."""
+        return self.form.data == "outer"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether columns of `b` are copied to a panel first."""
+        return bool(self.packed.data)
+
+    @property
+    def columns(self) -> int:
+        """The columns of a tile."""
+        _, vectors, lanes = self.tile
+        return vectors * lanes if self.is_outer else vectors
+
+    def verify(self) -> None:
+        if self.form.data not in FORMS:
+            raise VerifyException(
+                f"unknown form '{self.form.data}', expected one of {', '.join(FORMS)}"
+            )
+        rows, vectors, lanes = self.tile
+        if min(*self.tile, *self.block) < 1:
+            raise VerifyException(
+                f"tiles and blocks have at least one element a side, got tile "
+                f"{[*self.tile]} and block {[*self.block]}"
+            )
+        if rows * vectors > MAX_ACCUMULATORS:
+            raise VerifyException(
+                f"{rows} x {vectors} vectors of sums do not fit into "
+                f"{MAX_ACCUMULATORS} registers"
+            )
+        if lanes > MAX_LANES or lanes & (lanes - 1):
+            raise VerifyException(
+                f"the lanes of a vector should be a power of 2 up to {MAX_LANES}, "
+                f"got {lanes}"
+            )
+        if self.height.data % rows:
+            raise VerifyException(
+                f"a block should have whole tiles of {rows} rows, got "
+                f"{self.height.data} rows"
+            )
+        self._verify_panel()
+        if min(self.prefetch.data, *self.folds) < 0:
+            raise VerifyException(
+                f"counts of rows and phases must not be negative, got prefetch "
+                f"{self.prefetch.data} and folds {[*self.folds]}"
+            )
+
+    def _verify_panel(self) -> None:
+        if not self.is_packed:
+            return
+        if not self.is_outer:
+            raise VerifyException("only the form outer reads panels")
+        if self.columns * self.depth.data > MAX_PANEL_ELEMENTS:
+            raise VerifyException(
+                f"a panel of {self.depth.data} x {self.columns} elements is larger "
+                f"than the stack allows: {MAX_PANEL_ELEMENTS}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        def numbers(keyword: str, count: int) -> list[int]:
+            parser.parse_keyword(keyword)
+            place = parser.pos
+            found = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, parser.parse_integer
+            )
+            if len(found) != count:
+                parser.raise_error(
+                    f"{keyword} takes {count} numbers, got {len(found)}",
+                    place,
+                )
+            return found
+
+        with parser.in_angle_brackets():
+            form = parser.parse_identifier()
+            parser.parse_punctuation(",")
+            tile = numbers("tile", 3)
+            parser.parse_punctuation(",")
+            values = [*tile, *numbers("block", 2)]
+            packed = prefetch = 0
+            folds = [0, 0]
+            while parser.parse_optional_punctuation(","):
+                if parser.parse_optional_keyword("packed"):
+                    packed = 1
+                elif parser.parse_optional_keyword("prefetch"):
+                    prefetch = parser.parse_integer()
+                else:
+                    folds = numbers("folds", 2)
+        values += [packed, prefetch, *folds]
+        return [StringAttr(form), *map(IntAttr, values)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        parts = [
+            self.form.data,
+            f"tile {[*self.tile]}",
+            f"block {[*self.block]}",
+        ]
+        if self.is_packed:
+            parts.append("packed")
+        if self.prefetch.data:
+            parts.append(f"prefetch {self.prefetch.data}")
+        if any(self.folds):
+            parts.append(f"folds {[*self.folds]}")
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(parts))
+
+
+def panel_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
+    """The bytes of the panel that a schedule needs, 0 without one."""
+    if not schedule.is_packed:
+        return 0
+    return schedule.columns * schedule.depth.data * element_bytes

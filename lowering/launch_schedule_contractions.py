@@ -1,0 +1,206 @@
+"""
+Give sums of products in kernels for `cpu` a schedule: tiles in vector registers.
+
+A `linalg` op is scheduled if it adds products of two `f32` or `f64` to its output, has
+one loop over terms, and not both factors move along the innermost dimension of the
+result (`penstock.lowering.numba.contractions`); a sum of products for which that does
+not hold gets the attribute `no_schedule` with the reason. What has a schedule already
+keeps it. The attribute `schedule`, a `#launch.contraction`, says all that the source
+depends on, and may be written by hand:
+
+* *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
+  other, terms of `a` and of `b` do, and there are few rows: then `inner` (vectors along
+  terms).
+* *Tile*. Of all tiles that fit into the registers, the one with the least modelled
+  time: for each term a tile takes as long as its products, as its loads, or as eight
+  products, whichever takes longest; tiles at the edges count like the others.
+* *Packed*, if columns do not follow each other, or if at least 96 rows read a `b` of
+  more than 256 KiB; the panel has up to 32768 elements. Where nothing is packed, blocks
+  of up to 256 terms keep the columns of a strip in the cache.
+* *Height*. All rows, unless there are fewer than 16 units of work without cutting them.
+* *Folds*. As many phases around it as can be computed in registers
+  (`penstock.lowering.numba.finishing`).
+
+Vectors have `vector_bytes`; by default what the processor has that compiles, so that a
+plan made elsewhere should be given this number. The number stands in the schedule: a
+processor with narrower vectors computes the same, if not as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, prod
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedule import (
+    MAX_PANEL_ELEMENTS,
+    REFUSAL,
+    SCHEDULE,
+    ContractionAttr,
+)
+from penstock.lowering.numba.contractions import Contraction, contraction_of
+from penstock.lowering.numba.finishing import most_folds, phases_of
+
+BYTES = {"f32": 4, "f64": 8}
+VECTOR_BYTES = (16, 32, 64)
+REGISTERS = {16: 16, 32: 16, 64: 32}
+"""Vector registers of processors with vectors of this many bytes."""
+IN_FLIGHT = 8
+"""Products that have to be independent to keep a processor busy."""
+TILE_OVERHEAD = 20
+"""What a tile takes besides its products, in products."""
+UNEVEN = 1.02
+"""What strips of two kinds are worth less: they take twice as long to compile."""
+MAX_WIDTH = 24
+"""The vectors of a tile of one row."""
+FEW_ROWS = 8
+PACKED_ROWS, CACHED_BYTES = 96, 1 << 18
+CACHED_TERMS = 256
+MIN_UNITS, MIN_HEIGHT = 16, 64
+PREFETCH = 8
+
+
+def vector_bytes_here() -> int:
+    """The bytes of the widest vectors of this processor."""
+    from llvmlite import binding
+
+    features = cast("Mapping[str, bool]", binding.get_host_cpu_features())
+    if features.get("avx512f"):
+        return 64
+    return 32 if features.get("avx2") else 16
+
+
+def tile_time(rows: int, vectors: int) -> float:
+    """What a tile takes for each term, in products of vectors."""
+    products, loads = rows * vectors, rows + vectors
+    return max(products, loads, IN_FLIGHT) + loads / 16
+
+
+def strip_time(tile: tuple[int, int], rows: int, vectors: int, terms: int) -> float:
+    """What all rows of a strip take, which may have fewer vectors than a tile has."""
+    height = tile[0]
+    whole, rest = divmod(rows, height)
+    time = whole * (terms * tile_time(height, vectors) + TILE_OVERHEAD)
+    return time + (terms * tile_time(rest, vectors) + TILE_OVERHEAD if rest else 0)
+
+
+def fitting_tiles(registers: int) -> Iterator[tuple[int, int]]:
+    """The rows and vectors of tiles that leave registers for one row of `b`."""
+    for vectors in range(1, MAX_WIDTH + 1):
+        for rows in range(1, registers):
+            needed = vectors + 1 if rows == 1 else rows * vectors + vectors + 1
+            if needed <= registers:
+                yield rows, vectors
+
+
+@lru_cache(maxsize=1024)
+def best_tile(
+    rows: int, columns: int, terms: int, lanes: int, registers: int
+) -> tuple[int, int]:
+    """The rows and vectors of the tile with which all strips take least time."""
+    of_columns = ceil(columns / lanes)
+
+    def time(tile: tuple[int, int]) -> float:
+        whole, rest = divmod(of_columns, tile[1])
+        total = whole * strip_time(tile, rows, tile[1], terms)
+        if not rest:
+            return total
+        return (total + strip_time(tile, rows, rest, terms)) * UNEVEN
+
+    tiles = [
+        tile
+        for tile in fitting_tiles(registers)
+        if tile[0] <= rows and tile[1] <= of_columns
+    ]
+    return min(tiles, key=lambda tile: (time(tile), tile))
+
+
+def evenly(extent: int, most: int) -> int:
+    """The size of parts, none larger than `most`, that are as even as can be."""
+    return ceil(extent / ceil(extent / most))
+
+
+def height_of(contraction: Contraction, tile_rows: int, columns: int) -> int:
+    """The rows of a unit of work: a multiple of those of a tile."""
+    rows, all_columns, _ = contraction.extents
+    units = prod(contraction.outer_extents) * ceil(all_columns / columns)
+    least = max(MIN_HEIGHT, tile_rows)
+    pieces = max(1, min(ceil(MIN_UNITS / units), rows // least))
+    return ceil(evenly(rows, ceil(rows / pieces)) / tile_rows) * tile_rows
+
+
+def schedule_of(
+    contraction: Contraction, vector_bytes: int, folds: tuple[int, int]
+) -> ContractionAttr:
+    """The schedule of a contraction."""
+    size = BYTES[contraction.element]
+    lanes = vector_bytes // size
+    rows, columns, terms = contraction.extents
+    of_term, of_column = contraction.b_steps
+    follow = columns == 1 or of_column == 1
+    along_terms = terms == 1 or (contraction.a_steps[1], of_term) == (1, 1)
+    few = rows < FEW_ROWS and not (follow and columns > 1)
+    if few and along_terms:
+        tile = min(rows, 4), min(columns, 8 if rows < 3 else 4)
+        block = height_of(contraction, tile[0], tile[1]), terms
+        return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
+    height, width = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
+    panel = width * lanes
+    large = rows >= PACKED_ROWS and columns * terms * size > CACHED_BYTES
+    packed = large or not follow
+    most = MAX_PANEL_ELEMENTS // panel if packed else CACHED_TERMS
+    depth = evenly(terms, most) if packed or rows > height else terms
+    return ContractionAttr(
+        "outer",
+        (height, width, lanes),
+        (height_of(contraction, height, panel), depth),
+        packed=packed,
+        prefetch=PREFETCH if rows == 1 and not packed else 0,
+        folds=folds,
+    )
+
+
+def schedule_kernel(kernel: KernelOp, vector_bytes: int) -> None:
+    """Schedule the contractions of a kernel."""
+    phases = phases_of(kernel.body.block)
+    for position, op in enumerate(phases):
+        if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
+            continue
+        found = contraction_of(op)
+        if isinstance(found, str):
+            op.attributes[REFUSAL] = StringAttr(found)
+        elif found is not None:
+            folds = most_folds(found, phases, position)
+            op.attributes[SCHEDULE] = schedule_of(found, vector_bytes, folds)
+
+
+@dataclass(frozen=True)
+class LaunchScheduleContractionsPass(ModulePass):
+    """
+    Compute sums of products in kernels for `cpu` in tiles that stay in registers.
+    """
+
+    name = "launch-schedule-contractions"
+
+    vector_bytes: int | None = None
+    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.vector_bytes not in (None, *VECTOR_BYTES):
+            known = ", ".join(map(str, VECTOR_BYTES))
+            raise PassFailedException(
+                f"vectors have {known} bytes, got {self.vector_bytes}"
+            )
+        width = self.vector_bytes or vector_bytes_here()
+        for kernel in op.walk():
+            if isinstance(kernel, KernelOp) and kernel.target.data == "cpu":
+                schedule_kernel(kernel, width)

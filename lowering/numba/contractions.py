@@ -1,0 +1,190 @@
+"""
+Sums of products among the phases of kernels, without printing them.
+
+A contraction is a `linalg` op that adds products of two floats to its output, with at
+most one loop of each kind: *rows*, which only `a` and the result have, *columns*, which
+only `b` and the result have and which follow each other in the result, and *terms*,
+which only `a` and `b` have. Any other loops run outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import MemRefType, f32, f64
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.lowering.numba.loops import Access, Nest, access_of, extents_of, merged
+
+ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
+"""The types whose products are summed in tiles, with their short names."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of products as loops over rows, columns and terms."""
+
+    element: str
+    a: int
+    """The number of the operand that has rows."""
+    b: int
+    """The number of the operand that has columns."""
+    nest: Nest
+    outer: tuple[int, ...]
+    """The other loops."""
+    row: int | None
+    column: int | None
+    term: int | None
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """The rows, columns and terms, 1 where there is no loop."""
+        return tuple(
+            1 if loop is None else self.nest.extents[loop]
+            for loop in (self.row, self.column, self.term)
+        )  # pyright: ignore[reportReturnType] three loops, three numbers
+
+    def stride(self, operand: int, loop: int | None) -> int:
+        """From an element of an operand (-1: the result) to the next one of a loop."""
+        return 0 if loop is None else self.nest.accesses[operand].strides[loop]
+
+    @property
+    def a_steps(self) -> tuple[int, int]:
+        """From a row and from a term of `a` to the next."""
+        return self.stride(self.a, self.row), self.stride(self.a, self.term)
+
+    @property
+    def b_steps(self) -> tuple[int, int]:
+        """From a term and from a column of `b` to the next."""
+        return self.stride(self.b, self.term), self.stride(self.b, self.column)
+
+    @property
+    def outer_extents(self) -> tuple[int, ...]:
+        """How often the other loops run."""
+        return tuple(self.nest.extents[loop] for loop in self.outer)
+
+    def outer_strides(self, access: Access) -> tuple[int, ...]:
+        """What the other loops add to the place of an element."""
+        return tuple(access.strides[loop] for loop in self.outer)
+
+
+def nest_of(op: LinalgStructuredOperation) -> Nest | str:
+    """The loops of an op as they are written, or why there are none."""
+    maps = [attr.data for attr in op.get_indexing_maps()]
+    shapes = [
+        value.type.get_shape() if isa(value.type, MemRefType) else ()
+        for value in op.operands
+    ]
+    accesses: list[Access] = []
+    for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
+        if (access := access_of(map, shape)) is None:
+            return f"the map of operand {number} is not linear: {map}"
+        accesses.append(access)
+    reductions = (
+        iterator.data is not linalg.attrs.IteratorType.PARALLEL
+        for iterator in op.get_iterator_types()
+    )
+    return Nest(tuple(extents_of(maps, shapes)), tuple(reductions), tuple(accesses))
+
+
+def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
+    """The two block arguments whose product a body adds to its output, if it does."""
+    block = op.body.block
+    total = block.last_op and block.last_op.operands[0].owner
+    if not isinstance(total, arith.AddfOp):
+        return None
+    output = block.args[-1]
+    product = next((v.owner for v in total.operands if v is not output), None)
+    if output not in total.operands or not isinstance(product, arith.MulfOp):
+        return None
+    ops = (product, total, block.last_op)
+    factors = product.operands
+    is_all = tuple(block.ops) == ops and set(factors) == set(block.args[:-1])
+    return (factors[0], factors[1]) if is_all and len(block.args) == 3 else None
+
+
+def contraction_of(op: LinalgStructuredOperation) -> Contraction | str | None:
+    """
+    The loops of a sum of products of floats, why they are none that tiles compute, or
+    None for any other op.
+    """
+    if len(op.outputs) != 1 or op.res or factors_of(op) is None:
+        return None
+    element = ELEMENTS.get(op.body.block.args[-1].type)
+    if element is None or not all(isa(v.type, MemRefType) for v in op.operands):
+        return None
+    if op.outputs[0] in op.inputs:
+        return "the result is one of the factors"
+    nest = nest_of(op)
+    if isinstance(nest, str):
+        return None
+    if 0 in nest.extents:
+        return "there are no elements"
+    return _sorted_loops(element, merged(nest))
+
+
+def _sorted_loops(element: str, nest: Nest) -> Contraction | str:
+    *_, result = nest.accesses
+    loops = range(len(nest.extents))
+    terms = [loop for loop in loops if nest.reductions[loop]]
+    if len(terms) > 1:
+        return "several loops run over the terms of a sum"
+    if any(not result.strides[loop] for loop in loops if loop not in terms):
+        return "some loop of the result does not change its place"
+    others = [loop for loop in loops if loop not in terms]
+    columns = [loop for loop in others if result.strides[loop] == 1]
+    column = columns[0] if columns else None
+    sides = _sides(nest, column)
+    if sides is None:
+        return "both factors depend on the loop along the result"
+    a, b = sides
+    rows = [
+        loop
+        for loop in others
+        if loop != column
+        and nest.accesses[a].strides[loop]
+        and not nest.accesses[b].strides[loop]
+    ]
+    row = max(rows, key=lambda loop: nest.extents[loop], default=None)
+    outer = tuple(loop for loop in others if loop not in (row, column))
+    term = terms[0] if terms else None
+    return Contraction(element, a, b, nest, outer, row, column, term)
+
+
+def _sides(nest: Nest, column: int | None) -> tuple[int, int] | None:
+    """Which operand has rows, and which one the columns."""
+    if column is None:
+        return 0, 1
+    having = [n for n in (0, 1) if nest.accesses[n].strides[column]]
+    return None if len(having) == 2 else (0, 1) if having == [1] else (1, 0)
+
+
+def stride_along(
+    loops: Sequence[tuple[int, int, int]], extent: int, step: int
+) -> int | None:
+    """
+    How far an operand moves while a result does `extent` steps of `step` elements, or
+    None if not equally far each time.
+
+    `loops` has, for each loop of an op that writes each element of the result once, its
+    extent, its stride in the result, and its stride in the operand.
+    """
+    found = expected = None
+    while extent > 1:
+        loop = next((x for x in loops if x[1] <= step < x[1] * x[0]), None)
+        if loop is None or step % loop[1]:
+            return None
+        here = loop[2] * (step // loop[1])
+        if expected is not None and here != expected:
+            return None
+        found = here if found is None else found
+        room = loop[0] * loop[1] // step
+        taken = min(extent, room)
+        if extent % taken or (taken < extent and loop[0] * loop[1] % step):
+            return None
+        extent, step, expected = extent // taken, step * taken, here * taken
+    return found or 0

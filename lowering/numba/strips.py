@@ -1,0 +1,388 @@
+"""
+The source of contractions that have a schedule: loops over strips of tiles.
+
+    for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
+        ...where unit i0 begins: other loops, columns, rows...
+        for i1 in range(0, <terms>, <depth>):
+            pack_0(...)
+            strip_0(...)
+
+A unit is the columns of one tile, down the rows of one block, for one turn of all other
+loops. Units write different elements, so that any part of a kernel may compute any of
+them at any time. What they are is in `penstock.runtime.tiles`
+and `penstock.runtime.panels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation, SSAValue
+
+from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr, panel_bytes
+from penstock.lowering.numba.contractions import Contraction, contraction_of
+from penstock.lowering.numba.finishing import (
+    Finish,
+    VectorScalars,
+    finish_lines,
+    finish_of,
+    is_trivial,
+    root_of,
+)
+
+if TYPE_CHECKING:
+    from penstock.lowering.numba.body import BodyPrinter
+
+BYTES = {"f32": 4, "f64": 8}
+PANEL_NAMES = frozenset(("pack", "scratch"))
+"""The functions of `penstock.runtime.panels`."""
+WORK_OF_A_PART = 400_000
+"""Scalar operations that are worth a part of their own."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A contraction with a schedule, and what is computed with it."""
+
+    op: LinalgStructuredOperation
+    contraction: Contraction
+    schedule: ContractionAttr
+    finish: Finish
+
+    @property
+    def panels(self) -> int:
+        """The strips that the columns are divided into."""
+        return -(-self.contraction.extents[1] // self.schedule.columns)
+
+    @property
+    def blocks(self) -> int:
+        """The blocks that the rows are divided into."""
+        return -(-self.contraction.extents[0] // self.schedule.block[0])
+
+    @property
+    def units(self) -> int:
+        """The pieces of work that are independent."""
+        return prod(self.contraction.outer_extents) * self.panels * self.blocks
+
+    @property
+    def parts(self) -> int:
+        """How many parts the work is worth."""
+        loops = prod(self.contraction.outer_extents)
+        work = 2 * prod(self.contraction.extents) * loops
+        return max(1, min(self.units, work // WORK_OF_A_PART))
+
+
+def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
+    """
+    What is computed with an op that has a schedule, None for one without, or why it
+    cannot be computed so.
+    """
+    schedule = op.attributes.get(SCHEDULE)
+    if schedule is None:
+        return None
+    if not isinstance(schedule, ContractionAttr):
+        return f"{schedule} is no schedule"
+    found = None
+    if isinstance(op, LinalgStructuredOperation):
+        found = contraction_of(op)
+    if found is None:
+        return f"{op.name} is no sum of products, which {schedule} is for"
+    if isinstance(found, str):
+        return f"no tiles compute {op.name}: {found}"
+    assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
+    if (why := misfit(found, schedule)) is not None:
+        return f"{schedule} does not fit {op.name}: {why}"
+    finish = finish_of(found, phases, phases.index(op), schedule.folds)
+    if finish is None:
+        before, after = schedule.folds
+        return f"{before} phases before and {after} after cannot be folded in {op.name}"
+    return Group(op, found, schedule, finish)
+
+
+def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
+    """Why the elements of a contraction do not lie as a schedule needs it, if so."""
+    of_term, of_column = contraction.b_steps
+    _, columns, terms = contraction.extents
+    if schedule.is_outer:
+        if of_column != 1 and columns > 1 and not schedule.is_packed:
+            return f"columns are {of_column} elements apart, and not packed"
+        return None
+    if terms > 1 and (contraction.a_steps[1], of_term) != (1, 1):
+        return "the terms do not follow each other"
+    return None
+
+
+class StripPrinter:
+    """Prints a group: definitions of its strips, and the loops that call them."""
+
+    def __init__(self, printer: BodyPrinter, group: Group, number: int):
+        self.printer, self.group, self.number = printer, group, number
+        self.contraction, self.schedule = group.contraction, group.schedule
+        self.size = BYTES[self.contraction.element]
+        self.rows, self.columns, self.terms = self.contraction.extents
+        self.names: set[str] = set()
+        """The functions of `penstock.runtime.tiles` and `panels` that are used."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a sum takes several calls."""
+        return self.schedule.block[1] < self.terms or not self.schedule.folds[0]
+
+    # Definitions
+
+    def definitions(self) -> list[str]:
+        """The lines that make the functions which the loops call."""
+        lines: list[str] = []
+        if not is_trivial(self.group.finish):
+            names = [f"p{n}" for n in range(len(self.group.finish.inputs))]
+            header = ", ".join(("x", "s", *names))
+            lines += ["", "", f"def finish_{self.number}({header}):"]
+            scalars = VectorScalars()
+            lines += [
+                f"    {line}" for line in finish_lines(self.group.finish, scalars)
+            ]
+            lines.append("")
+            self.printer.scalars.names |= scalars.names
+        lines.append("")
+        for tail in self._kinds():
+            lines += self._strip(tail)
+        return lines
+
+    def _kinds(self) -> list[bool]:
+        """Which strips there are: of whole tiles, and of what is left (True)."""
+        whole, rest = divmod(self.columns, self.schedule.columns)
+        kinds = [False] if whole else []
+        if rest and not (whole and self._tail_vectors() == self.schedule.tile[1]):
+            kinds.append(True)
+        return kinds
+
+    def _tail_vectors(self) -> int:
+        """The vectors that the last columns take."""
+        rest = self.columns % self.schedule.columns
+        return -(-rest // (self.schedule.tile[2] if self.schedule.is_outer else 1))
+
+    def _is_masked(self, tail: bool) -> bool:
+        """Whether a strip has a vector that is not full."""
+        if not self.schedule.is_outer:
+            return False
+        rest = self.columns % self.schedule.columns
+        shares = self._kinds() == [False] and bool(rest)
+        return (tail or shares) and bool(rest % self.schedule.tile[2])
+
+    def _strip(self, tail: bool) -> list[str]:
+        """The definitions of a strip, and of how its panel is packed."""
+        rows, vectors, lanes = self.schedule.tile
+        vectors = self._tail_vectors() if tail else vectors
+        a, b = self.contraction.a_steps, self.contraction.b_steps
+        element, form = self.contraction.element, self.schedule.form.data
+        facts = [f'"{element}"', str(rows), str(vectors), str(lanes)]
+        if form == "outer":
+            width = vectors * lanes if self.schedule.is_packed else b[0]
+            facts += [f"a={a}", f"b={width}"]
+        else:
+            facts += [f"a={a[0]}", f"b={b[1]}"]
+        facts += [f"c={self.contraction.stride(-1, self.contraction.row)}"]
+        facts += [f"rest={self.rows % rows}"]
+        if self._is_masked(tail):
+            facts.append("masked=True")
+        if self.is_blocked:
+            facts.append("blocked=True")
+        if self.schedule.prefetch.data:
+            facts.append(f"prefetch={self.schedule.prefetch.data}")
+        if not is_trivial(self.group.finish):
+            steps = [(i.row, i.column) for i in self.group.finish.inputs]
+            facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
+        lines = [self._definition(f"{form}_strip", "strip", tail, facts)]
+        if self.schedule.is_packed:
+            facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
+            if self._is_masked(tail):
+                facts.append("masked=True")
+            lines.append(self._definition("pack", "pack", tail, facts))
+        return lines
+
+    def _definition(
+        self, function: str, kind: str, tail: bool, facts: Sequence[str]
+    ) -> str:
+        self.names.add(function)
+        return f"{self._name(kind, tail)} = {function}({', '.join(facts)})"
+
+    def _name(self, kind: str, tail: bool) -> str:
+        return f"{kind}_{self.number}{'_tail' if tail else ''}"
+
+    # Loops
+
+    def print_loops(self, is_split: bool) -> None:
+        """Print the loops; in parts of the kernel, or all of them at once."""
+        out = self.printer
+        self.names.add("address_of")
+        a, b, c, *inputs = self._addresses()
+        panel = ""
+        if size := panel_bytes(self.schedule, self.size):
+            self.names.add("scratch")
+            panel = f"panel_{self.number}"
+            out.line(f"{panel} = scratch({size})")
+        units = self.group.units
+        ends = f"{units} * part // parts, {units} * (part + 1) // parts"
+        unit = out.new_loop()
+        with out.block(f"for {unit} in range({ends if is_split else units}):"):
+            places = self._places(unit)
+            kinds = self._kinds()
+            if len(kinds) < 2:
+                self._print_unit(places, kinds[0], (a, b, c, inputs, panel))
+                return
+            whole = self.columns // self.schedule.columns
+            with out.block(f"if {places.panel} < {whole}:"):
+                self._print_unit(places, False, (a, b, c, inputs, panel))
+            with out.block("else:"):
+                self._print_unit(places, True, (a, b, c, inputs, panel))
+
+    def _addresses(self) -> list[str]:
+        """The addresses of a, b, the result and the inputs of what follows."""
+        op, out = self.group.op, self.printer
+        buffers = [
+            op.operands[self.contraction.a],
+            op.operands[self.contraction.b],
+            op.outputs[0],
+            *(input.buffer for input in self.group.finish.inputs),
+        ]
+        names: list[str] = []
+        known: dict[SSAValue, str] = {}
+        for buffer in map(root_of, buffers):
+            if buffer not in known:
+                known[buffer] = out.new_value()
+                out.line(f"{known[buffer]} = address_of({out.name(buffer)})")
+            names.append(known[buffer])
+        return names
+
+    def _places(self, unit: str) -> Places:
+        """Print where a unit is, loop by loop, the last one first."""
+        counts = [
+            *self.contraction.outer_extents,
+            self.group.panels,
+            self.group.blocks,
+        ]
+        names: list[str] = []
+        left = unit
+        for index in reversed(range(len(counts))):
+            if counts[index] == 1:
+                names.append("0")
+            elif prod(counts[:index]) == 1:
+                names.append(left)
+            else:
+                name, rest = self.printer.new_value(), self.printer.new_value()
+                self.printer.line(f"{name} = {left} % {counts[index]}")
+                self.printer.line(f"{rest} = {left} // {counts[index]}")
+                names.append(name)
+                left = rest
+        block, panel, *outer = names
+        return Places(tuple(reversed(outer)), panel, block)
+
+    def _print_unit(
+        self,
+        places: Places,
+        tail: bool,
+        addresses: tuple[str, str, str, Sequence[str], str],
+    ) -> None:
+        out = self.printer
+        a, b, c, inputs, panel = addresses
+        depth = self.schedule.block[1]
+        term, count = "0", str(self.terms)
+        with out.restoring_depth():
+            if depth < self.terms:
+                term, count = out.new_loop(), out.new_value()
+                out.open(f"for {term} in range(0, {self.terms}, {depth}):")
+                out.line(f"{count} = min({depth}, {self.terms} - {term})")
+                if self.terms % depth == 0:
+                    out.lines.pop()
+                    count = str(depth)
+            a = self._at(a, places, self.contraction.a, term)
+            b = self._at(b, places, self.contraction.b, term)
+            c = self._at(c, places, -1, "0")
+            used = self._used(places, tail)
+            if panel:
+                out.line(f"{self._name('pack', tail)}({b}, {panel}, {used}, {count})")
+                b = panel
+            ends = self._ends(term, count)
+            rest = [
+                self._input_at(name, number, places)
+                for number, name in enumerate(inputs)
+            ]
+            tuple_text = f"({', '.join(rest)}{',' if len(rest) == 1 else ''})"
+            parts = (a, b, c, self._height(places), used, count, *ends, tuple_text)
+            out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
+
+    def _height(self, places: Places) -> str:
+        """The rows of a unit."""
+        height = self.schedule.block[0]
+        if places.block == "0":
+            return str(self.rows)
+        if self.rows % height == 0:
+            return str(height)
+        return f"min({height}, {self.rows} - {places.block} * {height})"
+
+    def _used(self, places: Places, tail: bool) -> str:
+        """The columns in use of the last vector of a unit."""
+        lanes = self.schedule.tile[2]
+        if not self._is_masked(tail):
+            return str(lanes)
+        used = self.columns % self.schedule.columns % lanes
+        if tail:
+            return str(used)
+        return f"{used} if {places.panel} == {self.group.panels - 1} else {lanes}"
+
+    def _ends(self, term: str, count: str) -> tuple[str, str]:
+        """Whether a call is the first for a sum, and whether it is the last."""
+        first = str(self.schedule.folds[0])
+        if term == "0":
+            return first, "1"
+        is_last = f"{term} + {count} == {self.terms}"
+        return (f"{term} == 0" if first != "0" else "0", is_last)
+
+    def _at(self, address: str, places: Places, operand: int, term: str) -> str:
+        """The address where a unit begins in an operand."""
+        contraction = self.contraction
+        steps = [
+            (places.panel, contraction.column, self.schedule.columns),
+            (places.block, contraction.row, self.schedule.block[0]),
+            (term, contraction.term, 1),
+        ]
+        terms = [
+            (name, contraction.stride(operand, loop) * count)
+            for name, loop, count in steps
+        ]
+        access = contraction.nest.accesses[operand]
+        outer = zip(places.outer, contraction.outer_strides(access), strict=True)
+        return self._sum(address, [*outer, *terms], access.offset)
+
+    def _input_at(self, address: str, number: int, places: Places) -> str:
+        """The address where a unit begins in an input."""
+        input = self.group.finish.inputs[number]
+        terms = [
+            *zip(places.outer, input.outer, strict=True),
+            (places.panel, input.column * self.schedule.columns),
+            (places.block, input.row * self.schedule.block[0]),
+        ]
+        return self._sum(address, terms, input.offset)
+
+    def _sum(self, address: str, terms: Sequence[tuple[str, int]], offset: int) -> str:
+        parts = [
+            f"{name} * {stride * self.size}"
+            for name, stride in terms
+            if stride and name != "0"
+        ]
+        if offset:
+            parts.append(str(offset * self.size))
+        return " + ".join((address, *parts)).replace("+ -", "- ")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Names of where a unit is: in the other loops, the columns and the rows."""
+
+    outer: tuple[str, ...]
+    panel: str
+    block: str

@@ -1,0 +1,312 @@
+"""
+Vectors of numbers in LLVM code, as tiles of contractions compute with them.
+
+`Code` emits loads, stores and products at addresses; `Lanes` is what the function that
+finishes a tile is written in.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnknownLambdaType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+from numba.core import cgutils
+
+ELEMENTS = {"f32": (ir.FloatType(), 4), "f64": (ir.DoubleType(), 8)}
+"""What an element is in LLVM code, and its bytes."""
+
+WORD, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
+INDEX = ir.IntType(32)
+
+LlvmValue: TypeAlias = ir.Value
+
+
+def word(value: int) -> ir.Constant:
+    """A constant of 64 bits."""
+    return ir.Constant(WORD, value)
+
+
+class Code:
+    """Emits loads, stores and products of vectors of one element type."""
+
+    def __init__(self, builder: ir.IRBuilder, element: str):
+        self.builder, self.element = builder, element
+        self.scalar, self.size = ELEMENTS[element]
+
+    def vector(self, lanes: int) -> ir.VectorType:
+        """The type of a vector of this many lanes."""
+        return ir.VectorType(self.scalar, lanes)
+
+    def place(self, address: LlvmValue, offset: int) -> LlvmValue:
+        """An address some elements further on."""
+        if not offset:
+            return address
+        return self.builder.add(address, word(offset * self.size))
+
+    def advanced(self, address: LlvmValue, count: LlvmValue, stride: int) -> LlvmValue:
+        """An address `count` steps of `stride` elements further on."""
+        step = self.builder.mul(count, word(stride * self.size))
+        return self.builder.add(address, step)
+
+    def _pointer(self, address: LlvmValue, offset: int, type: ir.Type) -> LlvmValue:
+        return self.builder.inttoptr(self.place(address, offset), type.as_pointer())
+
+    def load_scalar(self, address: LlvmValue, offset: int) -> LlvmValue:
+        """The element at an offset from an address."""
+        return self.builder.load(
+            self._pointer(address, offset, self.scalar), align=self.size
+        )
+
+    def load(
+        self, address: LlvmValue, offset: int, lanes: int, mask: LlvmValue | None = None
+    ) -> LlvmValue:
+        """Elements that follow each other; 0 where a mask is not set."""
+        type = self.vector(lanes)
+        pointer = self._pointer(address, offset, type)
+        if mask is None:
+            return self.builder.load(pointer, align=self.size)
+        parts = [type.as_pointer(), INDEX, mask.type, type]
+        function = self._function(f"masked.load.{self._suffix(lanes)}.p0", type, parts)
+        align = ir.Constant(INDEX, self.size)
+        return self.builder.call(function, [pointer, align, mask, self.zero(lanes)])
+
+    def store(
+        self,
+        value: LlvmValue,
+        address: LlvmValue,
+        offset: int,
+        mask: LlvmValue | None = None,
+    ) -> None:
+        """Write elements that follow each other, those whose bit in a mask is set."""
+        type = value.type
+        pointer = self._pointer(address, offset, type)
+        if mask is None:
+            self.builder.store(value, pointer, align=self.size)
+            return
+        parts = [type, type.as_pointer(), INDEX, mask.type]
+        suffix = self._suffix(type.count)
+        function = self._function(f"masked.store.{suffix}.p0", ir.VoidType(), parts)
+        align = ir.Constant(INDEX, self.size)
+        self.builder.call(function, [value, pointer, align, mask])
+
+    def store_scalar(self, value: LlvmValue, address: LlvmValue, offset: int) -> None:
+        """Write the element at an offset from an address."""
+        pointer = self._pointer(address, offset, self.scalar)
+        self.builder.store(value, pointer, align=self.size)
+
+    def lanes_below(self, lanes: int, count: LlvmValue) -> LlvmValue:
+        """The mask of the first lanes, whose number is known at run time."""
+        numbers = ir.Constant(ir.VectorType(WORD, lanes), list(range(lanes)))
+        return self.builder.icmp_signed("<", numbers, self.splat(count, lanes))
+
+    def zero(self, lanes: int) -> LlvmValue:
+        """A vector of zeros."""
+        return ir.Constant(self.vector(lanes), [0.0] * lanes)
+
+    def splat(self, scalar: LlvmValue, lanes: int) -> LlvmValue:
+        """A vector with one scalar in every lane."""
+        nothing = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+        one = self.builder.insert_element(nothing, scalar, ir.Constant(INDEX, 0))
+        return self.shuffled(one, nothing, [0] * lanes)
+
+    def shuffled(self, a: LlvmValue, b: LlvmValue, lanes: Sequence[int]) -> LlvmValue:
+        """A vector of lanes of two vectors, those of the second counted on."""
+        numbers = ir.Constant(ir.VectorType(INDEX, len(lanes)), list(lanes))
+        return self.builder.shuffle_vector(a, b, numbers)
+
+    def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
+        """`a * b + total`, rounded once where the processor can."""
+        return self.call("fmuladd", a, b, total)
+
+    def vector_of(self, scalars: Sequence[LlvmValue]) -> LlvmValue:
+        """A vector of these scalars."""
+        vector: LlvmValue = ir.Constant(self.vector(len(scalars)), ir.Undefined)
+        for lane, scalar in enumerate(scalars):
+            place = ir.Constant(INDEX, lane)
+            vector = self.builder.insert_element(vector, scalar, place)
+        return vector
+
+    def prefetch(self, address: LlvmValue, offset: int) -> None:
+        """Fetch the line of an element into the nearest cache."""
+        type = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), *[INDEX] * 3])
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(self.builder.module, type, name)
+        facts = [ir.Constant(INDEX, fact) for fact in (0, 3, 1)]
+        self.builder.call(function, [self._pointer(address, offset, BYTE), *facts])
+
+    def loop(
+        self,
+        end: LlvmValue,
+        step: int,
+        state: Sequence[LlvmValue],
+        body: Callable[[LlvmValue, Sequence[LlvmValue]], Sequence[LlvmValue]],
+    ) -> Sequence[LlvmValue]:
+        """
+        Emit a loop from 0 by steps while it is below an end. `body` is given where it
+        is and the values carried so far, and returns the next ones; the last ones are
+        returned.
+        """
+        builder = self.builder
+        before = builder.block
+        inside, after = (builder.append_basic_block(n) for n in ("loop", "after"))
+        starts = [word(0), *state]
+        builder.cbranch(builder.icmp_signed("<", word(0), end), inside, after)
+        builder.position_at_end(inside)
+        values = [builder.phi(value.type) for value in starts]
+        new = body(values[0], values[1:])
+        ends = [builder.add(values[0], word(step)), *new]
+        last = builder.block
+        builder.cbranch(builder.icmp_signed("<", ends[0], end), inside, after)
+        builder.position_at_end(after)
+        results = [builder.phi(value.type) for value in starts]
+        for value, result, first, next in zip(
+            values, results, starts, ends, strict=True
+        ):
+            for phi in (value, result):
+                phi.add_incoming(first, before)
+                phi.add_incoming(next, last)
+        return results[1:]
+
+    def sum(self, value: LlvmValue) -> LlvmValue:
+        """The sum of all lanes, in any order."""
+        type = value.type
+        suffix = self._suffix(type.count)
+        parts = [self.scalar, type]
+        function = self._function(f"vector.reduce.fadd.{suffix}", self.scalar, parts)
+        start = ir.Constant(self.scalar, -0.0)
+        return self.builder.call(function, [start, value], fastmath=("reassoc",))
+
+    def call(self, name: str, *values: LlvmValue) -> LlvmValue:
+        """LLVM's function of this name on vectors of one type."""
+        type = values[0].type
+        parts = [type] * len(values)
+        function = self._function(f"{name}.{self._suffix(type.count)}", type, parts)
+        return self.builder.call(function, values)
+
+    def _suffix(self, lanes: int) -> str:
+        return f"v{lanes}{self.element}"
+
+    def _function(
+        self, name: str, result: ir.Type, parts: Sequence[ir.Type]
+    ) -> LlvmValue:
+        type = ir.FunctionType(result, parts)
+        return cgutils.get_or_insert_function(self.builder.module, type, f"llvm.{name}")
+
+
+class Vector:
+    """Numbers, or what comparing them gives, one a lane."""
+
+    def __init__(self, lanes: Lanes, value: LlvmValue):
+        self._lanes, self.value = lanes, value
+
+    def __add__(self, other: Vector) -> Vector:
+        return self._lanes.made(self._lanes.builder.fadd(self.value, other.value))
+
+    def __sub__(self, other: Vector) -> Vector:
+        return self._lanes.made(self._lanes.builder.fsub(self.value, other.value))
+
+    def __mul__(self, other: Vector) -> Vector:
+        return self._lanes.made(self._lanes.builder.fmul(self.value, other.value))
+
+    def __truediv__(self, other: Vector) -> Vector:
+        return self._lanes.made(self._lanes.builder.fdiv(self.value, other.value))
+
+    def __neg__(self) -> Vector:
+        return self._lanes.made(self._lanes.builder.fneg(self.value))
+
+    def __lt__(self, other: Vector) -> Vector:
+        return self._compared("<", other)
+
+    def __le__(self, other: Vector) -> Vector:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: Vector) -> Vector:
+        return self._compared(">", other)
+
+    def __ge__(self, other: Vector) -> Vector:
+        return self._compared(">=", other)
+
+    def _compared(self, relation: str, other: Vector) -> Vector:
+        builder = self._lanes.builder
+        return self._lanes.made(builder.fcmp_ordered(relation, self.value, other.value))
+
+
+class Lanes:
+    """
+    What a function that finishes a tile computes with: vectors of `count` elements.
+
+    Its methods have the names and meanings of the functions in
+    `penstock.runtime.kernel_support`.
+    """
+
+    def __init__(self, code: Code, count: int):
+        self._code, self._count = code, count
+        self.builder = code.builder
+
+    def made(self, value: LlvmValue) -> Vector:
+        """A vector of a value in LLVM code."""
+        return Vector(self, value)
+
+    def number(self, value: float) -> Vector:
+        """One number in every lane."""
+        type = self._code.vector(self._count)
+        return self.made(ir.Constant(type, [float(value)] * self._count))
+
+    f32 = number
+    f64 = number
+
+    def select(self, condition: Vector, a: Vector, b: Vector) -> Vector:
+        """`a` where the condition holds, else `b`."""
+        return self.made(self.builder.select(condition.value, a.value, b.value))
+
+    def maximum(self, a: Vector, b: Vector) -> Vector:
+        """The larger ones; NaN where either is one."""
+        return self._call("maximum", a, b)
+
+    def minimum(self, a: Vector, b: Vector) -> Vector:
+        """The smaller ones; NaN where either is one."""
+        return self._call("minimum", a, b)
+
+    def maxnum(self, a: Vector, b: Vector) -> Vector:
+        """The larger ones; where one is NaN, the other."""
+        return self._call("maxnum", a, b)
+
+    def minnum(self, a: Vector, b: Vector) -> Vector:
+        """The smaller ones; where one is NaN, the other."""
+        return self._call("minnum", a, b)
+
+    def fma(self, a: Vector, b: Vector, c: Vector) -> Vector:
+        """`a * b + c`, rounded once."""
+        return self._call("fma", a, b, c)
+
+    def fabs(self, a: Vector) -> Vector:
+        """Sizes without signs."""
+        return self._call("fabs", a)
+
+    def copysign(self, a: Vector, b: Vector) -> Vector:
+        """The sizes of `a` with the signs of `b`."""
+        return self._call("copysign", a, b)
+
+    def sqrt(self, a: Vector) -> Vector:
+        """Square roots."""
+        return self._call("sqrt", a)
+
+    def floor(self, a: Vector) -> Vector:
+        """The next whole numbers below."""
+        return self._call("floor", a)
+
+    def ceil(self, a: Vector) -> Vector:
+        """The next whole numbers above."""
+        return self._call("ceil", a)
+
+    def _call(self, name: str, *values: Vector) -> Vector:
+        return self.made(self._code.call(name, *(value.value for value in values)))

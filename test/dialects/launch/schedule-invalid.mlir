@@ -1,0 +1,44 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{unknown form 'diagonal', expected one of inner, outer}}
+"test.op"() {s = #launch.contraction<diagonal, tile [1, 1, 1], block [1, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tiles and blocks have at least one element a side, got tile [0, 1, 1] and block [1, 1]}}
+"test.op"() {s = #launch.contraction<outer, tile [0, 1, 1], block [1, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{8 x 5 vectors of sums do not fit into 32 registers}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 5, 16], block [8, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the lanes of a vector should be a power of 2 up to 64, got 12}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 12], block [1, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a block should have whole tiles of 4 rows, got 6 rows}}
+"test.op"() {s = #launch.contraction<outer, tile [4, 1, 16], block [6, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{only the form outer reads panels}}
+"test.op"() {s = #launch.contraction<inner, tile [1, 1, 16], block [1, 1], packed>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a panel of 1024 x 64 elements is larger than the stack allows: 32768}}
+"test.op"() {s = #launch.contraction<outer, tile [6, 4, 16], block [6, 1024], packed>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{counts of rows and phases must not be negative, got prefetch -1 and folds [0, 0]}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch -1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tile takes 3 numbers, got 2}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1], block [1, 1]>} : () -> ()

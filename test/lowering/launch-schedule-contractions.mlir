@@ -1,0 +1,153 @@
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | filecheck %s
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=32}' | filecheck %s --check-prefix=NARROW
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | penstock-opt -p 'launch-schedule-contractions{vector-bytes=16}' | filecheck %s
+// RUN: not penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=48}' 2>&1 | filecheck %s --check-prefix=ODD
+
+// ODD: launch-schedule-contractions: vectors have 16, 32, 64 bytes, got 48
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#bt = affine_map<(m, n, k) -> (n, k)>
+#o = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+
+// A product has vectors of as many lanes as fit, and tiles that fit into 32 registers, or
+// 16 where vectors are short.
+// CHECK-LABEL:  launch.kernel @small
+// CHECK:        linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 64]>}
+// NARROW-LABEL: launch.kernel @small
+// NARROW:       linalg.matmul {schedule = #launch.contraction<outer, tile [6, 2, 8], block [66, 64]>}
+launch.kernel @small target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
+  linalg.matmul ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
+}
+
+// Elements of 64 bits make vectors of half the lanes.
+// CHECK-LABEL: launch.kernel @doubles
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 8], {{.*}}>}
+launch.kernel @doubles target "cpu" (%a: memref<64x64xf64>, %b: memref<64x64xf64>, %o: memref<64x64xf64>) {
+  linalg.matmul ins(%a, %b : memref<64x64xf64>, memref<64x64xf64>) outs(%o : memref<64x64xf64>)
+}
+
+// A large matrix that many rows read is packed, 512 terms of 64 columns at a time.
+// CHECK-LABEL: launch.kernel @large
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [1026, 512], packed>}
+launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x1024xf32>, %o: memref<1024x1024xf32>) {
+  linalg.matmul ins(%a, %b : memref<1024x1024xf32>, memref<1024x1024xf32>) outs(%o : memref<1024x1024xf32>)
+}
+
+// One row reads rows of the matrix as they lie, and fetches them ahead.
+// CHECK-LABEL: launch.kernel @vector
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [1, 24, 16], block [1, 768], prefetch 8>}
+launch.kernel @vector target "cpu" (%a: memref<1x768xf32>, %b: memref<768x768xf32>, %o: memref<1x768xf32>) {
+  linalg.matmul ins(%a, %b : memref<1x768xf32>, memref<768x768xf32>) outs(%o : memref<1x768xf32>)
+}
+
+// Columns whose terms follow each other are packed for many rows, and vectors run along
+// the terms for few.
+// CHECK-LABEL: launch.kernel @transposed
+// CHECK:       linalg.generic {{.*}} attrs = {schedule = #launch.contraction<outer, {{.*}}, packed>}
+// CHECK-LABEL: launch.kernel @rows
+// CHECK:       linalg.generic {{.*}} attrs = {schedule = #launch.contraction<inner, tile [2, 8, 16], block [2, 64]>}
+launch.kernel @transposed target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
+  linalg.generic {indexing_maps = [#a, #bt, #o], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+launch.kernel @rows target "cpu" (%a: memref<2x64xf32>, %b: memref<64x64xf32>, %o: memref<2x64xf32>) {
+  linalg.generic {indexing_maps = [#a, #bt, #o], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<2x64xf32>, memref<64x64xf32>) outs(%o : memref<2x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %y, %x : f32
+    %t = arith.addf %p, %s : f32
+    linalg.yield %t : f32
+  }
+}
+
+// The phase that starts the sums, and those that change them in their places, are folded;
+// a later one that has no ops of vectors ends that.
+// CHECK-LABEL: launch.kernel @folded
+// CHECK:       linalg.matmul {schedule = #launch.contraction<{{.*}}, folds [1, 1]>}
+launch.kernel @folded target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8xf32>, %o: memref<8x8xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%o : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+  linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]} ins(%c : memref<8xf32>) outs(%o : memref<8x8xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.addf %s, %x : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%o : memref<8x8xf32>) {
+  ^bb0(%s: f32):
+    %t = math.cos %s : f32
+    linalg.yield %t : f32
+  }
+}
+
+// A phase that reads the result in other places is not folded, nor one that writes
+// another memref, nor one that starts only some of the sums.
+// CHECK-LABEL: launch.kernel @apart
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [8, 1, 16], block [8, 8]>}
+// CHECK-LABEL: launch.kernel @other
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [8, 1, 16], block [8, 8]>}
+launch.kernel @apart target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]} ins(%o : memref<8x8xf32>) outs(%o : memref<8x8xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    linalg.yield %x : f32
+  }
+}
+launch.kernel @other target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>, %p: memref<8x8xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%p : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%o : memref<8x8xf32>) outs(%p : memref<8x8xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    linalg.yield %x : f32
+  }
+}
+
+// Where tiles compute no sum of products, it says why.
+// CHECK-LABEL: launch.kernel @refused
+// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "both factors depend on the loop along the result"}
+// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "several loops run over the terms of a sum"}
+// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "the result is one of the factors"}
+launch.kernel @refused target "cpu" (%a: memref<4x8xf32>, %b: memref<4x8xf32>, %c: memref<8x4x8xf32>, %o: memref<8xf32>, %q: memref<8x8xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(j, k) -> (k, j)>, affine_map<(j, k) -> (k, j)>, affine_map<(j, k) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%a, %b : memref<4x8xf32>, memref<4x8xf32>) outs(%o : memref<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, k, l) -> (k, l)>, affine_map<(i, k, l) -> (l, k, i)>, affine_map<(i, k, l) -> (i)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%a, %c : memref<4x8xf32>, memref<8x4x8xf32>) outs(%o : memref<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {indexing_maps = [#a, #b, #o], iterator_types = ["parallel", "parallel", "reduction"]} ins(%q, %q : memref<8x8xf32>, memref<8x8xf32>) outs(%q : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+
+// Other ops than sums of products of floats, and kernels for other devices, are left alone.
+// CHECK-LABEL: launch.kernel @integers
+// CHECK-NOT:   schedule
+launch.kernel @integers target "cpu" (%a: memref<8x8xi32>, %b: memref<8x8xi32>, %o: memref<8x8xi32>) {
+  linalg.matmul ins(%a, %b : memref<8x8xi32>, memref<8x8xi32>) outs(%o : memref<8x8xi32>)
+}
+launch.kernel @sums target "cpu" (%a: memref<8x8xf32>, %o: memref<8xf32>) {
+  linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%a : memref<8x8xf32>) outs(%o : memref<8xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.addf %s, %x : f32
+    linalg.yield %t : f32
+  }
+}
+launch.kernel @device target "cuda" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+}

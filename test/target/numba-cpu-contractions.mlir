@@ -1,0 +1,66 @@
+// RUN: penstock-opt %s -t numba | filecheck %s
+
+// A contraction is a loop over units, each a strip of tiles; the phases that are folded
+// in it are a function of vectors. Columns that do not fill a tile have a strip of their
+// own. As many parts as there is work for share the units.
+// CHECK-LABEL: # kernel product
+// CHECK-NEXT:  from penstock.runtime.kernel_support import buffer_f32, c_kernel
+// CHECK-NEXT:  from penstock.runtime.tiles import address_of, outer_strip
+// CHECK-EMPTY:
+// CHECK-NEXT:  PARTS = 3
+// CHECK:       def finish_0(x, s, p0):
+// CHECK-NEXT:      [[V:v[0-9]+]] = s + p0
+// CHECK-NEXT:      [[W:v[0-9]+]] = x.maximum([[V]], x.f32(0.0))
+// CHECK-NEXT:      return [[W]]
+// CHECK:       strip_0 = outer_strip("f32", 6, 4, 16, a=(90, 1), b=150, c=150, rest=4, inputs=[(0, 1)], finish=finish_0)
+// CHECK-NEXT:  strip_0_tail = outer_strip("f32", 6, 2, 16, a=(90, 1), b=150, c=150, rest=4, masked=True, inputs=[(0, 1)], finish=finish_0)
+// CHECK:       def kernel(args, part, parts):
+// CHECK-NOT:       return 0
+// CHECK:           [[A:v[0-9]+]] = address_of(a)
+// CHECK-NEXT:      [[B:v[0-9]+]] = address_of(b)
+// CHECK-NEXT:      [[O:v[0-9]+]] = address_of(o)
+// CHECK-NEXT:      [[D:v[0-9]+]] = address_of(d)
+// CHECK-NEXT:      for [[I:i[0-9]+]] in range(3 * part // parts, 3 * (part + 1) // parts):
+// CHECK-NEXT:          if [[I]] < 2:
+// CHECK-NEXT:              strip_0([[A]], [[B]] + [[I]] * 256, [[O]] + [[I]] * 256, 100, 16, 90, 1, 1, ([[D]] + [[I]] * 256,))
+// CHECK-NEXT:          else:
+// CHECK-NEXT:              strip_0_tail([[A]], [[B]] + [[I]] * 256, [[O]] + [[I]] * 256, 100, 6, 90, 1, 1, ([[D]] + [[I]] * 256,))
+// CHECK-NEXT:      return 0
+launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf32>, %d: memref<150xf32>, %o: memref<100x150xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%o : memref<100x150xf32>)
+  linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [102, 90], folds [1, 1]>} ins(%a, %b : memref<100x90xf32>, memref<90x150xf32>) outs(%o : memref<100x150xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%d : memref<150xf32>) outs(%o : memref<100x150xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %zero = arith.constant 0.0 : f32
+    %t = arith.addf %s, %x : f32
+    %u = arith.maximumf %t, %zero : f32
+    linalg.yield %u : f32
+  }
+}
+
+// Blocks of terms are packed one after the other, and add to the result, which holds
+// the sums so far. Another phase makes part 0 do all the work.
+// CHECK-LABEL: # kernel blocks
+// CHECK:       from penstock.runtime.panels import pack, scratch
+// CHECK:       PARTS = 1
+// CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(30, 1), b=16, c=16, rest=0, blocked=True)
+// CHECK-NEXT:  pack_0 = pack("f32", 1, 16, (16, 1))
+// CHECK:       def kernel(args, part, parts):
+// CHECK-NEXT:      if part != 0:
+// CHECK-NEXT:          return 0
+// CHECK:           [[P:panel_0]] = scratch(768)
+// CHECK-NEXT:      for [[I:i[0-9]+]] in range(2):
+// CHECK-NEXT:          for [[K:i[0-9]+]] in range(0, 30, 12):
+// CHECK-NEXT:              [[N:v[0-9]+]] = min(12, 30 - [[K]])
+// CHECK-NEXT:              pack_0([[B:v[0-9]+]] + [[K]] * 64, [[P]], 16, [[N]])
+// CHECK-NEXT:              strip_0([[A:v[0-9]+]] + [[I]] * 480 + [[K]] * 4, [[P]], [[O:v[0-9]+]] + [[I]] * 256, 4, 16, [[N]], 0, [[K]] + [[N]] == 30, ())
+// CHECK:           for {{i[0-9]+}} in range(128):
+launch.kernel @blocks target "cpu" (%a: memref<8x30xf32>, %b: memref<30x16xf32>, %o: memref<8x16xf32>) {
+  linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 12], packed>} ins(%a, %b : memref<8x30xf32>, memref<30x16xf32>) outs(%o : memref<8x16xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%o : memref<8x16xf32>) {
+  ^bb0(%s: f32):
+    %t = arith.negf %s : f32
+    linalg.yield %t : f32
+  }
+}

@@ -1,0 +1,450 @@
+"""Contractions that have a schedule, printed as source and run, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.launch_schedule_contractions import schedule_kernel
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.jit import compile_cpu
+
+Array: TypeAlias = NDArray[np.floating]
+ParseKernel: TypeAlias = Callable[[str], KernelOp]
+
+SHARED = [HealthCheck.function_scoped_fixture]
+"""The fixture that parses keeps nothing between examples."""
+GUARD = 7.5
+"""What lies around arrays."""
+EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
+DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+
+
+def memref(shape: Sequence[int], type: str) -> str:
+    """The type of a memref."""
+    return f"memref<{''.join(f'{extent}x' for extent in shape)}{type}>"
+
+
+def contraction(
+    maps: Sequence[str],
+    shapes: Sequence[Sequence[int]],
+    loops: str,
+    type: str = "f32",
+    schedule: str = "",
+    after: str = "",
+    more: str = "",
+) -> str:
+    """A kernel that sums products: o = a * b, whose last loops are those of terms."""
+    a, b, o = (memref(shape, type) for shape in shapes)
+    parallel = maps[2].count(",") + 1 if maps[2] else 0
+    count = loops.count(",") + 1
+    kinds = ['"parallel"'] * parallel + ['"reduction"'] * (count - parallel)
+    affine = ", ".join(f"affine_map<({loops}) -> ({map})>" for map in maps)
+    attributes = f"attrs = {{schedule = {schedule}}} " if schedule else ""
+    return f"""
+    launch.kernel @k target "cpu" (%a: {a}, %b: {b}{more}, %o: {o}) {{
+      %z = arith.constant 0.0 : {type}
+      linalg.fill ins(%z : {type}) outs(%o : {o})
+      linalg.generic {{indexing_maps = [{affine}],
+                       iterator_types = [{", ".join(kinds)}]}}
+        ins(%a, %b : {a}, {b}) outs(%o : {o}) {attributes}{{
+      ^bb0(%x: {type}, %y: {type}, %s: {type}):
+        %p = arith.mulf %x, %y : {type}
+        %t = arith.addf %s, %p : {type}
+        linalg.yield %t : {type}
+      }}
+      {after}
+    }}"""
+
+
+def matmul(
+    m: int, n: int, k: int, a: bool, b: bool, type: str = "f32", schedule: str = ""
+) -> str:
+    """A product of two matrices, each of which may be stored transposed."""
+    return contraction(
+        ["k, m" if a else "m, k", "n, k" if b else "k, n", "m, n"],
+        [(k, m) if a else (m, k), (n, k) if b else (k, n), (m, n)],
+        "m, n, k",
+        type,
+        schedule,
+    )
+
+
+def guarded(array: Array) -> tuple[Array, Array]:
+    """A copy of an array with guards around it, and all of it."""
+    whole = np.full(array.size + 32, GUARD, array.dtype)
+    inside = whole[16:-16].reshape(array.shape)
+    inside[...] = array
+    return inside, whole
+
+
+def run(kernel: KernelOp, ins: Sequence[Array], out: Array, parts: int = 1) -> Array:
+    """Run a kernel in parts, the last one first; the result, which must be within."""
+    source = kernel_source(kernel)
+    compiled = compile_cpu(source, "k")
+    copies = [guarded(array) for array in ins]
+    result, whole = guarded(np.full_like(out, np.nan))
+    words = [array.ctypes.data for array, _ in copies] + [result.ctypes.data]
+    row = np.array(words, np.int64)
+    for part in reversed(range(parts)):
+        assert compiled(row.ctypes.data, part, parts) == 0
+    assert (whole[:16] == GUARD).all()
+    assert (whole[-16:] == GUARD).all()
+    for array, (inside, _) in zip(ins, copies, strict=True):
+        np.testing.assert_array_equal(inside, array)
+    return result
+
+
+def check_sums(found: Array, a: Array, b: Array, terms: int, type: str) -> None:
+    """
+    Compare sums of products with those of NumPy in 64 bits (or 128), within the error
+    that any order of the terms may have: terms * eps / (1 - terms * eps) of their size.
+    """
+    wide = np.float64 if type == "f32" else np.longdouble
+    a, b = a.astype(wide), b.astype(wide)
+    unit = (terms + 2) * EPSILON[type]
+    bound = unit / (1 - unit) * np.matmul(abs(a), abs(b))
+    assert (abs(found - np.matmul(a, b)) <= bound).all()
+
+
+def floats(seed: int, type: str, *shape: int) -> Array:
+    """Random numbers."""
+    return np.random.default_rng(seed).normal(size=shape).astype(DTYPES[type])
+
+
+def check_matmul(
+    parse: ParseKernel,
+    extents: tuple[int, int, int],
+    transposed: tuple[bool, bool],
+    type: str = "f32",
+    schedule: str = "",
+    vector_bytes: int = 64,
+    parts: int = 1,
+) -> None:
+    """Run a product of matrices as it is scheduled, and compare."""
+    m, n, k = extents
+    kernel = parse(matmul(m, n, k, *transposed, type, schedule))
+    schedule_kernel(kernel, vector_bytes)
+    assert any(SCHEDULE in op.attributes for op in kernel.walk())
+    a, b = floats(1, type, m, k), floats(2, type, k, n)
+    stored = [
+        np.ascontiguousarray(x.T) if swap else x
+        for x, swap in zip((a, b), transposed, strict=True)
+    ]
+    found = run(kernel, stored, np.empty((m, n), DTYPES[type]), parts)
+    check_sums(found, a, b, k, type)
+
+
+extents = st.integers(1, 40) | st.sampled_from([48, 61, 64, 67, 96, 97, 127])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=SHARED)
+@given(
+    m=extents,
+    n=extents,
+    k=extents,
+    transposed=st.tuples(st.booleans(), st.booleans()),
+    type=st.sampled_from(["f32", "f64"]),
+    vector_bytes=st.sampled_from([16, 32, 64]),
+    parts=st.integers(1, 3),
+)
+def test_matrices_of_any_size(
+    m: int,
+    n: int,
+    k: int,
+    transposed: tuple[bool, bool],
+    type: str,
+    vector_bytes: int,
+    parts: int,
+    parse_kernel: ParseKernel,
+) -> None:
+    check_matmul(parse_kernel, (m, n, k), transposed, type, "", vector_bytes, parts)
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("extents", [(200, 300, 301), (130, 97, 1100), (97, 1, 900)])
+def test_blocks_of_terms_and_panels(
+    extents: tuple[int, int, int],
+    transposed: tuple[bool, bool],
+    parse_kernel: ParseKernel,
+) -> None:
+    check_matmul(parse_kernel, extents, transposed, parts=3)
+
+
+tiles = st.tuples(
+    st.integers(1, 7), st.integers(1, 4), st.sampled_from([1, 2, 4, 8, 16])
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
+@given(
+    tile=tiles,
+    heights=st.integers(1, 3),
+    depth=st.integers(1, 30),
+    packed=st.booleans(),
+    prefetch=st.integers(0, 2),
+    before=st.booleans(),
+)
+def test_any_outer_schedule_computes_the_same(
+    tile: tuple[int, int, int],
+    heights: int,
+    depth: int,
+    packed: bool,
+    prefetch: int,
+    before: bool,
+    parse_kernel: ParseKernel,
+) -> None:
+    block = [heights * tile[0], depth]
+    schedule = (
+        f"#launch.contraction<outer, tile {[*tile]}, block {block}"
+        f"{', packed' if packed else ''}, prefetch {prefetch}, "
+        f"folds [{int(before)}, 0]>"
+    )
+    transposed = (False, packed and depth % 2 == 0)
+    check_matmul(parse_kernel, (17, 37, 29), transposed, "f32", schedule, parts=2)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
+@given(tile=tiles, heights=st.integers(1, 3), depth=st.integers(1, 30))
+def test_any_inner_schedule_computes_the_same(
+    tile: tuple[int, int, int], heights: int, depth: int, parse_kernel: ParseKernel
+) -> None:
+    block = [heights * tile[0], depth]
+    schedule = f"#launch.contraction<inner, tile {[*tile]}, block {block}>"
+    check_matmul(parse_kernel, (11, 9, 29), (False, True), "f32", schedule, parts=2)
+
+
+BATCHED = {
+    "stacks": ("i, m, k", "i, k, n", (3, 5, 7), (3, 7, 6)),
+    "one right": ("i, m, k", "k, n", (3, 5, 7), (7, 6)),
+    "one left": ("m, k", "i, k, n", (5, 7), (3, 7, 6)),
+    "right transposed": ("i, m, k", "i, n, k", (3, 5, 7), (3, 6, 7)),
+}
+
+
+@pytest.mark.parametrize("case", BATCHED)
+def test_stacks_of_matrices(case: str, parse_kernel: ParseKernel) -> None:
+    map_a, map_b, shape_a, shape_b = BATCHED[case]
+    text = contraction(
+        [map_a, map_b, "i, m, n"], [shape_a, shape_b, (3, 5, 6)], "i, m, n, k"
+    )
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    a, b = floats(1, "f32", *shape_a), floats(2, "f32", *shape_b)
+    found = run(kernel, [a, b], np.empty((3, 5, 6), np.float32))
+    if "n, k" in map_b:
+        b = b.swapaxes(-1, -2)
+    check_sums(found, a, b, 7, "f32")
+
+
+def test_a_convolution_of_one_tap(parse_kernel: ParseKernel) -> None:
+    shapes = [(8, 5, 1, 1), (2, 5, 6, 7), (2, 8, 6, 7)]
+    maps = ["o, c, p, q", "i, c, y + p, x + q", "i, o, y, x"]
+    kernel = parse_kernel(contraction(maps, shapes, "i, o, y, x, c, p, q"))
+    schedule_kernel(kernel, 64)
+    w, x = floats(1, "f32", *shapes[0]), floats(2, "f32", *shapes[1])
+    found = run(kernel, [w, x], np.empty(shapes[2], np.float32))
+    flat = found.reshape(2, 8, 42)
+    check_sums(flat, w.reshape(8, 5), x.reshape(2, 5, 42), 5, "f32")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 3), (16, 2)])
+@pytest.mark.parametrize("b", [False, True])
+def test_nan_and_infinity_reach_what_they_should(
+    shape: tuple[int, int], b: bool, parse_kernel: ParseKernel
+) -> None:
+    m, n = shape
+    left, right = floats(1, "f32", m, 40), floats(2, "f32", 40, n)
+    left[0, 3], right[39, n - 1] = np.inf, np.nan
+    kernel = parse_kernel(matmul(m, n, 40, False, b))
+    schedule_kernel(kernel, 64)
+    stored = np.ascontiguousarray(right.T) if b else right
+    found = run(kernel, [left, stored], np.empty(shape, np.float32))
+    expected = np.matmul(left.astype(np.float64), right)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
+
+
+def elementwise(
+    ins: Sequence[tuple[str, str, str]], shape: str, body: str, rank: int = 2
+) -> str:
+    """A phase on the result `%o`; `ins` are names, types and maps."""
+    names = ", ".join(name for name, _, _ in ins)
+    types = ", ".join(type for _, type, _ in ins)
+    loops = ", ".join("ijkl"[:rank])
+    maps = ", ".join(
+        f"affine_map<({loops}) -> ({map})>" for map in (*(i[2] for i in ins), loops)
+    )
+    kinds = ", ".join(['"parallel"'] * rank)
+    inputs = f"ins({names} : {types}) " if ins else ""
+    return f"""
+      linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+        {inputs}outs(%o : {shape}) {{ {body} }}"""
+
+
+ADD_RELU = """^bb0(%x: f32, %y: f32, %s: f32):
+  %zero = arith.constant 0.0 : f32
+  %t = arith.addf %s, %x : f32
+  %u = arith.addf %t, %y : f32
+  %v = arith.maximumf %u, %zero : f32
+  linalg.yield %v : f32"""
+
+
+@pytest.mark.parametrize("extents", [(1, 40, 9), (13, 21, 300), (100, 96, 700)])
+@pytest.mark.parametrize("b", [False, True])
+def test_bias_residual_and_relu_are_folded(
+    extents: tuple[int, int, int], b: bool, parse_kernel: ParseKernel
+) -> None:
+    m, n, k = extents
+    row, all = memref((n,), "f32"), memref((m, n), "f32")
+    after = elementwise([("%c", row, "j"), ("%d", all, "i, j")], all, ADD_RELU)
+    text = contraction(
+        ["m, k", "n, k" if b else "k, n", "m, n"],
+        [(m, k), (n, k) if b else (k, n), (m, n)],
+        "m, n, k",
+        after=after,
+        more=f", %c: {row}, %d: {all}",
+    )
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    schedules = [op.attributes.get(SCHEDULE) for op in kernel.walk()]
+    assert any("folds [1, 1]" in str(schedule) for schedule in schedules)
+    left, right = floats(1, "f32", m, k), floats(2, "f32", *((n, k) if b else (k, n)))
+    bias, rest = floats(3, "f32", n), floats(4, "f32", m, n)
+    found = run(kernel, [left, right, bias, rest], np.empty((m, n), np.float32), 2)
+    sums = np.matmul(left.astype(np.float64), right.T if b else right)
+    expected = np.maximum(sums + bias + rest, 0)
+    bound = (
+        (k + 4) * 2.0**-23 * (np.matmul(abs(left), abs(right.T if b else right)) + 9)
+    )
+    assert (abs(found - expected) <= bound).all()
+
+
+def test_a_bias_of_rows_starts_the_sums(parse_kernel: ParseKernel) -> None:
+    all = memref((5, 18), "f32")
+    start = elementwise(
+        [("%c", "memref<5xf32>", "i")],
+        all,
+        "^bb0(%x: f32, %s: f32): linalg.yield %x : f32",
+    )
+    text = contraction(
+        ["m, k", "k, n", "m, n"],
+        [(5, 7), (7, 18), (5, 18)],
+        "m, n, k",
+        more=", %c: memref<5xf32>",
+    ).replace(f"linalg.fill ins(%z : f32) outs(%o : {all})", start)
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    assert "x.f32" not in (source := kernel_source(kernel))
+    assert "+ s" in source
+    a, b, c = floats(1, "f32", 5, 7), floats(2, "f32", 7, 18), floats(3, "f32", 5)
+    found = run(kernel, [a, b, c], np.empty((5, 18), np.float32))
+    np.testing.assert_allclose(found, a @ b + c[:, None], rtol=1e-5, atol=1e-5)
+
+
+BODIES: dict[str, tuple[str, Callable[[Array], Array]]] = {
+    "arith.negf %s": ("", lambda s: -s),
+    "math.absf %s": ("", abs),
+    "math.sqrt %q": ("%q = math.absf %s : f32", lambda s: np.sqrt(abs(s))),
+    "math.floor %s": ("", np.floor),
+    "math.ceil %s": ("", np.ceil),
+    "arith.divf %c, %s": ("%c = arith.constant 3.0 : f32", lambda s: 3 / s),
+    "arith.subf %s, %c": ("%c = arith.constant 3.0 : f32", lambda s: s - 3),
+    "arith.mulf %s, %s": ("", lambda s: s * s),
+    "arith.minimumf %s, %c": ("%c = arith.constant nan : f32", lambda s: s * np.nan),
+    "arith.minnumf %s, %c": ("%c = arith.constant 0x7FC00000 : f32", lambda s: s),
+    "arith.maxnumf %s, %c": ("%c = arith.constant 0x7FC00000 : f32", lambda s: s),
+    "math.copysign %c, %s": (
+        "%c = arith.constant 3.0 : f32",
+        lambda s: np.copysign(3, s),
+    ),
+    "math.fma %s, %s, %s": ("", lambda s: s * s + s),
+    **{
+        f"arith.select %q, %s, %c -- {name}": (
+            f"%c = arith.constant 0.5 : f32\n%q = arith.cmpf {name}, %s, %c : f32",
+            lambda s, compare=compare: np.where(compare(s, 0.5), s, 0.5),
+        )
+        for name, compare in {
+            "olt": np.less,
+            "ole": np.less_equal,
+            "ogt": np.greater,
+            "oge": np.greater_equal,
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("op", BODIES)
+def test_ops_of_vectors(op: str, parse_kernel: ParseKernel) -> None:
+    before, expected = BODIES[op]
+    before = before.replace("constant nan", "constant 0x7FC00000")
+    last = op.split(" --")[0]
+    type = "i1, f32" if "select" in op else "f32"
+    typed = f"{last} : {'f32' if 'select' in op else type}"
+    body = f"^bb0(%s: f32): {before}\n%r = {typed}\nlinalg.yield %r : f32"
+    text = contraction(
+        ["m, k", "k, n", "m, n"],
+        [(3, 5), (5, 20), (3, 20)],
+        "m, n, k",
+        after=elementwise([], "memref<3x20xf32>", body),
+    )
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    assert "finish_0" in kernel_source(kernel)
+    # Small whole numbers, so that sums are exact.
+    random = np.random.default_rng(5)
+    a, b = (random.integers(-3, 4, s).astype(np.float32) for s in [(3, 5), (5, 20)])
+    b[0] += 0.25
+    sums = a @ b
+    found = run(kernel, [a, b], np.empty((3, 20), np.float32))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.testing.assert_array_equal(found, expected(sums).astype(np.float32))
+
+
+UNFIT = {
+    "outer, tile [4, 2, 8], block [4, 5]": (
+        True,
+        "does not fit linalg.generic: columns are 5 elements apart, and not packed",
+    ),
+    "inner, tile [1, 2, 8], block [4, 5]": (
+        False,
+        "does not fit linalg.generic: the terms do not follow each other",
+    ),
+    "outer, tile [4, 2, 8], block [4, 5], folds [1, 1]": (
+        False,
+        "1 phases before and 1 after cannot be folded in linalg.generic",
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", UNFIT)
+def test_schedules_that_do_not_fit_are_refused(
+    schedule: str, parse_kernel: ParseKernel
+) -> None:
+    transposed, message = UNFIT[schedule]
+    text = matmul(6, 7, 5, False, transposed, "f32", f"#launch.contraction<{schedule}>")
+    with pytest.raises(LocatedPassFailure) as failure:
+        kernel_source(parse_kernel(text))
+    assert message in str(failure.value)
+
+
+def test_parts_are_as_many_as_the_work_is_worth(parse_kernel: ParseKernel) -> None:
+    def parts(m: int, n: int, k: int) -> int:
+        kernel = parse_kernel(matmul(m, n, k, False, False))
+        schedule_kernel(kernel, 64)
+        source = kernel_source(kernel)
+        (line,) = [line for line in source.splitlines() if line.startswith("PARTS")]
+        return int(line.removeprefix("PARTS = "))
+
+    assert parts(16, 16, 16) == 1
+    assert 8 <= parts(512, 512, 512) <= 2 * prod((512, 512, 512)) // 400_000
