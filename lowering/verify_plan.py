@@ -25,6 +25,9 @@ others wrote. Then
 * no two tasks of a stream have the same order;
 * where tasks wait for events (`waits_for`), these and the order of streams cover all
   orders within one act that registers make between tasks;
+* what has two sides or more has all of them, and they fit: registers, copies, and the
+  parts of variables, ops and collectives on several devices (`verify_plan_symmetry`
+  says the rules);
 * what a task that computes reads and writes lies in the memory that kernels on its
   device work in; for a processor that is all memory of its host;
 * registers of two jobs share bytes only if the jobs exclude each other, or as one
@@ -53,6 +56,7 @@ from penstock.lowering.plan_graph import PlanGraph
 from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
 from penstock.lowering.verify_plan_bytes import bad_aliases, shared_bytes
 from penstock.lowering.verify_plan_events import bad_events, equal_orders
+from penstock.lowering.verify_plan_symmetry import asymmetries
 
 Finding = tuple[Operation, str]
 
@@ -63,6 +67,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
     yield from equal_orders(plan_graph.tasks)
     yield from acting_variables(list(plan_graph.variables.values()))
     yield from out_of_reach(plan_graph)
+    yield from asymmetries(plan_graph)
     if plan_graph.graph.cycles:
         # What tasks hold besides what they read closes no cycle that is not there.
         yield from deadlocks_in(plan, PlanWaits.of(plan))

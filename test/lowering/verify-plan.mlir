@@ -120,6 +120,7 @@ plan.plan @variable {
 
 plan.plan @acting_variable {
   %w = regst.register "w" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  // expected-error@+1 {{verify-plan: no task waits for control register 'k'}}
   %k = regst.register "k" slots 1 on <0, host> : !regst.control
   // expected-error@+1 {{verify-plan: variable 'w' waits or signals, but never acts}}
   plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !regst.data<tensor<4xf32>>) signals(%k : !regst.control) {
