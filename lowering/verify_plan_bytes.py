@@ -31,13 +31,13 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     """
     stored = plan_graph.storages()
     related: list[tuple[RegisterOp, RegisterOp]] = []
-    for part in Jobs(plan_graph).parts(stored):
-        registers, storages = list(part), list(part.values())
-        for i, j in clashes(plan_graph.graph, storages):
-            if plan_graph.shares(registers[i], registers[j]):
-                related.append((registers[i], registers[j]))
-            else:
-                yield clash(registers[i], registers[j], storages[i], storages[j])
+    apart = Jobs(plan_graph).apart(stored)
+    registers, storages = list(apart), list(apart.values())
+    for i, j in clashes(plan_graph.graph, storages):
+        if plan_graph.shares(registers[i], registers[j]):
+            related.append((registers[i], registers[j]))
+        else:
+            yield clash(registers[i], registers[j], storages[i], storages[j])
     yield from bad_overwrites(plan_graph, stored, related)
     yield from bad_sharing(plan_graph, stored)
 

@@ -8,7 +8,6 @@ registers are one interface; nothing else lies on what is in use all the time.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -88,30 +87,18 @@ class Jobs:
         assert isinstance(root, RegisterOp), "only this op makes registers"
         return root
 
-    def parts(self, stored: Stored) -> Iterator[Stored]:
-        """
-        What lies where, job by job; all at once where tasks say no jobs. Jobs none of
-        whose registers share bytes are left out.
-        """
+    def apart(self, stored: Stored) -> Stored:
+        """What lies where, if each job had memory of its own."""
         if not self.are_there:
-            yield stored
-            return
-        parts: dict[str | None, dict[RegisterOp, Storage]] = defaultdict(dict)
+            return stored
+        span = max((storage.end for storage in stored.values()), default=0)
+        starts: dict[str | None, int] = {}
+        moved: dict[RegisterOp, Storage] = {}
         for register, storage in stored.items():
-            parts[self.of.get(register)][register] = storage
-        for part in parts.values():
-            if any_share(part):
-                yield part
-
-
-def any_share(stored: Stored) -> bool:
-    """Whether two storages have a byte in common, if all bytes between slots count."""
-    end = 0
-    for storage in sorted(stored.values(), key=lambda storage: storage.start):
-        if storage.start < min(end, storage.end):
-            return True
-        end = max(end, storage.end)
-    return False
+            shift = starts.setdefault(self.of.get(register), span * len(starts))
+            start, end = storage.start + shift, storage.end + shift
+            moved[register] = storage._replace(start=start, end=end)
+        return moved
 
 
 def bad_sharing(plan_graph: PlanGraph, stored: Stored) -> Iterator[Finding]:
