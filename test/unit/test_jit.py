@@ -72,6 +72,15 @@ def machine_code(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.nbc"))
 
 
+def test_source_says_how_many_parts_are_of_use(folder: Path) -> None:
+    source = SOURCE.format(factor=2)
+    assert compile_cpu(source, "kernel").parts == 1
+    assert compile_cpu("PARTS = 6\n" + source, "kernel").parts == 6
+    shared = np.array([3], np.float32)
+    row = np.array([shared.ctypes.data])
+    assert compile_cpu("PARTS = 6\n" + source, "kernel")(row.ctypes.data, 1, 6) == 5
+
+
 def test_second_process_loads_machine_code(tmp_path: Path, folder: Path) -> None:
     assert run_child(tmp_path) == "False 5 6.0"
     files = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}

@@ -263,6 +263,40 @@ def test_a_kernel_is_compiled_once_for_all_its_calls():
     assert calls[0].args != calls[1].args
 
 
+IN_PARTS = """
+from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+
+PARTS = 3
+
+
+@c_kernel
+def kernel(args, part, parts):
+    y = buffer_f32(args, 0, 1)
+    y[part] = f32(10 * parts + part)
+    return 0
+"""
+
+
+@pytest.mark.parametrize(("threads", "y"), [(1, [10, 0, 0, 0]), (2, [30, 31, 32, 0])])
+def test_kernels_run_in_as_many_parts_as_their_source_says(
+    threads: int, y: Sequence[float]
+):
+    op = program("""
+      launch.chunk @c on <0, host> size 64
+      launch.register @y in @c at 0 slots 1 : memref<4xf32>
+      launch.kernel @k target "cpu" (%y: memref<4xf32>) {
+      }
+      launch.actor @k0 on <0, cpu:0> stream 0 reads [] writes [@y] {
+        launch.call @k [@y]
+      }
+      launch.actor @fetch on <0, cpu:0> stream 0 reads [@y] writes [] {
+        launch.fetch "y" from @y
+      }
+    """)
+    loaded = load_program(op, {"k": IN_PARTS}, threads=threads)
+    assert run(loaded, {})["y"].tolist() == y
+
+
 # Workers -----------------------------------------------------------------------------
 
 
