@@ -14,9 +14,9 @@ from the order of streams and from other events: so each task waits for the last
 another stream only, and for none that another task it waits for has waited for. What
 is left is the least that covers all orders within one act. The attribute `waits_for` of
 a task names the tasks whose events it has to wait for; tasks without it have none to
-wait for. `events` of the plan says how many pairs of tasks are ordered between streams
-(`crossing`) and how many take an event (`needed`). Variables never act. This is right
-for an executor that starts the tasks of a stream in their order.
+wait for. Where tasks are ordered between streams, `events` of the plan says how many
+pairs of them are (`crossing`), and how many take an event (`needed`). Variables never
+act. This is right for an executor that starts the tasks of a stream in their order.
 
 Plans without registers are left alone.
 """
@@ -78,10 +78,16 @@ def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
     return list(streams.values())
 
 
-def orders_of(waits: Waits) -> list[Order]:
-    """Which tasks must be over before others within one act."""
-    pairs = (Order(wait.first, wait.second) for row in waits.following for wait in row)
-    return list(dict.fromkeys(pairs))
+def orders_of(waits: Waits, without: Collection[int] = ()) -> list[Order]:
+    """Which tasks must be over before others within one act, by all other registers."""
+    return list(
+        dict.fromkeys(
+            Order(first, second)
+            for row in waits.following
+            for first, second, register in row
+            if register not in without
+        )
+    )
 
 
 def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation, str]]:
@@ -98,29 +104,29 @@ def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation
         yield task, f"{text} of registers and the order of streams"
 
 
-def remove_implied_controls(found: PlanWaits) -> bool:
-    """Remove control registers that others make unnecessary, if there are any."""
+def remove_implied_controls(found: PlanWaits) -> frozenset[int]:
+    """Remove control registers that others make unnecessary; which ones."""
     controls = [
         index
         for index, register in enumerate(found.registers)
         if isinstance(register.register.type, ControlType)
     ]
-    registers = found.waits.registers
-    removed = [
-        found.registers[index]
-        for index in implied_registers(len(found.tasks), registers, controls)
-    ]
-    values = {register.register for register in removed}
-    for task in found.tasks:
-        if not values.isdisjoint((*task.waits, *task.signals)):
-            write_without(task, values)
-    for register in removed:
+    waits = found.waits
+    removed = frozenset(implied_registers(waits.tasks, waits.registers, controls))
+    values = {found.registers[index].register for index in removed}
+    ends: set[int] = set()
+    for index in removed:
+        ends.update((waits.registers[index].writer, *waits.registers[index].readers))
+    for task in ends:
+        found.tasks[task] = write_without(found.tasks[task], values)
+    for index in sorted(removed):
+        register = found.registers[index]
         register.detach()
         register.erase()
-    return bool(removed)
+    return removed
 
 
-def write_without(task: TaskOp, removed: Collection[SSAValue]) -> None:
+def write_without(task: TaskOp, removed: Collection[SSAValue]) -> TaskOp:
     """Replace a task by one that neither waits for nor signals these registers."""
     waits, signals = (
         [value for value in values if value not in removed]
@@ -136,11 +142,11 @@ def write_without(task: TaskOp, removed: Collection[SSAValue]) -> None:
         location=task.location,
     )
     Rewriter.replace_op(task, left, [])
+    return left
 
 
-def write_events(plan: PlanOp, found: PlanWaits) -> None:
+def write_events(plan: PlanOp, tasks: Sequence[TaskOp], orders: list[Order]) -> None:
     """Say for each task which events it waits for."""
-    tasks, orders = found.tasks, orders_of(found.waits)
     waits = needed_events(streams_of(tasks), orders)
     for task, others in zip(tasks, waits, strict=True):
         task.attributes.pop(WAITS_FOR, None)
@@ -148,10 +154,11 @@ def write_events(plan: PlanOp, found: PlanWaits) -> None:
             names = [tasks[other].task_name for other in others]
             task.attributes[WAITS_FOR] = ArrayAttr[StringAttr](names)
     streams = [(task.device, task.stream) for task in tasks]
-    report = {
-        "crossing": sum(streams[a] != streams[b] for a, b in orders),
-        "needed": sum(map(len, waits)),
-    }
+    crossing = sum(streams[a] != streams[b] for a, b in orders)
+    plan.attributes.pop(REPORT, None)
+    if not crossing:
+        return
+    report = {"crossing": crossing, "needed": sum(map(len, waits))}
     plan.attributes[REPORT] = DictionaryAttr(
         {key: IntegerAttr(value, i64) for key, value in report.items()}
     )
@@ -170,5 +177,5 @@ class PlanReduceEventsPass(ModulePass):
         given = [(plan, PlanWaits.of(plan)) for plan in plans]
         fail_if_any(found for each in given for found in complaints_about(*each))
         for plan, found in given:
-            was_changed = remove_implied_controls(found)
-            write_events(plan, PlanWaits.of(plan) if was_changed else found)
+            removed = remove_implied_controls(found)
+            write_events(plan, found.tasks, orders_of(found.waits, removed))
