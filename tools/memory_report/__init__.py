@@ -7,9 +7,10 @@ Target `memory-report`: who owns the bytes of a plan, when, and why not somebody
 All numbers are counted anew from the plan: nothing is taken from the planner. They are
 of one order in which the tasks can act, called *steps*; variables take no step. A
 register is alive from the first step that uses it to the last one, both included and
-under any name. It is alive *always* if it is a variable or has no users, and, unless it
-shares bytes with another one, if it has several slots or tasks of several streams use
-it. An alias has no bytes of its own.
+under any name. It is alive *always* if it is a variable, an interface or a header, if
+no task uses it, or if every other register of its memory may be in use together with
+it, at some of its slots or at other steps: then no step is one at which it could make
+room. An alias has no bytes of its own.
 """
 
 from penstock.tools.memory_report.as_json import Json, json_of, json_text

@@ -24,6 +24,8 @@ def plan_json(report: Report) -> Json:
     """A report as dictionaries and lists."""
     return {
         "plan": report.plan,
+        "jobs": list(report.jobs),
+        "exclusive": [list(group) for group in report.exclusive],
         "streams": list(report.streams),
         "steps": [asdict(step) for step in report.steps],
         "zones": [zone_json(zone) for zone in report.zones],

@@ -1,46 +1,67 @@
-"""Who owns which bytes at which step, counted from a plan alone."""
+"""Who needs which bytes at which step, counted from a plan alone."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
-from penstock.dialects.plan import PlanOp, TaskOp, name_of
-from penstock.dialects.regst import BlockOp, DataType, RegisterOp, alias_place
-from penstock.tools.memory_report.model import OWNERS, Register, Usage
-from penstock.tools.memory_report.steps import (
-    Stream,
-    acting_order,
-    stream_text,
-    streams_of,
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import (
+    BlockOp,
+    DataType,
+    MemoryCaseAttr,
+    RegisterOp,
+    alias_place,
 )
+from penstock.lowering.plan_graph import PlanGraph
+from penstock.tools.memory_report.conflicts import Span, apart, conflicts_of
+from penstock.tools.memory_report.steps import Stream, acting_order, streams_of
 
-NO_ALIAS = "no_alias"
-"""What passes call the attribute in which they say why a register is no alias."""
+if TYPE_CHECKING:
+    from penstock.tools.memory_report.conflicts import Table
+
+Group: TypeAlias = tuple[MemoryCaseAttr, str | None]
+"""A kind of memory and a job."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Tree:
     """A register that is no alias, and what uses it under any name."""
 
     root: RegisterOp
     address: int
-    steps: list[int]
-    streams: dict[Stream, None]
+    job: str | None
+    """That of the task which writes it; None where tasks say no jobs."""
+    lasts: str | None
+    """Why it is in use all the time, if it is."""
+    steps: list[int] = field(default_factory=list[int])
+    streams: dict[Stream, None] = field(default_factory=dict[Stream, None])
     """In the order of their tasks."""
+    writers: list[TaskOp] = field(default_factory=list[TaskOp])
+    """Those that write before any other does."""
     shares: int = 0
+    rivals: int = 0
+    """How many may be in use together with it, though they have other steps."""
+    rival: Tree | None = None
+    """The largest of them."""
+    always: bool = False
+    """Whether it is alive at each step."""
 
     @property
     def bytes(self) -> int:
         """The bytes of all slots."""
         return self.root.size
+
+    @property
+    def group(self) -> Group:
+        """Whose bytes it could lie on."""
+        return self.root.memory_case, self.job
 
 
 class Counting:
@@ -67,6 +88,7 @@ class Counting:
         }
         self._join_aliases()
         self._count_shares()
+        self._find_rivals()
 
     @cached_property
     def in_stream(self) -> dict[TaskOp, int]:
@@ -79,23 +101,47 @@ class Counting:
             seen[stream] += 1
         return places
 
+    def life(self, tree: Tree) -> tuple[int, int]:
+        """The first and the last step at which a register is alive."""
+        if tree.always:
+            return 0, max(0, len(self.tasks) - 1)
+        return tree.steps[0], tree.steps[-1]
+
+    def lives_at(self, tree: Tree, step: int) -> bool:
+        """Whether a register is alive at a step."""
+        first, last = self.life(tree)
+        return first <= step <= last
+
     def _tree(self, register: RegisterOp) -> Tree:
         assert register.offset is not None, "checked with the block"
         assert register.block is not None, "only placed registers have a tree"
         block = register.block.owner
         start = block.offset.value.data if isinstance(block, BlockOp) else 0
-        return Tree(register, start + register.offset.value.data, [], {})
+        task = self.producer.get(register.register)
+        job = None if task is None or task.job is None else task.job.data
+        address = start + register.offset.value.data
+        return Tree(register, address, job, why_it_lasts(register, task))
 
     def _join_aliases(self) -> None:
         for register in self.data:
-            tree = self.trees.get(alias_place(register.register).root)
-            if tree is not None:
-                tree.steps += self.users[register.register]
+            root = alias_place(register.register).root
+            if (tree := self.trees.get(root)) is None:
+                continue
+            tree.steps += self.users[register.register]
+            task = self.producer.get(register.register)
+            if task is not None and not any(
+                alias_place(r).root is root for r in task.ins
+            ):
+                tree.writers.append(task)
         for tree in self.trees.values():
             tree.steps.sort()
             for step in tree.steps:
                 task = self.tasks[step]
                 tree.streams[task.device, task.stream] = None
+            if tree.lasts is None and not tree.writers:
+                used = "writes" if tree.steps else "uses"
+                tree.lasts = f"no task {used} it"
+            tree.always = tree.lasts is not None
 
     def _count_shares(self) -> None:
         chunks: dict[SSAValue | None, list[Tree]] = defaultdict(list)
@@ -110,117 +156,58 @@ class Counting:
                 begun = bisect_left(starts, tree.address + tree.bytes)
                 tree.shares = begun - below - 1
 
-    def is_variable(self, tree: Tree) -> bool:
-        """Whether a register is filled before the job starts."""
-        task = self.producer.get(tree.root.register)
-        return task is not None and task.kind == "variable"
+    def _find_rivals(self) -> None:
+        groups: dict[Group, list[Tree]] = defaultdict(list)
+        for tree in self.trees.values():
+            if tree.bytes and tree.lasts is None:
+                groups[tree.group].append(tree)
+        self.index = {
+            tree: i for trees in groups.values() for i, tree in enumerate(trees)
+        }
+        """The row of each register in the table of its group."""
+        graph = PlanGraph(self.plan).graph
+        self.conflicts = {
+            group: conflicts_of(graph, self._spans(trees))
+            for group, trees in groups.items()
+        }
+        for group, trees in groups.items():
+            note_rivals(trees, self.conflicts[group])
 
-    def is_always_alive(self, tree: Tree) -> bool:
-        """Whether a register counts as alive at each step."""
-        if self.is_variable(tree) or not tree.steps:
-            return True
-        kept = tree.root.slots.value.data > 1 or len(tree.streams) > 1
-        return kept and not tree.shares
+    def _spans(self, trees: Sequence[Tree]) -> list[Span]:
+        acting = (task for task in self.plan.tasks if task.kind != "variable")
+        numbers = {task: i for i, task in enumerate(acting)}
+        return [
+            Span(
+                list(dict.fromkeys(numbers[self.tasks[step]] for step in tree.steps)),
+                [numbers[task] for task in tree.writers],
+            )
+            for tree in trees
+        ]
 
-    def life(self, tree: Tree) -> tuple[int, int]:
-        """The first and the last step at which a register is alive."""
-        if self.is_always_alive(tree):
-            return 0, max(0, len(self.tasks) - 1)
-        return tree.steps[0], tree.steps[-1]
 
-    def usage(self, trees: Sequence[Tree], size: int, alignment: int) -> Usage:
-        """The bytes of some registers that have `size` bytes in all."""
-        change = [0] * (max(1, len(self.tasks)) + 1)
-        for tree in trees:
-            first, last = self.life(tree)
-            change[first] += tree.bytes
-            change[last + 1] -= tree.bytes
-        live = list(accumulate(change[:-1]))
-        bound = max(live)
-        peak = live.index(bound)
-        alive = [tree for tree in trees if self._lives_at(tree, peak)]
-        alive.sort(key=lambda tree: -tree.bytes)
-        return Usage(
-            size,
-            side_by_side([tree.bytes for tree in trees], alignment),
-            bound,
-            round(size / bound, 6) if bound else None,
-            live,
-            peak if self.tasks else None,
-            [name_of(tree.root.register) for tree in alive[:OWNERS]],
-        )
+def note_rivals(trees: Sequence[Tree], conflicts: Table) -> None:
+    """
+    Note what may be in use together with each register of a group, and whether no
+    step is left at which it makes room."""
+    pairs = apart(conflicts, [(tree.steps[0], tree.steps[-1]) for tree in trees])
+    counts = conflicts.sum(1)
+    for i, tree in enumerate(trees):
+        rivals = [trees[int(j)] for j in pairs[i].nonzero()[0]]
+        tree.rivals = len(rivals)
+        tree.rival = max(rivals, key=lambda rival: rival.bytes, default=None)
+        kept = bool(rivals) or tree.root.slots.value.data > 1
+        tree.always = kept and int(counts[i]) == len(trees) - 1
 
-    def _lives_at(self, tree: Tree, step: int) -> bool:
-        first, last = self.life(tree)
-        return first <= step <= last
 
-    # Registers
-
-    def registers(self, trees: Sequence[Tree], peak: int | None) -> Iterator[Register]:
-        """The registers of a block and their aliases, as they are listed."""
-        inside: set[SSAValue] = {tree.root.register for tree in trees}
-        for register in self.data:
-            if alias_place(register.register).root in inside:
-                yield self._register(register, peak or 0)
-
-    def _register(self, register: RegisterOp, peak: int) -> Register:
-        root, shift = alias_place(register.register)
-        tree = self.trees[root]
-        assert tree.root.offset is not None, "roots are placed"
-        is_alias = register.target is not None
-        steps, always = self.users[register.register], self.is_always_alive(tree)
-        if is_alias and steps:
-            first, last, always = steps[0], steps[-1], False
-        else:
-            first, last = self.life(tree)
-        task = self.producer.get(register.register)
-        return Register(
-            register.register_name.data,
-            payload_text(register),
-            register.size,
-            register.slots.value.data,
-            tree.root.offset.value.data + shift,
-            tree.address + shift,
-            None if task is None else task.task_name.data,
-            None if task is None else task.op.name,
-            [reader.task_name.data for reader in self.readers[register.register]],
-            first,
-            last,
-            always,
-            first <= peak <= last,
-            name_of(root) if is_alias else None,
-            shift,
-            tree.shares,
-            list(self._reasons(register, tree, shift, peak)),
-        )
-
-    def _reasons(
-        self, register: RegisterOp, tree: Tree, shift: int, peak: int
-    ) -> Iterator[str]:
-        if register.target is not None:
-            at = f" at byte {shift}" if shift else ""
-            yield f"alias of {name_of(tree.root.register)}{at}"
-            return
-        found = list(self._reasons_of_root(tree, peak))
-        yield from found or ([] if tree.shares else ["nothing else was laid there"])
-        refusal = register.attributes.get(NO_ALIAS)
-        if isinstance(refusal, StringAttr):
-            yield f"no alias: {refusal.data}"
-
-    def _reasons_of_root(self, tree: Tree, peak: int) -> Iterator[str]:
-        if self.is_variable(tree):
-            yield "variable"
-            return
-        if not tree.steps:
-            yield "header" if tree.root.header is not None else "no task uses it"
-            return
-        if (slots := tree.root.slots.value.data) > 1:
-            yield f"{slots} slots"
-        if len(tree.streams) > 1:
-            *others, last = map(stream_text, tree.streams)
-            yield f"tasks of {', '.join(others)} and {last} use it"
-        if not self.is_always_alive(tree) and self._lives_at(tree, peak):
-            yield "alive at the peak"
+def why_it_lasts(register: RegisterOp, task: TaskOp | None) -> str | None:
+    """Why a register is in use all the time, if what it is says so."""
+    if task is not None and task.kind == "variable":
+        return "variable"
+    if register.interface is not None:
+        return f"interface '{register.interface.data}'"
+    if register.header is not None:
+        return f"header of '{register.header.data}'"
+    return None
 
 
 def chunk_of(tree: Tree) -> SSAValue | None:
@@ -230,15 +217,6 @@ def chunk_of(tree: Tree) -> SSAValue | None:
     return block.chunk if isinstance(block, BlockOp) else None
 
 
-def payload_text(register: RegisterOp) -> str:
-    """The type of what one slot of a register holds, such as `tensor<4xf32>`."""
-    type = register.register.type
-    return str(type.payload) if isinstance(type, DataType) else str(type)
-
-
-def side_by_side(sizes: Sequence[int], alignment: int) -> int:
-    """The bytes from the first to the last of things that share none."""
-    padded = [-(-size // alignment) * alignment for size in sizes]
-    # The smallest one lies last, where nothing has to be aligned behind it.
-    least = min(sizes, default=0)
-    return sum(padded) - min(padded, default=0) + least
+def names_of(trees: Sequence[Tree]) -> list[str]:
+    """The names of registers."""
+    return [tree.root.register_name.data for tree in trees]

@@ -18,6 +18,8 @@ class Step:
     device: str
     stream: str
     order: int
+    job: str | None
+    """None where tasks say no jobs."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Register:
     producer: str | None
     op: str | None
     """What the producer executes."""
+    job: str | None
+    """That of its producer; None where tasks say no jobs."""
     readers: Sequence[str]
     first: int
     last: int
@@ -49,6 +53,8 @@ class Register:
     alias_offset: int
     """Bytes from the start of that one."""
     shares: int
+    unordered: int
+    """How many may be in use together with it, though they have other steps."""
     reasons: Sequence[str]
     """What keeps its bytes from being used for something else, or for less."""
 
@@ -57,7 +63,8 @@ class Register:
 class Usage:
     """
     Bytes at each step. `bound` is the most that are alive at once: no layout takes
-    less. `sum` is what all take side by side, `ratio` is `size / bound`.
+    less. Jobs that may run at the same time add up in it, but not in `live`. `sum` is
+    what all take side by side, `ratio` is `size / bound`.
     """
 
     size: int
@@ -100,9 +107,14 @@ class Zone:
 
 @dataclass(frozen=True)
 class Report:
-    """The memory of a plan. `unplaced` are registers that lie nowhere."""
+    """
+    The memory of a plan. `exclusive` are the groups of jobs that never run at the same
+    time, `unplaced` are registers that lie nowhere.
+    """
 
     plan: str
+    jobs: Sequence[str]
+    exclusive: Sequence[Sequence[str]]
     streams: Sequence[str]
     steps: Sequence[Step]
     zones: Sequence[Zone]

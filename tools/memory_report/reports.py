@@ -11,12 +11,14 @@ from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, alias_place
 from penstock.tools.memory_report.counting import Counting, Tree, chunk_of
 from penstock.tools.memory_report.model import Block, Chunk, Report, Step, Zone
+from penstock.tools.memory_report.registers import registers_of
 from penstock.tools.memory_report.steps import (
     case_text,
     device_text,
     queue_text,
     stream_text,
 )
+from penstock.tools.memory_report.usage import usage_of
 
 NO_PLACES = "no register has a place, run regst-plan-memory first"
 
@@ -41,6 +43,8 @@ def report_of(plan: PlanOp) -> Report:
             cases.setdefault(op.memory_case, []).append(op)
     return Report(
         plan.sym_name.data,
+        plan.jobs,
+        plan.exclusive_jobs,
         [stream_text(stream) for stream in counting.streams],
         [step_of(counting, task) for task in counting.tasks],
         [zone_of(counting, case, chunks) for case, chunks in cases.items()],
@@ -60,6 +64,7 @@ def step_of(counting: Counting, task: TaskOp) -> Step:
         device_text(task.device),
         queue_text(task.stream),
         counting.in_stream[task],
+        None if task.job is None else task.job.data,
     )
 
 
@@ -73,7 +78,7 @@ def zone_of(
     names = unique_names([chunk.chunk for chunk in chunks], "chunk")
     return Zone(
         case_text(case),
-        counting.usage(trees, size, case.alignment),
+        usage_of(counting, trees, size, case.alignment),
         [
             Chunk(name, chunk.size.value.data, list(blocks_of(counting, chunk)))
             for name, chunk in zip(names, chunks, strict=True)
@@ -96,8 +101,8 @@ def blocks_of(counting: Counting, chunk: ChunkOp) -> Iterator[Block]:
     for name, block in zip(names, blocks, strict=True):
         trees = held[block.block]
         alignment = chunk.memory_case.alignment
-        usage = counting.usage(trees, block.size.value.data, alignment)
-        registers = list(counting.registers(trees, usage.peak_step))
+        usage = usage_of(counting, trees, block.size.value.data, alignment)
+        registers = list(registers_of(counting, trees, usage.peak_step))
         yield Block(name, block.offset.value.data, usage, registers)
 
 

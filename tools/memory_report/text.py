@@ -22,11 +22,21 @@ def text_of(report: Report, top: int) -> str:
     """Tables of a plan's memory, of `top` registers a kind of memory."""
     steps, streams = len(report.steps), len(report.streams)
     head = f"{counted(steps, 'step')} on {counted(streams, 'stream')}"
-    parts = [f"plan @{report.plan}: {head}\n"]
+    parts = [f"plan @{report.plan}: {head}{jobs_text(report)}\n"]
     parts += [zone_text(report, zone, top) for zone in report.zones]
     if report.unplaced:
         parts.append(f"without a place: {', '.join(report.unplaced)}\n")
     return "\n".join(parts)
+
+
+def jobs_text(report: Report) -> str:
+    """The jobs of a plan, if tasks say them, and which never run together."""
+    if not report.jobs:
+        return ""
+    text = f", jobs {', '.join(report.jobs)}"
+    for group in report.exclusive:
+        text += f"; never together: {', '.join(group)}"
+    return text
 
 
 def zone_text(report: Report, zone: Zone, top: int) -> str:

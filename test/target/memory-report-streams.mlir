@@ -1,0 +1,43 @@
+// RUN: penstock-opt %s -t memory-report | filecheck %s
+// RUN: penstock-opt %s -t 'memory-report{format=json}' | filecheck %s --check-prefix=JSON
+// RUN: not penstock-opt %s -t 'memory-report{top=0}' 2>&1 | filecheck %s --check-prefix=TOP
+
+!t = tensor<16xf32>
+!r = !regst.data<!t>
+
+// TOP: top must be at least 1, got 0
+
+// Tasks of two streams that nothing orders may use registers at the same time, whatever
+// the steps of one order are: the report names the largest rival, and the bound counts
+// all that may be in use at once.
+
+// CHECK-LABEL: plan @streams: 4 steps on 2 streams
+// CHECK:      memory <0, host>: 192 B, 1.000 x the bound of 192 B, 192 B unshared
+// CHECK:      largest registers
+// CHECK:      a/out{{.*}}always{{.*}}2 slots; b/out may be in use with it
+// CHECK:      b/out{{.*}}always{{.*}}a/out may be in use with it
+// JSON:       "name": "a/out"{{.*}}"always": true{{.*}}"unordered": 1, "reasons": ["2 slots", "b/out may be in use with it"]
+plan.plan @streams {
+  %chunk = regst.chunk on <0, host> size 192
+  %kept = regst.block in %chunk at 0 size 192
+  %a = regst.register "a/out" in %kept at 0 slots 2 on <0, host> : !r
+  %b = regst.register "b/out" in %kept at 128 slots 1 on <0, host> : !r
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%a : !r) {
+    %v = job.input "a" : !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> order 1 ins(%a : !r) {
+  ^bb0(%v: !t):
+    job.output "y", %v : !t
+    plan.yield
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 1> order 0 ins() outs(%b : !r) {
+    %v = job.input "b" : !t
+    plan.yield %v : !t
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 1> order 1 ins(%b : !r) {
+  ^bb0(%v: !t):
+    job.output "z", %v : !t
+    plan.yield
+  }
+}

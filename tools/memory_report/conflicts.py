@@ -1,0 +1,143 @@
+"""
+Which registers of a plan may be in use together, in whatever order its tasks act.
+
+Two registers are never in use together if all users of the one come before all first
+writers of the other in the same act, and all users of the other before those of the one
+in the next act, as far as registers prove it (`lowering/marked_graph.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from penstock.lowering.marked_graph import MarkedGraph
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Table: TypeAlias = NDArray[np.bool_]
+    """A row and a column for each register."""
+
+MOST = 1 << 14
+"""Of more registers nothing is known: a table of them would take too much memory."""
+
+SEEDS = 32
+"""How many of the largest registers a clique is looked for that has them."""
+
+
+class Span(NamedTuple):
+    """
+    The actors that use a register, under any name, and those of them that write before
+    any other does.
+    """
+
+    users: Sequence[int]
+    first_writers: Sequence[int]
+
+
+def conflicts_of(graph: MarkedGraph, spans: Sequence[Span]) -> Table:
+    """
+    Which registers may be in use together. Of a graph in which a cycle never acts,
+    nothing is known to conflict.
+    """
+    import numpy as np
+
+    count = len(spans)
+    table = np.zeros((count, count), np.bool_)
+    if graph.cycles or not 0 < count <= MOST:
+        return table
+    position = {actor: i for i, actor in enumerate(graph.order)}
+    begins = [min(map(position.__getitem__, span.first_writers)) for span in spans]
+    order = sorted(range(count), key=begins.__getitem__)
+    found = table_of(unproven(graph, [spans[i] for i in order]))
+    table[np.ix_(order, order)] = found | found.T
+    return table
+
+
+def apart(conflicts: Table, lives: Sequence[tuple[int, int]]) -> Table:
+    """Those of the pairs that are alive at no common step."""
+    import numpy as np
+
+    firsts, lasts = np.array(lives, np.int64).reshape(-1, 2).T
+    begun = firsts[:, None] <= lasts[None, :]
+    return conflicts & ~(begun & begun.T)
+
+
+def clique_bytes(conflicts: Table, sizes: Sequence[int]) -> int:
+    """
+    The bytes of registers of which all may be in use together: of the largest such set
+    that is found from each of the largest registers by taking what is largest.
+    """
+    import numpy as np
+
+    falling = np.argsort(-np.array(sizes, np.int64), kind="stable")
+    most = 0
+    for seed in map(int, falling[:SEEDS]):
+        total, fitting = sizes[seed], conflicts[seed].copy()
+        while (left := falling[fitting[falling]]).size:
+            largest = int(left[0])
+            total += sizes[largest]
+            fitting &= conflicts[largest]
+        most = max(most, total)
+    return most
+
+
+def unproven(graph: MarkedGraph, spans: Sequence[Span]) -> list[int]:
+    """
+    For each span those that are not known to begin after it: the later ones in the same
+    act, and the earlier ones in the next.
+    """
+    marks, extra = marks_of(graph, spans)
+    same, later = graph.after(marks), graph.after_up_to_next_act(marks)
+    every = (1 << len(spans)) - 1
+    found: list[int] = []
+    for i, span in enumerate(spans):
+        earlier = (1 << i) - 1
+        in_act = reached((same[user] for user in span.users), extra)
+        in_next = reached((later[user] for user in span.users), extra)
+        others = ~in_act & ~earlier | ~in_next & earlier
+        found.append(others & every & ~(1 << i))
+    return found
+
+
+def marks_of(
+    graph: MarkedGraph, spans: Sequence[Span]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """
+    Sets that mark each actor with the spans it is the first writer of; and, of spans
+    that several are, the further bits and what they stand for.
+    """
+    marks = [0] * graph.size
+    extra: list[tuple[int, int]] = []
+    for i, (_, (first, *others)) in enumerate(spans):
+        marks[first] |= 1 << i
+        for other in others:
+            bit = len(spans) + len(extra)
+            marks[other] |= 1 << bit
+            extra.append((bit, i))
+    return marks, extra
+
+
+def reached(sets: Iterable[int], extra: Sequence[tuple[int, int]]) -> int:
+    """The spans all first writers of which are in all of these sets."""
+    common = -1
+    for each in sets:
+        common &= each
+    for bit, span in extra:
+        if not common >> bit & 1:
+            common &= ~(1 << span)
+    return common
+
+
+def table_of(sets: Sequence[int]) -> Table:
+    """A row of truths for each set."""
+    import numpy as np
+
+    count = len(sets)
+    width = -(-count // 8)
+    rows = b"".join(each.to_bytes(width, "little") for each in sets)
+    table = np.frombuffer(rows, np.uint8).reshape(count, width)
+    bits = np.unpackbits(table, axis=1, count=count, bitorder="little")
+    return bits.view(np.bool_)
