@@ -8,6 +8,8 @@ actors call Python it just waits, as what a signal raises must not end up in the
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 import weakref
@@ -23,6 +25,7 @@ from penstock.runtime.state import (
     CLOSED,
     CONDITION,
     CONTROL_WORDS,
+    CORES,
     DEADLOCKED,
     FAILED,
     FAILED_ACTOR,
@@ -30,6 +33,7 @@ from penstock.runtime.state import (
     FAILED_CODE,
     INTERRUPTED,
     LEFT,
+    LEFT_OUT,
     MOST_PARTS,
     NAP,
     OBSERVER,
@@ -69,8 +73,11 @@ class _Memory:
             rows=_aligned(len(tables.rows)),
             rings=_aligned(int(tables.layout.ring_start[-1])),
             seats=_aligned(tables.workers * SEAT_WORDS),
+            threads=_aligned(threads),
             control=_aligned(CONTROL_WORDS),
         )
+        self.state.control[CORES] = _cores()
+        self.state.control[LEFT_OUT] = -1
         # A board is seen by those that run workers which are free.
         helpers = threads - len(tables.bound)
         self.state.control[MOST_PARTS] = CHUNKS * helpers if helpers > 1 else 1
@@ -92,6 +99,16 @@ class _Memory:
         state.seats[LEFT::SEAT_WORDS] = 0
         state.control[TARGET] = 0
         state.control[OPEN] = 0
+
+
+def _cores() -> int:
+    """A bit for each core that this thread may run on, 0 if there is no choice."""
+    if sys.platform != "linux":
+        return 0
+    cores = os.sched_getaffinity(0)
+    if len(cores) == 1 or max(cores) > 62:
+        return 0
+    return sum(1 << core for core in cores)
 
 
 def _aligned(size: int) -> Words:
@@ -116,11 +133,15 @@ class _Thread:
         self.thread.start()
 
     def _serve(self) -> None:
+        threads = self._memory.state.threads
+        threads[self._number] = threading.get_native_id()
         try:
             attend(self._memory.address, self._number)
         except BaseException as error:
             self.error = error
             halt(self._memory.address, INTERRUPTED)
+        finally:
+            threads[self._number] = 0
 
 
 def _close_threads(threads: list[_Thread], memory: _Memory) -> None:

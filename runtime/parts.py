@@ -35,6 +35,7 @@ from penstock.runtime.state import (
     SPIN,
     STOP,
     State,
+    call_threads,
     doze,
     ring_bell,
     state_type,
@@ -119,7 +120,7 @@ def share_out(
     # Numbered, as a thread may be between its look at the claims and its own.
     turn = ((seats[seat + CLAIMS] >> 32) + 1) & (HALF >> 1)
     store_release(seats, seat + CLAIMS, turn << 32 | parts)
-    ring_bell(state)
+    call_threads(state)
     await_parts(state, seat, parts - do_parts(state, seat))
     failure = seats[seat + FAILURE]
     return 0 if failure == NO_FAILURE else ((failure & HALF) << 32) >> 32

@@ -27,7 +27,14 @@ from penstock.runtime.atomics import (
     store_release,
     words,
 )
-from penstock.runtime.system import MICROSECOND, sleep_on, wake_all
+from penstock.runtime.system import (
+    MICROSECOND,
+    allow_cores,
+    core_number,
+    sleep_on,
+    thread_number,
+    wake_all,
+)
 from penstock.runtime.tables import CACHE_LINE, Layout, Words
 
 SPIN = 50 * MICROSECOND
@@ -42,7 +49,9 @@ FAILED_ACTOR = 4 * CACHE_LINE
 FAILED_CALL = FAILED_ACTOR + 1
 FAILED_CODE = FAILED_ACTOR + 2
 NAP = 5 * CACHE_LINE
-CONTROL_WORDS = 6 * CACHE_LINE
+CORES = 6 * CACHE_LINE
+LEFT_OUT, OTHERS = CORES + 1, CORES + 2
+CONTROL_WORDS = 7 * CACHE_LINE
 
 # Values of `control[STOP]`.
 RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED = 0, 1, 2, 3, 4
@@ -69,7 +78,7 @@ OBSERVER = -1
 class State(NamedTuple):
     """
     What threads write: counters, `ACTOR_WORDS` for each actor, argument rows, rings,
-    `SEAT_WORDS` for each worker, and words for all.
+    `SEAT_WORDS` for each worker, the numbers of threads in the system, words for all.
     """
 
     counters: Words
@@ -77,6 +86,7 @@ class State(NamedTuple):
     rows: Words
     rings: Words
     seats: Words
+    threads: Words
     control: Words
 
 
@@ -97,6 +107,40 @@ def ring_bell(state: State) -> None:
     control = state.control
     fence()
     if control[SLEEPERS] > 0:
+        fetch_add(control, BELL, 1)
+        wake_all(address_of(control, BELL))
+
+
+@compiled(types.void(state_type), inline=False)
+def keep_off(state: State) -> None:
+    """If this is the caller's thread, keep all others off the core it is on."""
+    control = state.control
+    core = core_number()
+    if control[CORES] == 0 or core == control[LEFT_OUT]:
+        return
+    own = thread_number()
+    for thread in state.threads:
+        if thread == own:
+            return
+    control[LEFT_OUT] = core
+    control[OTHERS] = control[CORES] & ~(1 << core)
+    for thread in state.threads:
+        if thread != 0:
+            allow_cores(thread, address_of(control, OTHERS))
+
+
+@compiled(types.void(state_type), inline=False)
+def call_threads(state: State) -> None:
+    """
+    Wake the threads that sleep because there is work for them.
+
+    The system would like to run them on the core that wakes them, where they wait until
+    its thread has nothing more to do, so they are kept off the core of the caller.
+    """
+    control = state.control
+    fence()
+    if control[SLEEPERS] > 0:
+        keep_off(state)
         fetch_add(control, BELL, 1)
         wake_all(address_of(control, BELL))
 

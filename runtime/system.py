@@ -28,7 +28,9 @@ from penstock.runtime.atomics import WORD, Integer, compiled
 MICROSECOND = 1_000
 
 _X86 = platform.machine() in ("x86_64", "AMD64")
-_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0)
+_FUTEX, _GETTID = {"x86_64": (202, 186), "aarch64": (98, 178)}.get(
+    platform.machine(), (0, 0)
+)
 _HAS_FUTEX = sys.platform == "linux" and _FUTEX != 0
 _WAIT, _WAKE = 128, 129
 _ALL = 1 << 30
@@ -39,6 +41,10 @@ _syscall: Callable[..., int] = types.ExternalFunction(
 )
 _usleep: Callable[[Integer], int] = types.ExternalFunction(
     "usleep", types.int32(types.uint32)
+)
+_getcpu: Callable[[], int] = types.ExternalFunction("sched_getcpu", types.int32())
+_setaffinity: Callable[[Integer, Integer, Integer], int] = types.ExternalFunction(
+    "sched_setaffinity", types.int32(types.int32, types.int64, types.int64)
 )
 
 
@@ -94,3 +100,25 @@ def wake_all(word: Integer) -> None:
     """Wake all threads of this process that sleep on the word at an address."""
     if _HAS_FUTEX:
         _syscall(_FUTEX, word, _WAKE, _ALL, 0, 0, 0)
+
+
+@compiled(types.int64(), inline=False)
+def core_number() -> int:
+    """The number of the core that runs this thread, or -1 where nobody knows."""
+    return _getcpu() if _HAS_FUTEX else -1
+
+
+@compiled(types.int64(), inline=False)
+def thread_number() -> int:
+    """The number of this thread in the system, or 0 where nobody knows."""
+    return _syscall(_GETTID, 0, 0, 0, 0, 0, 0) if _HAS_FUTEX else 0
+
+
+@compiled(types.void(types.int64, types.int64), inline=False)
+def allow_cores(thread: Integer, cores: Integer) -> None:
+    """
+    Keep a thread to some cores, given its number in the system and the address of a
+    word with a bit for each of the first 64 cores.
+    """
+    if _HAS_FUTEX:
+        _setaffinity(thread, 8, cores)

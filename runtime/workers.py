@@ -50,6 +50,7 @@ from penstock.runtime.state import (
     TAKEN,
     TARGET,
     State,
+    call_threads,
     doze,
     enter,
     fail,
@@ -382,7 +383,7 @@ def begin(tables: Integer, acts: Integer, wake: bool) -> None:
     store_release(control, OPEN, count)
     release(state)
     if wake:
-        ring_bell(state)
+        call_threads(state)
 
 
 @compiled(types.boolean(types.int64, types.int64), inline=False)

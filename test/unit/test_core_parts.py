@@ -1,5 +1,8 @@
 """Kernels that several threads do in parts: results, errors, and what stops them."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -189,3 +192,39 @@ def test_call_needs_a_part():
     with pytest.raises(PenstockError) as caught:
         once(COUNT, counters(1), 0)
     assert str(caught.value) == "a call of actor 't0' has 0 parts"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell the cores")
+def test_threads_are_woken_on_other_cores_than_that_of_the_caller():
+    allowed = os.sched_getaffinity(0)
+    with Core(once(COUNT, counters(8), 8), 3) as core:
+        core.run(1)
+        helpers = [t for t in threading.enumerate() if t.name.startswith("penstock")]
+        time.sleep(0.02)  # They are asleep by now.
+        core.run(1)
+        for helper in helpers:
+            cores = os.sched_getaffinity(cast(int, helper.native_id))
+            assert cores <= allowed
+            assert len(cores) == max(1, len(allowed) - 1)
+    assert os.sched_getaffinity(0) == allowed
+
+
+def test_process_that_has_one_core_keeps_to_it():
+    code = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import numpy as np
+from penstock.runtime.core import Core
+from penstock.runtime.edges import COPY
+from penstock.runtime.tables import Actor, Call, Fixed, Tables
+size, data = np.array([8]), np.array([7, 0])
+words = size.ctypes.data, data.ctypes.data, data.ctypes.data + 8
+call = Call(COPY, tuple(map(Fixed, words)), parts=8)
+with Core(Tables([], [Actor("t", calls=(call,))]), 3) as core:
+    for _ in range(50):
+        core.run(3)
+print(data.tolist(), len(os.sched_getaffinity(0)))
+"""
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.stderr) == ("[7, 7] 1\n", "")
