@@ -9,9 +9,17 @@ from itertools import combinations
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    Builtin,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
 from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
+from xdsl.utils.hints import isa
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.diagnostics import LocatedPassFailure
@@ -27,6 +35,7 @@ from penstock.lowering.marked_graph import (
 )
 from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
 from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
+from penstock.lowering.plan_reduce_events import PlanReduceEventsPass
 from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
 from penstock.lowering.verify_plan import VerifyPlanPass
 
@@ -57,6 +66,12 @@ def acts_before(size: int, edges: Sequence[Edge]) -> dict[Act, set[Act]]:
     return before
 
 
+def bytes_in(storage: Storage, act: int) -> set[int]:
+    """The bytes of the slot that one act uses."""
+    start = storage.start + act % storage.slots * storage.stride
+    return set(range(start, start + storage.slot_size))
+
+
 def true_clashes(
     size: int, edges: Sequence[Edge], storages: Sequence[Storage]
 ) -> list[tuple[int, int]]:
@@ -68,11 +83,10 @@ def true_clashes(
             return False
         return all((user, act) in before[b.writer, other] for user in a.users)
 
+    acts = [(m, n) for m in range(ACTS) for n in range(ACTS)]
     found: list[tuple[int, int]] = []
     for (i, a), (j, b) in combinations(enumerate(storages), 2):
-        if set(range(a.start, a.end)).isdisjoint(range(b.start, b.end)):
-            continue
-        pairs = [(m, n) for m in range(ACTS) for n in range(ACTS)]
+        pairs = [(m, n) for m, n in acts if bytes_in(a, m) & bytes_in(b, n)]
         if not all(ends_first(a, m, b, n) or ends_first(b, n, a, m) for m, n in pairs):
             found.append((i, j))
     return found
@@ -151,14 +165,15 @@ def test_an_actor_that_needs_a_cycle_is_not_in_it():
 ################################################################################
 
 
-def random_plan(seed: int, length: int) -> PlanOp:
-    """A plan of sums, with places, on two streams."""
+def random_plan(seed: int, length: int, streams: int = 2) -> PlanOp:
+    """A plan of sums, with places; now and then one has two slots."""
     rng = random.Random(seed)
     lines = ["job.job @random placement <cpu, [0:0]> {", '%v0 = job.input "x" : !t']
     lines.append('%v1 = job.variable "w" init <zeros> : !t')
     for index in range(2, length):
         a, b = (rng.randrange(max(0, index - 5), index) for _ in "ab")
-        lines.append(f"%v{index} = op.add %v{a}, %v{b} : !t, !t -> !t")
+        slots = rng.choice(["", "", "", " {slots = 2 : i64}"])
+        lines.append(f"%v{index} = op.add %v{a}, %v{b}{slots} : !t, !t -> !t")
     lines.append(f'job.output "y", %v{length - 1} : !t')
     context = Context()
     context.load_dialect(Builtin)
@@ -168,7 +183,7 @@ def random_plan(seed: int, length: int) -> PlanOp:
     module = Parser(context, text).parse_module()
     passes = (
         ConvertJobToPlanPass(),
-        PlanAssignStreamsPass(2),
+        PlanAssignStreamsPass(streams),
         PlanCreateRegistersPass(),
         RegstPlanMemoryPass(),
     )
@@ -197,8 +212,11 @@ def place_of(register: RegisterOp) -> range:
     return range(start, start + register.size)
 
 
-def wrong_pairs(plan: PlanOp) -> set[tuple[str, str]]:
-    """The pairs that are in use together, by brute force over the plan's text form."""
+def wrong_pairs(plan: PlanOp) -> set[tuple[str, str, int]]:
+    """
+    The pairs that are in use together, by brute force over the plan's text form, and
+    how many bytes they share.
+    """
     acting = [task for task in plan.tasks if task.kind != "variable"]
     edges: list[Edge] = []
     storages: list[Storage] = []
@@ -215,33 +233,66 @@ def wrong_pairs(plan: PlanOp) -> set[tuple[str, str]]:
         if register.block is not None:
             place = place_of(register)
             writer = writers[0] if writers else None
+            users = [*writers, *readers]
+            slots, stride = register.slots.value.data, register.stride
             storages.append(
-                Storage(place.start, place.stop, writer, [*writers, *readers])
+                Storage(place.start, place.stop, writer, users, slots, stride)
             )
             names.append(register.register_name.data)
     found = true_clashes(len(acting), edges, storages)
-    return {(names[i], names[j]) for i, j in found}
+    return {(names[i], names[j], shared(storages[i], storages[j])) for i, j in found}
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_planted_overlaps_are_found(seed: int):
-    plan = random_plan(seed, 16)
+def shared(a: Storage, b: Storage) -> int:
+    """The bytes that slots of both have in common."""
+    slots = [(i, j) for i in range(a.slots) for j in range(b.slots)]
+    return sum(len(bytes_in(a, i) & bytes_in(b, j)) for i, j in slots)
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(10))
+def test_planted_overlaps_are_found(seed: int, streams: int):
+    plan = random_plan(seed, 16, streams)
     assert messages_about(plan) == []
     rng = random.Random(seed)
     placed = [register for register in plan.registers if register.block is not None]
-    for register in rng.sample(placed, 3):
+    for _ in range(6):
+        register = rng.choice(placed)
         assert register.block is not None
         block = register.block.owner
         assert isinstance(block, BlockOp)
-        room = block.size.value.data // 64
-        register.offset = IntegerAttr(64 * rng.randrange(room), i64)
-    wanted = {
-        f"registers '{a}' and '{b}' share 64 bytes, but may be in use at the same time"
-        for a, b in wrong_pairs(plan)
-    }
-    found = messages_about(plan)
-    assert set(found) == wanted
-    assert len(found) == len(wanted)
+        room = (block.size.value.data - register.size) // 64
+        register.offset = IntegerAttr(64 * rng.randrange(room + 1), i64)
+        wanted = {
+            f"registers '{a}' and '{b}' share {count} bytes, "
+            "but may be in use at the same time"
+            for a, b, count in wrong_pairs(plan)
+        }
+        found = messages_about(plan)
+        assert set(found) == wanted
+        assert len(found) == len(wanted)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_event_that_was_dropped_is_found(seed: int):
+    plan = random_plan(seed, 20, 3)
+    module = plan.parent_op()
+    assert isinstance(module, ModuleOp)
+    PlanReduceEventsPass().apply(Context(), module)
+    assert messages_about(plan) == []
+    dropped = 0
+    for task in plan.tasks:
+        events = task.attributes.get("waits_for")
+        if not isa(events, ArrayAttr[StringAttr]):
+            continue
+        for event in events:
+            left = [other for other in events if other != event]
+            task.attributes["waits_for"] = ArrayAttr[StringAttr](left)
+            missing = f"must wait for '{event.data}', but no event says so"
+            assert any(text.endswith(missing) for text in messages_about(plan))
+            dropped += 1
+        task.attributes["waits_for"] = events
+    assert dropped > 3
 
 
 def test_planting_is_not_in_vain():
