@@ -29,6 +29,7 @@ from penstock.tools.memory_report import (
     Report,
     Usage,
     Zone,
+    jobs_text,
     json_of,
     ratio_text,
     reports_of,
@@ -202,7 +203,7 @@ def plan_lines(index: int, report: Report, colours: Mapping[str, str]) -> Lines:
     yield '<section class="plan">'
     yield (
         f"<h2>@{escape(report.plan)} <small>{counted(steps, 'step')} on "
-        f"{counted(streams, 'stream')}</small></h2>"
+        f"{counted(streams, 'stream')}{escape(jobs_text(report))}</small></h2>"
     )
     for z, zone in enumerate(report.zones):
         yield f"<h3>Memory {escape(zone.memory_case)}</h3>"

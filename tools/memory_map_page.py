@@ -195,7 +195,9 @@ function choose(place, index, scroll) {
   entries.push(
     ["block", `${place.block.name}, from byte ${register.offset.toLocaleString("en")}`],
     ["at the peak", register.at_peak ? "alive" : "not alive"],
-    ["shares bytes", register.shares ? `with ${register.shares} others` : "with none"]);
+    ["shares bytes", register.shares ? `with ${register.shares} others` : "with none"],
+    ["in use at other steps", register.unordered ? `with ${register.unordered}` : ""],
+    ["job", register.job]);
   details.replaceChildren(close, title(register.name), list(entries));
   details.hidden = false;
   if (scroll) chosen.scrollIntoView({ block: "center", inline: "center" });

@@ -25,7 +25,12 @@ from penstock.tools.memory_report.model import (
 )
 from penstock.tools.memory_report.reports import NO_PLACES, report_of, reports_of
 from penstock.tools.memory_report.target import MemoryReportTarget
-from penstock.tools.memory_report.text import ratio_text, text_of, usage_text
+from penstock.tools.memory_report.text import (
+    jobs_text,
+    ratio_text,
+    text_of,
+    usage_text,
+)
 
 __all__ = [
     "NO_PLACES",
@@ -38,6 +43,7 @@ __all__ = [
     "Step",
     "Usage",
     "Zone",
+    "jobs_text",
     "json_of",
     "json_text",
     "ratio_text",

@@ -40,6 +40,8 @@ class Tree:
     """That of the task which writes it; None where tasks say no jobs."""
     lasts: str | None
     """Why it is in use all the time, if it is."""
+    is_counted: bool = True
+    """Whether it is not the same interface as a larger register of another job."""
     steps: list[int] = field(default_factory=list[int])
     streams: dict[Stream, None] = field(default_factory=dict[Stream, None])
     """In the order of their tasks."""
@@ -87,6 +89,7 @@ class Counting:
             if register.block is not None
         }
         self._join_aliases()
+        self._join_interfaces()
         self._count_shares()
         self._find_rivals()
 
@@ -142,6 +145,13 @@ class Counting:
                 used = "writes" if tree.steps else "uses"
                 tree.lasts = f"no task {used} it"
             tree.always = tree.lasts is not None
+
+    def _join_interfaces(self) -> None:
+        same: dict[tuple[MemoryCaseAttr, str], Tree] = {}
+        for tree in sorted(self.trees.values(), key=lambda tree: -tree.bytes):
+            if (interface := tree.root.interface) is not None:
+                key = tree.root.memory_case, interface.data
+                tree.is_counted = same.setdefault(key, tree) is tree
 
     def _count_shares(self) -> None:
         chunks: dict[SSAValue | None, list[Tree]] = defaultdict(list)

@@ -14,7 +14,11 @@ from penstock.tools.memory_report.model import OWNERS, Usage
 def usage_of(
     counting: Counting, trees: Sequence[Tree], size: int, alignment: int
 ) -> Usage:
-    """The bytes of some registers that have `size` bytes in all."""
+    """
+    The bytes of some registers that have `size` bytes in all. An interface counts once,
+    however many jobs know it.
+    """
+    trees = [tree for tree in trees if tree.is_counted]
     live = live_bytes(counting, trees)
     peak = live.index(max(live))
     bound = bound_of(counting, trees)
