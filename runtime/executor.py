@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -128,14 +128,20 @@ def check_inputs(
     The arrays of one piece, contiguous. Raises PenstockError unless there is one of
     the right shape and dtype for each port, and no other array.
     """
-    if missing := sorted(set(ports) - set(given)):
-        raise PenstockError(f"no arrays are given for inputs {', '.join(missing)}")
-    if extra := sorted(set(given) - set(ports)):
-        known = ", ".join(sorted(ports)) or "none"
-        raise PenstockError(
-            f"there are no inputs {', '.join(extra)}, the program takes {known}"
-        )
+    if given.keys() != ports.keys():
+        refuse_names(ports, given)
     return {
-        name: fitting(f"input '{name}'", given[name], port.shape, port.dtype)
+        name: array
+        if port.takes(array := given[name])
+        else fitting(f"input '{name}'", array, port.shape, port.dtype)
         for name, port in ports.items()
     }
+
+
+def refuse_names(ports: Mapping[str, Port], given: Mapping[str, Array]) -> NoReturn:
+    """Raise PenstockError for arrays that have no port or ports that have no array."""
+    if missing := sorted(set(ports) - set(given)):
+        raise PenstockError(f"no arrays are given for inputs {', '.join(missing)}")
+    extra = ", ".join(sorted(set(given) - set(ports)))
+    known = ", ".join(sorted(ports)) or "none"
+    raise PenstockError(f"there are no inputs {extra}, the program takes {known}")

@@ -67,6 +67,15 @@ class Port:
     dtype: np.dtype[np.generic]
     table: npt.NDArray[np.int64]
 
+    def takes(self, array: Array) -> bool:
+        """Whether an array can be read as it is: a quick check of what most are."""
+        return (
+            type(array) is np.ndarray
+            and array.shape == self.shape
+            and array.dtype == self.dtype
+            and array.flags.c_contiguous
+        )
+
     def point_to(self, pieces: Sequence[Array]) -> None:
         """Let the next run read or write these contiguous arrays, one in each act."""
         self.table[0] = 0
