@@ -185,7 +185,7 @@ def random_plan(seed: int, length: int, streams: int = 2) -> PlanOp:
         ConvertJobToPlanPass(),
         PlanAssignStreamsPass(streams),
         PlanCreateRegistersPass(),
-        RegstPlanMemoryPass(),
+        RegstPlanMemoryPass(steps=1_000),
     )
     PassPipeline(passes).apply(context, module)
     return next(op for op in module.walk() if isinstance(op, PlanOp))
