@@ -555,6 +555,10 @@ class JobOp(IRDLOperation):
                     f"the placement of {op.name} should be a #job.placement, "
                     f"got {placement}"
                 )
+            if isinstance(op, ForeignInputOp | ForeignOutputOp):
+                if (key := (type(op), op.buffer.data)) in seen:
+                    raise VerifyException(f"two buffers are named '{op.buffer.data}'")
+                seen.add(key)
             if not isinstance(op, InputOp | OutputOp | VariableOp):
                 continue
             side = OutputOp if isinstance(op, OutputOp) else InputOp
@@ -697,6 +701,54 @@ class OutputOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ForeignInputOp(IRDLOperation):
+    """
+    What comes from outside by a buffer of this name, in the memory of the host: what a
+    job begins with that pushes an input of other jobs.
+
+    ```mlir
+    %x = job.foreign_input "ForeignInput-System-Push-x" : tensor<64x784xf32>
+    ```
+    """
+
+    name = "job.foreign_input"
+
+    buffer = prop_def(StringAttr)
+    result = result_def(AnyTensor)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$buffer attr-dict `:` type($result)"
+
+    def __init__(self, buffer: str, type: TensorType):
+        super().__init__(properties={"buffer": StringAttr(buffer)}, result_types=[type])
+
+
+@irdl_op_definition
+class ForeignOutputOp(IRDLOperation):
+    """
+    What goes outside by a buffer of this name, from the memory of the host: what a job
+    ends with that pulls an output of other jobs.
+
+    ```mlir
+    job.foreign_output "ForeignOutput-System-Pull-y", %y : tensor<64x256xf32>
+    ```
+    """
+
+    name = "job.foreign_output"
+
+    buffer = prop_def(StringAttr)
+    value = operand_def(AnyTensor)
+
+    traits = traits_def(MemoryWriteEffect())
+
+    assembly_format = "$buffer `,` $value attr-dict `:` type($value)"
+
+    def __init__(self, buffer: str, value: SSAValue | Operation):
+        super().__init__(operands=[value], properties={"buffer": StringAttr(buffer)})
+
+
+@irdl_op_definition
 class CopyOp(IRDLOperation):
     """
     The same tensor in the memory of another device.
@@ -830,6 +882,8 @@ Job = Dialect(
     [
         BoxingOp,
         CopyOp,
+        ForeignInputOp,
+        ForeignOutputOp,
         InputOp,
         JobOp,
         OutputOp,

@@ -66,7 +66,15 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
+from penstock.dialects.job import (
+    CopyOp,
+    DeviceAttr,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    OutputOp,
+    VariableOp,
+)
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.regst import (
     ControlType,
@@ -370,9 +378,9 @@ class TaskOp(IRDLOperation):
     def kind(self) -> str:
         """`input`, `output`, `variable`, `copy` or `compute`, by the op it executes."""
         match self.op:
-            case InputOp():
+            case InputOp() | ForeignInputOp():
                 return "input"
-            case OutputOp():
+            case OutputOp() | ForeignOutputOp():
                 return "output"
             case VariableOp():
                 return "variable"

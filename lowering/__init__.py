@@ -18,6 +18,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return ConvertPlanToLaunchPass
 
+    def get_job_add_push_pull():
+        from penstock.lowering.job_add_push_pull import JobAddPushPullPass
+
+        return JobAddPushPullPass
+
     def get_job_clean():
         from penstock.lowering.job_clean import JobCleanPass
 
@@ -125,6 +130,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return VerifyMemoryPass
 
+    def get_verify_jobs():
+        from penstock.lowering.verify_jobs import VerifyJobsPass
+
+        return VerifyJobsPass
+
     def get_verify_plan():
         from penstock.lowering.verify_plan import VerifyPlanPass
 
@@ -138,6 +148,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {
         "convert-job-to-plan": get_convert_job_to_plan,
         "convert-plan-to-launch": get_convert_plan_to_launch,
+        "job-add-push-pull": get_job_add_push_pull,
         "job-clean": get_job_clean,
         "job-infer-sbp": get_job_infer_sbp,
         "job-insert-boxing": get_job_insert_boxing,
@@ -158,6 +169,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "regst-mark-interfaces": get_regst_mark_interfaces,
         "regst-plan-memory": get_regst_plan_memory,
         "verify-deadlock": get_verify_deadlock,
+        "verify-jobs": get_verify_jobs,
         "verify-memory": get_verify_memory,
         "verify-plan": get_verify_plan,
         "verify-program": get_verify_program,

@@ -48,6 +48,8 @@ from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     BoxingOp,
     CopyOp,
+    ForeignInputOp,
+    ForeignOutputOp,
     InputOp,
     JobOp,
     OutputOp,
@@ -88,7 +90,7 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
         known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp
-        if not isinstance(op, known):
+        if not isinstance(op, known | ForeignInputOp | ForeignOutputOp):
             yield op, f"{op.name} cannot be a task: it is no op on tensors"
         if (slots := op.attributes.get("slots")) is not None and not (
             isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
@@ -219,6 +221,8 @@ def base_name_of(op: Operation) -> str:
         return hint
     if isinstance(op, InputOp | OutputOp | VariableOp):
         return op.port.data
+    if isinstance(op, ForeignInputOp | ForeignOutputOp):
+        return op.buffer.data
     return op.name.split(".", 1)[-1]
 
 

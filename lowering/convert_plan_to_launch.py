@@ -36,7 +36,15 @@ from xdsl.rewriter import Rewriter
 from penstock.dialects import launch
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
-from penstock.dialects.job import CopyOp, DeviceAttr, InputOp, OutputOp, VariableOp
+from penstock.dialects.job import (
+    CopyOp,
+    DeviceAttr,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    OutputOp,
+    VariableOp,
+)
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
@@ -92,7 +100,7 @@ def shape_complaints(plan: PlanOp) -> Iterator[Finding]:
 def task_complaints(task: TaskOp) -> Iterator[Finding]:
     """What keeps a task from becoming an actor, or a variable."""
     op = task.op
-    if not isinstance(op, TensorOp | CopyOp | InputOp | OutputOp | VariableOp):
+    if task.kind == "compute" and not isinstance(op, TensorOp):
         yield op, f"{op.name} has no kernel: it is no op on tensors"
     elif isinstance(end := op.next_op, YieldOp) and tuple(end.values) != op.results:
         yield end, f"a task hands on all results of its op {op.name}, in order"
@@ -281,6 +289,10 @@ class ProgramBuilder:
                 return launch.FeedOp(op.port.data, outs[0])
             case OutputOp():
                 return launch.FetchOp(op.port.data, ins[0])
+            case ForeignInputOp():
+                return launch.FeedOp(op.buffer.data, outs[0])
+            case ForeignOutputOp():
+                return launch.FetchOp(op.buffer.data, ins[0])
             case CopyOp():
                 return launch.CopyOp(ins[0], outs[0])
             case _:

@@ -8,6 +8,8 @@ from penstock.dialects.job import (
     BoxingOp,
     CopyOp,
     DeviceAttr,
+    ForeignInputOp,
+    ForeignOutputOp,
     InputOp,
     JobOp,
     OutputOp,
@@ -55,7 +57,7 @@ class JobDevices:
                 return self._only(op.device)
             case BoxingOp():
                 return self._normal(op.target_placement)
-            case InputOp() | OutputOp():
+            case InputOp() | OutputOp() | ForeignInputOp() | ForeignOutputOp():
                 return self._host(placement_of(op, self._job))
             case _:
                 return self._normal(placement_of(op, self._job))

@@ -1,5 +1,6 @@
 """
-The names that jobs share: variables, inputs and outputs of one name in several plans.
+The names that jobs share: variables, inputs and outputs of one name in several jobs, or
+in several plans.
 
 What has one name in several jobs is one thing, so that all of them must define it alike
 (OF-8, OF-9): a variable by type, first values and devices, an input or output by type
@@ -14,13 +15,17 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from penstock.dialects.interfaces import tensor_type
-from penstock.dialects.job import DeviceAttr, InputOp, OutputOp, VariableOp
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.job import DeviceAttr, InputOp, JobOp, OutputOp, VariableOp
+from penstock.dialects.plan import PlanOp
+from penstock.lowering.job_devices import JobDevices
 
 Finding: TypeAlias = tuple[Operation, str]
+
+SYSTEM = "system"
+"""The attribute of jobs that no user wrote: they run at the same time as others."""
 
 
 def plans_in(module: ModuleOp) -> list[PlanOp]:
@@ -28,14 +33,22 @@ def plans_in(module: ModuleOp) -> list[PlanOp]:
     return [op for op in module.body.block.ops if isinstance(op, PlanOp)]
 
 
+def jobs_in(module: ModuleOp) -> list[JobOp]:
+    """The jobs of a module, but not of modules in it."""
+    return [op for op in module.body.block.ops if isinstance(op, JobOp)]
+
+
 class Port(NamedTuple):
-    """A task that is known by name outside of its job, and the value it is about."""
+    """What is known by name outside of its job, and the value that it is about."""
 
     job: str
-    task: TaskOp
+    where: Operation
+    """The op of a job, or the task of a plan."""
     op: InputOp | OutputOp | VariableOp
     value: SSAValue
-    """What the task makes, or what an output reads, outside of the task."""
+    """What the op or task makes, or what an output reads, outside of the task."""
+    place: str
+    """The devices that it is on, as it stands in the text."""
 
     @property
     def name(self) -> str:
@@ -62,9 +75,9 @@ class Port(NamedTuple):
     def definition(self) -> str:
         """What has to be the same in all jobs, as a text."""
         if isinstance(op := self.op, VariableOp):
-            return f"{variable_text(op)} on {short(self.task.device)}"
+            return f"{variable_text(op)} on {self.place}"
         value = op.value if isinstance(op, OutputOp) else op.result
-        return f"{tensor_type(value)} on {short(self.task.device)}"
+        return f"{tensor_type(value)} on {self.place}"
 
 
 def variable_text(op: VariableOp) -> str:
@@ -81,34 +94,57 @@ def type_of(op: VariableOp) -> TensorType:
     return tensor_type(op.result)
 
 
-def short(device: DeviceAttr) -> str:
+def device_text(device: DeviceAttr) -> str:
     """A device as it stands in a plan."""
     return str(device).removeprefix("#job.device")
 
 
-def ports_of(plan: PlanOp) -> Iterator[Port]:
-    """The variables, inputs and outputs of a plan, as they are listed."""
+def place_text(op: Operation, devices: JobDevices) -> str:
+    """Where an op of a job is, and how its result lies there."""
+    placement = devices.of(op)
+    if (device := placement.single_device()) is not None:
+        return device_text(device)
+    sbp = op.attributes.get("sbp")
+    text = str(placement).removeprefix("#job.placement")
+    return text if sbp is None else f"{text} as {str(sbp).removeprefix('#job.sbp')}"
+
+
+def ports_of(owner: PlanOp | JobOp) -> Iterator[Port]:
+    """The variables, inputs and outputs of a plan or job, as they are listed."""
+    return ports_of_plan(owner) if isinstance(owner, PlanOp) else ports_of_job(owner)
+
+
+def ports_of_plan(plan: PlanOp) -> Iterator[Port]:
+    """The variables, inputs and outputs of a plan."""
     job = plan.sym_name.data
     for task in plan.tasks:
-        match task.op:
-            case InputOp() | VariableOp() as op:
-                yield Port(job, task, op, (*task.outs, *task.results_)[0])
-            case OutputOp() as op:
-                yield Port(job, task, op, task.ins[0])
-            case _:
-                pass
+        op, made = task.op, (*task.outs, *task.results_)
+        place = device_text(task.device)
+        if isinstance(op, InputOp | VariableOp) and made:
+            yield Port(job, task, op, made[0], place)
+        elif isinstance(op, OutputOp) and isinstance(op.value, BlockArgument):
+            yield Port(job, task, op, task.ins[op.value.index], place)
+
+
+def ports_of_job(job: JobOp) -> Iterator[Port]:
+    """The variables, inputs and outputs of a job."""
+    devices = JobDevices(job)
+    for op in job.body.block.ops:
+        if isinstance(op, InputOp | OutputOp | VariableOp):
+            value = op.value if isinstance(op, OutputOp) else op.result
+            yield Port(job.sym_name.data, op, op, value, place_text(op, devices))
 
 
 SharedPorts: TypeAlias = dict[str, list[list[Port]]]
 """For each name that several jobs share, its ports in each of these, job by job."""
 
 
-def shared_ports(plans: Iterable[PlanOp]) -> SharedPorts:
-    """The names that several plans share."""
-    ports: dict[str, dict[PlanOp, list[Port]]] = {}
-    for plan in plans:
-        for port in ports_of(plan):
-            ports.setdefault(port.name, {}).setdefault(plan, []).append(port)
+def shared_ports(owners: Iterable[PlanOp | JobOp]) -> SharedPorts:
+    """The names that several plans, or several jobs, share."""
+    ports: dict[str, dict[PlanOp | JobOp, list[Port]]] = {}
+    for owner in owners:
+        for port in ports_of(owner):
+            ports.setdefault(port.name, {}).setdefault(owner, []).append(port)
     return {name: list(of.values()) for name, of in ports.items() if len(of) > 1}
 
 
@@ -125,7 +161,7 @@ def mixed_kinds(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
     for port in others:
         if port.is_variable != first.is_variable:
             yield (
-                port.task,
+                port.where,
                 f"'{port.name}' is {first.kind} of job '{first.job}', "
                 f"but {port.kind} of job '{port.job}'",
             )
@@ -138,7 +174,7 @@ def doubled(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
         if len(ports) > 1 and not ports[0].is_variable:
             other = next(port.job for job in jobs for port in job if job is not ports)
             yield (
-                ports[1].task,
+                ports[1].where,
                 f"job '{ports[1].job}' has both an input and an output "
                 f"'{ports[1].name}', which job '{other}' has too",
             )
@@ -151,7 +187,7 @@ def unlike(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
     for ports in others:
         if (got := definition_of(ports)) != expected:
             yield (
-                ports[0].task,
+                ports[0].where,
                 f"'{ports[0].name}' is {expected} in job '{first[0].job}', "
                 f"but {got} in job '{ports[0].job}'",
             )

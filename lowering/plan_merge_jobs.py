@@ -68,6 +68,7 @@ from penstock.lowering.job_exclusion import (
     parse_groups,
 )
 from penstock.lowering.job_ports import (
+    SYSTEM,
     Finding,
     SharedPorts,
     complaints_about,
@@ -78,9 +79,6 @@ from penstock.lowering.job_ports import (
 from penstock.lowering.packing.problem import align, end_of, shares_bytes, side_by_side
 from penstock.lowering.plan_reduce_events import WAITS_FOR
 from penstock.lowering.unique_names import UniqueNames
-
-SYSTEM = "system"
-"""The attribute of jobs that no user wrote: they run at the same time as others."""
 
 ################################################################################
 # What keeps plans from being merged                                           #
@@ -132,14 +130,14 @@ def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
         for port, case in zip(ports, cases, strict=True):
             if register_of(port.value).interface != StringAttr(name):
                 yield (
-                    port.task,
+                    port.where,
                     f"'{name}' is {port.kind} of job '{port.job}' and has the name of "
                     "another job's, but its register is no interface; "
                     "regst-mark-interfaces makes it one before memory is planned",
                 )
             elif case != cases[0]:
                 yield (
-                    port.task,
+                    port.where,
                     f"interface '{name}' lies in {cases[0]} in job '{ports[0].job}', "
                     f"but in {case} in job '{port.job}'",
                 )
@@ -411,21 +409,21 @@ def name_value(value: SSAValue, hint: str) -> None:
 ################################################################################
 
 
-def share_variables(shared: SharedPorts) -> set[TaskOp]:
+def share_variables(shared: SharedPorts) -> set[Operation]:
     """
     Let all jobs that have a variable of one name read the register of the first. Return
     the tasks that stay.
     """
-    kept: set[TaskOp] = set()
+    kept: set[Operation] = set()
     for first, *others in shared.values():
         if not first[0].is_variable:
             continue
         values = {port.definition: port.value for port in first}
-        kept.update(port.task for port in first)
+        kept.update(port.where for port in first)
         for port in (port for ports in others for port in ports):
             register = register_of(port.value)
-            port.task.detach()
-            port.task.erase()
+            port.where.detach()
+            port.where.erase()
             register.register.replace_all_uses_with(values[port.definition])
             register.detach()
             register.erase()
@@ -435,7 +433,7 @@ def share_variables(shared: SharedPorts) -> set[TaskOp]:
 class Renamer:
     """Gives the tasks and registers of jobs names and places of their own."""
 
-    def __init__(self, common: set[TaskOp]) -> None:
+    def __init__(self, common: set[Operation]) -> None:
         self._common = common
         """The variables that several jobs read."""
         self._tasks = UniqueNames()

@@ -111,7 +111,7 @@ def memory_complaints(name: str, ports: Sequence[Port]) -> Iterator[Finding]:
     for port, case in zip(ports, cases, strict=True):
         if joined([cases[0], case]) is None:
             yield (
-                port.task,
+                port.where,
                 f"interface '{name}' lies in {cases[0]} in job '{first.job}', "
                 f"but in {case} in job '{port.job}'",
             )
@@ -142,7 +142,8 @@ class Marker:
         register, name = register_of(port.value), StringAttr(port.name)
         is_other = register.interface not in (None, name)
         if is_other or port.value in self.variables:
-            register = self._copied(port.task)
+            assert isinstance(port.where, TaskOp), "the ports of a plan are tasks"
+            register = self._copied(port.where, port.value)
         register.interface = name
         register.memory_case = case
         register.slots = IntegerAttr(1, i64)
@@ -150,14 +151,14 @@ class Marker:
             header.memory_case = case.of_header
             header.slots = register.slots
 
-    def _copied(self, output: TaskOp) -> RegisterOp:
-        """Give an output a register of its own, and fill that."""
-        source, name = register_of(output.ins[0]), output.task_name.data
+    def _copied(self, output: TaskOp, value: SSAValue) -> RegisterOp:
+        """Give an output a register of its own instead of this one, and fill that."""
+        source, name = register_of(value), output.task_name.data
         type = source.register.type
         assert isinstance(type, DataType), "an output reads data"
         made = RegisterOp(self._registers.make(f"{name}/in"), source.memory_case, type)
         made.register.name_hint = source.register.name_hint
-        copy = copy_task(self._tasks.make(f"{name}/copy"), output, made)
+        copy = copy_task(self._tasks.make(f"{name}/copy"), output, value, made)
         made.location = copy.location = output.location
         block = self.plan.body.block
         assert self._first is not None, "there is an output"
@@ -165,7 +166,7 @@ class Marker:
         block.insert_ops_before(registers, self._first)
         self._headers.update((r.header.data, r) for r in registers if r.header)
         block.insert_op_before(copy, output)
-        output.operands[0] = made.register
+        output.operands[list(output.ins).index(value)] = made.register
         self.copies[output] = copy
         return made
 
@@ -184,10 +185,12 @@ class Marker:
                 task.order = IntegerAttr(order, i64)
 
 
-def copy_task(name: str, output: TaskOp, target: RegisterOp) -> TaskOp:
+def copy_task(
+    name: str, output: TaskOp, source: SSAValue, target: RegisterOp
+) -> TaskOp:
     """A task that copies what an output reads to another register."""
-    source = output.ins[0]
-    block = Block(arg_types=[output.body.block.args[0].type])
+    assert isinstance(source.type, DataType), "an output reads data"
+    block = Block(arg_types=[source.type.payload])
     copy = CopyOp(block.args[0], output.device)
     block.add_ops([copy, YieldOp(copy)])
     return TaskOp(

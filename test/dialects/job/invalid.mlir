@@ -244,3 +244,11 @@ job.job @copy placement <cpu, [0:0]> {
   // expected-error@+1 {{attribute tensor<4xf32> expected from variable 'T', but got tensor<4xf64>}}
   %y = "job.copy"(%x) <{device = #job.device<0, cuda:0>}> : (tensor<4xf32>) -> tensor<4xf64>
 }
+
+// -----
+
+// expected-error@+1 {{two buffers are named 'b'}}
+job.job @buffers placement <cpu, [0:0]> {
+  %x = job.foreign_input "b" : tensor<4xf32>
+  %y = job.foreign_input "b" : tensor<4xf32>
+}

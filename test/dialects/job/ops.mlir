@@ -76,3 +76,15 @@ job.job @initialisers placement <cpu, [0:0]> {
 
 // CHECK-LABEL: "sbp"() {a = #job.sbp<S(0), B>, b = #job.sbp<P>, c = #job.split<1>, d = #job.broadcast, e = #job.partial}
 "sbp"() {a = #job.sbp<S(0), B>, b = #job.sbp<P>, c = #job.split<1>, d = #job.broadcast, e = #job.partial} : () -> ()
+
+// What comes from outside and goes there has buffers, which ports may be named like.
+
+// CHECK-LABEL: job.job @foreign
+job.job @foreign placement <cpu, [0:0]> {
+  // CHECK-NEXT: %x = job.foreign_input "x" : tensor<4xf32>
+  %x = job.foreign_input "x" : tensor<4xf32>
+  // CHECK-NEXT: job.foreign_output "x", %x : tensor<4xf32>
+  job.foreign_output "x", %x : tensor<4xf32>
+  // CHECK-NEXT: job.output "x", %x : tensor<4xf32>
+  job.output "x", %x : tensor<4xf32>
+}

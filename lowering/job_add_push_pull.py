@@ -1,0 +1,149 @@
+"""
+Add the jobs that bring inputs in and take outputs out.
+
+For each name of an input, unless a job makes an output of that name, the module gets a
+job `System-Push-<name>`: a `job.foreign_input` from the buffer
+`ForeignInput-System-Push-<name>`, which is handed on as output `<name>`. For each name
+of an output it gets a job `System-Pull-<name>`: an input `<name>`, which goes to the
+buffer `ForeignOutput-System-Pull-<name>` (OF-10, OF-11). Each is there once, whatever
+the number of jobs that have the name, which all define it alike (`verify-jobs`). The
+caller's side is processor 0 of rank 0; the output or input is on the host that the
+other jobs have it on, so that they share its bytes once plans are merged.
+
+These jobs have the attribute `system`: they run at the same time as others. They are
+listed behind the others, in the order in which names first appear, inputs first. A
+module that has some of them gets those that it lacks; a job without `system` that has
+the name of one is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.job import (
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    JobOp,
+    OutputOp,
+    PlacementAttr,
+)
+from penstock.lowering.job_devices import JobDevices
+from penstock.lowering.job_ports import (
+    SYSTEM,
+    Finding,
+    complaints_about,
+    jobs_in,
+    shared_ports,
+)
+
+CALLER = PlacementAttr("cpu", [(0, 0)])
+"""Where the caller's arrays are."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of some job, and the host that it is on."""
+
+    name: str
+    op: InputOp | OutputOp
+    host: PlacementAttr
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the tensor."""
+        op = self.op
+        return tensor_type(op.value if isinstance(op, OutputOp) else op.result)
+
+    def place(self, op: Operation) -> None:
+        """Put an op of a system job on the host of this port."""
+        if self.host != CALLER:
+            op.attributes["placement"] = self.host
+
+
+def ports_of(jobs: Sequence[JobOp]) -> tuple[dict[str, Port], dict[str, Port]]:
+    """The inputs and the outputs of jobs, each name once."""
+    inputs: dict[str, Port] = {}
+    outputs: dict[str, Port] = {}
+    for job in jobs:
+        devices = JobDevices(job)
+        for op in job.body.block.ops:
+            if isinstance(op, InputOp | OutputOp):
+                ports = inputs if isinstance(op, InputOp) else outputs
+                port = Port(op.port.data, op, devices.of(op))
+                ports.setdefault(port.name, port)
+    return inputs, outputs
+
+
+def push_job(port: Port) -> JobOp:
+    """The job that brings an input in."""
+    name = f"System-Push-{port.name}"
+    source = ForeignInputOp(f"ForeignInput-{name}", port.type)
+    source.result.name_hint = port.op.results[0].name_hint
+    target = OutputOp(port.name, source)
+    port.place(target)
+    return system_job(name, port, [source, target])
+
+
+def pull_job(port: Port) -> JobOp:
+    """The job that takes an output out."""
+    name = f"System-Pull-{port.name}"
+    source = InputOp(port.name, port.type)
+    port.place(source)
+    target = ForeignOutputOp(f"ForeignOutput-{name}", source.result)
+    return system_job(name, port, [source, target])
+
+
+def system_job(name: str, port: Port, ops: Sequence[Operation]) -> JobOp:
+    """A job of the system, which comes from an input or output of another one."""
+    job = JobOp(name, CALLER, Region(Block(ops)))
+    job.attributes[SYSTEM] = UnitAttr()
+    for op in (job, *ops):
+        op.location = port.op.location
+    return job
+
+
+def wanted_jobs(jobs: Sequence[JobOp]) -> Iterator[JobOp]:
+    """The system jobs that these jobs need."""
+    users = [job for job in jobs if SYSTEM not in job.attributes]
+    inputs, outputs = ports_of(users)
+    yield from (push_job(port) for name, port in inputs.items() if name not in outputs)
+    yield from (pull_job(port) for port in outputs.values())
+
+
+def name_complaints(module: ModuleOp, wanted: Sequence[JobOp]) -> Iterator[Finding]:
+    """What has the name of a system job, but is none."""
+    names = {job.sym_name for job in wanted}
+    for op in module.body.block.ops:
+        if op.get_attr_or_prop("sym_name") not in names:
+            continue
+        if not isinstance(op, JobOp) or SYSTEM not in op.attributes:
+            name = op.get_attr_or_prop("sym_name")
+            yield op, f"@{name} is the name of a job of the system"
+
+
+@dataclass(frozen=True)
+class JobAddPushPullPass(ModulePass):
+    """
+    Add the jobs that bring inputs in and take outputs out.
+    """
+
+    name = "job-add-push-pull"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        jobs = jobs_in(op)
+        wanted = list(wanted_jobs(jobs))
+        fail_if_any(name_complaints(op, wanted))
+        known = {job.sym_name for job in jobs}
+        new = [job for job in wanted if job.sym_name not in known]
+        fail_if_any(complaints_about(shared_ports([*jobs, *new])))
+        if new:
+            op.body.block.insert_ops_after(new, jobs[-1])

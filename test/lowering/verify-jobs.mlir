@@ -1,0 +1,64 @@
+// RUN: penstock-opt %s -p verify-jobs --verify-diagnostics --split-input-file | filecheck %s
+
+// What has one name in two jobs is one thing, whatever else differs.
+
+// CHECK-LABEL: job.job @train
+job.job @train placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %w = job.variable "w" init <uniform, seed = 1> : tensor<4xf32>
+  %a = op.add %x, %w : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  job.output "y", %a : tensor<4xf32>
+}
+
+// An input lies on the host, so that a job on a processor has it in the same place.
+
+job.job @test placement <cpu, [0:0]> {
+  %y = job.input "y" : tensor<4xf32>
+  %z = job.input "z" : tensor<8xf32>
+  job.output "z", %z : tensor<8xf32>
+}
+
+// -----
+
+// A variable has one type, one initialiser with one seed, and lies in one way.
+
+job.job @train placement <cuda, [0:0]> {
+  %a = job.variable "a" init <uniform, seed = 1> : tensor<4xf32>
+  %b = job.variable "b" init <zeros> : tensor<4xf32>
+  %c = job.variable "c" init <zeros> : tensor<4xf32>
+}
+
+job.job @eval placement <cpu, [0:0]> {
+  // expected-error@+1 {{verify-jobs: 'a' is tensor<4xf32> init <uniform, seed = 1> on <0, cuda:0> in job 'train', but tensor<4xf32> init <uniform, seed = 2> on <0, cuda:0> in job 'eval'}}
+  %a = job.variable "a" init <uniform, seed = 2> {placement = #job.placement<cuda, [0:0]>} : tensor<4xf32>
+  // expected-error@+1 {{verify-jobs: 'b' is tensor<4xf32> init <zeros> on <0, cuda:0> in job 'train', but tensor<4xf32> init <zeros> on <0, cpu:0> in job 'eval'}}
+  %b = job.variable "b" init <zeros> : tensor<4xf32>
+  // expected-error@+1 {{verify-jobs: 'c' is tensor<4xf32> init <zeros> on <0, cuda:0> in job 'train', but tensor<4xf32> init <zeros> on <cpu, [0:0-1]> as <S(0)> in job 'eval'}}
+  %c = job.variable "c" init <zeros> {placement = #job.placement<cpu, [0:0-1]>, sbp = #job.sbp<S(0)>} : tensor<4xf32>
+}
+
+// -----
+
+job.job @makes placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  job.output "y", %x : tensor<4xf32>
+}
+
+job.job @takes placement <cpu, [1:0]> {
+  // expected-error@+1 {{verify-jobs: 'y' is tensor<4xf32> on <0, cpu:0> in job 'makes', but tensor<4xf32> on <1, cpu:0> in job 'takes'}}
+  %y = job.input "y" : tensor<4xf32>
+  // expected-error@+1 {{verify-jobs: 'x' is an input of job 'makes', but a variable of job 'takes'}}
+  %x = job.variable "x" init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+job.job @step placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{verify-jobs: job 'step' has both an input and an output 'x', which job 'look' has too}}
+  job.output "x", %x : tensor<4xf32>
+}
+
+job.job @look placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+}
