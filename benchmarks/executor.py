@@ -1,5 +1,5 @@
 """
-What an act costs: nanoseconds of wall time per act with kernels that do nothing.
+What the executor costs: an act, the launch of a run, and what a second thread brings.
 
 The programs take turns, so that what else the machine does hits them alike.
 """
@@ -10,25 +10,42 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import cast
 
+import numpy as np
 from numba import cfunc
 
 from benchmarks.harness import wait_until_idle
 from benchmarks.report import Section, Table
+from penstock.runtime.atomics import load_word
 from penstock.runtime.core import Core
 from penstock.runtime.edges import KERNEL, Callback
 from penstock.runtime.reference import run_sequential
-from penstock.runtime.tables import Actor, Call, Register, Tables
+from penstock.runtime.tables import Actor, Call, Fixed, Register, Tables
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.session import Model, Session
 
 TEXT = """\
-Nanoseconds of wall time per act, with kernels that do nothing; the table shows the
-median, the best and the worst turn."""
+Nanoseconds of wall time per act, with kernels that do nothing; microseconds from the
+call to the return of a run, one after the other and each after 5 ms of sleep;
+microseconds of 20 kernels on one thread and on two. The tables show the median, the
+best and the worst turn, and for two threads the ratio of medians and of best turns."""
 
 ACTS = 400
 CALLBACK_ACTS = 10_000
-SINGLE_RUNS = 100
+LAUNCHES = 1000
+SLEEPS = 50
+KERNELS = 20
 REFERENCE_ACTS = 5
+
+ONE_FLOAT = """
+job.job @double placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<f32>
+  %y = op.add %x, %x : tensor<f32>, tensor<f32> -> tensor<f32>
+  job.output "y", %y : tensor<f32>
+}
+"""
 
 
 @cfunc(KERNEL, cache=True)
@@ -37,7 +54,19 @@ def nothing(args: int, part: int, parts: int) -> int:
     return 0
 
 
+@cfunc(KERNEL, cache=True)
+def grind(args: int, part: int, parts: int) -> int:
+    """Steps of a random number generator, as many as the row says, shared out."""
+    number = 88_172_645_463_325_252 + part
+    for _ in range(load_word(args) // parts):
+        number ^= number << 13
+        number ^= number >> 7
+        number ^= number << 17
+    return int(number == 0)
+
+
 NOTHING = cast(int, nothing.address)
+GRIND = cast(int, grind.address)
 
 
 def program(
@@ -91,6 +120,15 @@ def programs() -> dict[str, Tables]:
     }
 
 
+def grinders(workers: Sequence[int], steps: int, parts: int) -> Tables:
+    """Actors on these workers that share 20 kernels, with nothing between them."""
+    call = Call(GRIND, (Fixed(steps),), parts=parts)
+    count = KERNELS // len(workers)
+    return Tables(
+        [], [Actor(f"t{i}", w, calls=(call,) * count) for i, w in enumerate(workers)]
+    )
+
+
 def seconds_of(run: Callable[[int], None], acts: int) -> float:
     """The time of a run of some acts."""
     start = time.perf_counter()
@@ -106,7 +144,7 @@ def callback_tables() -> Tables:
 
 
 def executor(rounds: int) -> Section:
-    """Time all programs, a Python callback, single runs and the reference executor."""
+    """Time acts, a Python callback, the reference executor, launches and threads."""
     tables = programs()
     with ExitStack() as stack:
 
@@ -114,13 +152,10 @@ def executor(rounds: int) -> Section:
             return stack.enter_context(Core(tables))
 
         found = timed_programs({name: core(t) for name, t in tables.items()}, rounds)
-        callback, single = core(callback_tables()), core(chain([0]))
+        callback = core(callback_tables())
         found["Python callback"] = [
             1e9 * seconds_of(callback.run, CALLBACK_ACTS) / CALLBACK_ACTS
             for _ in range(rounds)
-        ]
-        found["run of one act, 1 worker"] = [
-            1e9 * seconds_of(single.run, 1) for _ in range(SINGLE_RUNS)
         ]
     first = tables["chain of 1000, 1 worker"]
     found["reference executor, chain of 1000"] = [
@@ -129,12 +164,99 @@ def executor(rounds: int) -> Section:
         / (REFERENCE_ACTS * len(first.actors))
         for _ in range(rounds)
     ]
-    rows = [
+    launches, threads = launch_times(), thread_times(rounds)
+    sections = [
+        Table(("ns per act", *PICKED), rows_of(found)),
+        Table(("us per run", *PICKED), rows_of(launches)),
+        thread_table(threads),
+    ]
+    data = {"acts": found, "launches": launches, "threads": threads}
+    return Section("Executor", TEXT, sections, data)
+
+
+PICKED = "median", "best", "worst"
+
+
+def rows_of(found: Mapping[str, Sequence[float]]) -> list[list[str]]:
+    """A name, the median and the extremes in each line."""
+    return [
         [name, *(f"{pick(values):.1f}" for pick in (statistics.median, min, max))]
         for name, values in found.items()
     ]
-    header = "program", "median", "best", "worst"
-    return Section("Executor", TEXT, [Table(header, rows)], found)
+
+
+def launch_times() -> dict[str, list[float]]:
+    """Microseconds of runs that do next to nothing."""
+    front = installed_compiler()
+    x = {"x": np.array(1.5, np.float32)}
+    found: dict[str, list[float]] = {}
+    for threads in (1, 2):
+        module = front[0].parse(ONE_FLOAT.encode(), "one_float.mlir")
+        model = Model(module, {}, Path())
+        with Session(model, threads=threads, compiler=front) as session:
+            found |= times_of(
+                f"one float in and out, threads = {threads}",
+                lambda run=session.run: run(x),
+            )
+    for name, tables in (("1 actor", chain([0])), ("2 workers", chain([0, 1]))):
+        with Core(tables) as core:
+            found |= times_of(f"core, {name}", lambda run=core.run: run(1))
+    return found
+
+
+def times_of(name: str, run: Callable[[], object]) -> dict[str, list[float]]:
+    """Microseconds of runs one after the other, and of runs after a sleep."""
+    run()
+    return {
+        name: [microseconds_of(run) for _ in range(LAUNCHES)],
+        f"{name}, after a sleep": [microseconds_of(run, 0.005) for _ in range(SLEEPS)],
+    }
+
+
+def microseconds_of(run: Callable[[], object], sleep: float = 0) -> float:
+    """The time of a call after so many seconds of sleep."""
+    if sleep:
+        time.sleep(sleep)
+    start = time.perf_counter()
+    run()
+    return 1e6 * (time.perf_counter() - start)
+
+
+def thread_times(rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Microseconds on one and on two threads in each round."""
+    cases = {
+        f"kernels of {length}, in 8 parts": (grinders([0], steps, 8),) * 2
+        for length, steps in (("1 ms", 500_000), ("100 us", 50_000), ("10 us", 5_000))
+    }
+    cases["2 workers, kernels of 1 ms"] = (
+        grinders([0, 0], 500_000, 1),
+        grinders([0, 1], 500_000, 1),
+    )
+    found: dict[str, list[tuple[float, float]]] = {}
+    for name, (alone, shared) in cases.items():
+        with Core(alone) as one, Core(shared, 2) as two:
+            one.run(1)
+            two.run(1)
+            found[name] = [
+                (
+                    microseconds_of(lambda run=one.run: run(1)),
+                    microseconds_of(lambda run=two.run: run(1)),
+                )
+                for _ in range(rounds)
+            ]
+    return found
+
+
+def thread_table(found: Mapping[str, Sequence[tuple[float, float]]]) -> Table:
+    """Medians on one and two threads, and how many times faster two are."""
+    rows: list[list[str]] = []
+    for name, pairs in found.items():
+        ones, twos = zip(*pairs, strict=True)
+        one, two = statistics.median(ones), statistics.median(twos)
+        numbers = f"{one:.0f}", f"{two:.0f}", f"{one / two:.2f}"
+        rows.append([name, *numbers, f"{min(ones) / min(twos):.2f}"])
+    header = "20 kernels, us", "1 thread", "2 threads", "ratio", "of best"
+    return Table(header, rows)
 
 
 def timed_programs(cores: Mapping[str, Core], rounds: int) -> dict[str, list[float]]:
