@@ -1,12 +1,13 @@
 """
 Give sums of products in kernels for `cpu` a schedule: tiles in vector registers.
 
-A `linalg` op is scheduled if it adds products of two `f32` or `f64` to its output, has
-one loop over terms, and not both factors move along the innermost dimension of the
-result (`penstock.lowering.numba.contractions`); a sum of products for which that does
-not hold gets the attribute `no_schedule` with the reason. What has a schedule already
-keeps it. The attribute `schedule`, a `#launch.contraction`, says all that the source
-depends on, and may be written by hand:
+A `linalg` op is scheduled if it adds products of two `f32` or `f64` to its output and
+its loops can be sorted into rows, columns and terms
+(`penstock.lowering.numba.contractions`); so can those of matrix products and of
+convolutions. A sum of products for which that does not hold gets the attribute
+`no_schedule` with the reason, and so does one with windows that fewer than four rows
+share. What has a schedule already keeps it. The attribute `schedule`, a
+`#launch.contraction`, says all that the source depends on, and may be written by hand:
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
   other, terms of `a` and of `b` do, and there are few rows: then `inner` (vectors along
@@ -14,9 +15,9 @@ depends on, and may be written by hand:
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
-* *Packed*, if columns do not follow each other, or if at least 96 rows read a `b` of
-  more than 256 KiB; the panel has up to 32768 elements. Where nothing is packed, blocks
-  of up to 256 terms keep the columns of a strip in the cache.
+* *Packed*, if columns do not follow each other or are windows, or if at least 96 rows
+  read a `b` of more than 256 KiB; the panel has up to 32768 elements. Where nothing is
+  packed, blocks of up to 256 terms keep the columns of a strip in the cache.
 * *Height*. All rows, unless there are fewer than 16 units of work without cutting them.
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
@@ -65,7 +66,11 @@ MAX_WIDTH = 24
 FEW_ROWS = 8
 PACKED_ROWS, CACHED_BYTES = 96, 1 << 18
 CACHED_TERMS = 256
-MIN_UNITS, MIN_HEIGHT = 16, 64
+MIN_UNITS = 16
+MIN_HEIGHT, MIN_PACKED_HEIGHT = 64, 128
+MIN_WINDOW_ROWS = 4
+MAX_WINDOW_COLUMNS = 512
+"""More columns than any tile has."""
 PREFETCH = 8
 
 
@@ -129,12 +134,39 @@ def evenly(extent: int, most: int) -> int:
     return ceil(extent / ceil(extent / most))
 
 
-def height_of(contraction: Contraction, tile_rows: int, columns: int) -> int:
+def has_lines(contraction: Contraction) -> bool:
+    """Whether the columns of `b` follow each other."""
+    columns = contraction.extents[1]
+    return not contraction.has_windows and (columns == 1 or contraction.b_steps[1] == 1)
+
+
+def is_along_terms(contraction: Contraction) -> bool:
+    """Whether vectors should run along the terms of the sum."""
+    rows, columns, terms = contraction.extents
+    if contraction.has_windows or rows >= FEW_ROWS:
+        return False
+    if has_lines(contraction) and columns > 1:
+        return False
+    steps = contraction.a_steps[1], contraction.b_steps[0]
+    return terms == 1 or steps == (1, 1)
+
+
+def depth_of(contraction: Contraction, most: int) -> int:
+    """The terms of a block: whole windows, if there are any."""
+    if not contraction.has_windows:
+        return evenly(contraction.extents[2], most)
+    inner = contraction.inner_terms
+    outer = contraction.extents[2] // inner
+    return evenly(outer, max(1, most // inner)) * inner
+
+
+def height_of(
+    contraction: Contraction, tile_rows: int, columns: int, least: int
+) -> int:
     """The rows of a unit of work: a multiple of those of a tile."""
     rows, all_columns, _ = contraction.extents
     units = prod(contraction.outer_extents) * ceil(all_columns / columns)
-    least = max(MIN_HEIGHT, tile_rows)
-    pieces = max(1, min(ceil(MIN_UNITS / units), rows // least))
+    pieces = max(1, min(ceil(MIN_UNITS / units), rows // max(least, tile_rows)))
     return ceil(evenly(rows, ceil(rows / pieces)) / tile_rows) * tile_rows
 
 
@@ -145,28 +177,34 @@ def schedule_of(
     size = BYTES[contraction.element]
     lanes = vector_bytes // size
     rows, columns, terms = contraction.extents
-    of_term, of_column = contraction.b_steps
-    follow = columns == 1 or of_column == 1
-    along_terms = terms == 1 or (contraction.a_steps[1], of_term) == (1, 1)
-    few = rows < FEW_ROWS and not (follow and columns > 1)
-    if few and along_terms:
+    if is_along_terms(contraction):
         tile = min(rows, 4), min(columns, 8 if rows < 3 else 4)
-        block = height_of(contraction, tile[0], tile[1]), terms
+        block = height_of(contraction, tile[0], tile[1], MIN_HEIGHT), terms
         return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
     height, width = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
     panel = width * lanes
     large = rows >= PACKED_ROWS and columns * terms * size > CACHED_BYTES
-    packed = large or not follow
+    packed = large or not has_lines(contraction)
     most = MAX_PANEL_ELEMENTS // panel if packed else CACHED_TERMS
-    depth = evenly(terms, most) if packed or rows > height else terms
+    depth = depth_of(contraction, most) if packed or rows > height else terms
+    least = MIN_PACKED_HEIGHT if packed else MIN_HEIGHT
     return ContractionAttr(
         "outer",
         (height, width, lanes),
-        (height_of(contraction, height, panel), depth),
+        (height_of(contraction, height, panel, least), depth),
         packed=packed,
         prefetch=PREFETCH if rows == 1 and not packed else 0,
         folds=folds,
     )
+
+
+def with_windows(contraction: Contraction) -> Contraction | str:
+    """A contraction whose windows are worth a panel, or why they are not."""
+    if contraction.extents[0] < MIN_WINDOW_ROWS:
+        return "too few rows share the windows"
+    if contraction.inner_terms > MAX_PANEL_ELEMENTS // MAX_WINDOW_COLUMNS:
+        return "windows are too large"
+    return contraction
 
 
 def schedule_kernel(kernel: KernelOp, vector_bytes: int) -> None:
@@ -176,6 +214,8 @@ def schedule_kernel(kernel: KernelOp, vector_bytes: int) -> None:
         if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
             continue
         found = contraction_of(op)
+        if isinstance(found, Contraction) and found.has_windows:
+            found = with_windows(found)
         if isinstance(found, str):
             op.attributes[REFUSAL] = StringAttr(found)
         elif found is not None:

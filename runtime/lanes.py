@@ -79,6 +79,22 @@ class Code:
         align = ir.Constant(INDEX, self.size)
         return self.builder.call(function, [pointer, align, mask, self.zero(lanes)])
 
+    def gather(
+        self, address: LlvmValue, offset: int, lanes: int, step: int, mask: LlvmValue
+    ) -> LlvmValue:
+        """Elements that are `step` apart; 0 where a mask is not set."""
+        builder, type = self.builder, self.vector(lanes)
+        numbers = [lane * step * self.size for lane in range(lanes)]
+        words = ir.Constant(ir.VectorType(WORD, lanes), numbers)
+        places = builder.add(self.splat(self.place(address, offset), lanes), words)
+        pointers = ir.VectorType(self.scalar.as_pointer(), lanes)
+        places = builder.inttoptr(places, pointers)
+        parts = [pointers, INDEX, mask.type, type]
+        name = f"masked.gather.{self._suffix(lanes)}.v{lanes}p0"
+        align = ir.Constant(INDEX, self.size)
+        arguments = [places, align, mask, self.zero(lanes)]
+        return builder.call(self._function(name, type, parts), arguments)
+
     def store(
         self,
         value: LlvmValue,

@@ -9,12 +9,15 @@ A panel lies in `scratch`, memory on the stack of the thread that runs a kernel.
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
 # pyright: reportUnknownLambdaType=false
-# pyright: reportArgumentType=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAssignmentType=false
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from llvmlite import ir
 from numba import types
@@ -197,3 +200,206 @@ def transposed(code: Code, lines: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
                 new[index + distance] = code.shuffled(*pair, high)
         lines, distance = new, 2 * distance
     return lines
+
+
+################################################################################
+# Windows                                                                      #
+################################################################################
+
+MAX_UNROLLED = 16
+"""The terms of a window that are copied without a loop."""
+
+
+def pack_windows(
+    element: str,
+    vectors: int,
+    lanes: int,
+    b: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]],
+    masked: bool = False,
+):
+    """
+    A function `pack(b, panel, used, depth, column, term)` that copies `depth` terms of
+    columns from these on to a panel, as `pack` does.
+
+    `b` has the loops of terms and of columns, from the outermost to the innermost: how
+    often each runs, and how far apart its elements are. `depth` and `term` are
+    multiples of the turns of all loops of terms but the first.
+    """
+    terms, columns = b
+
+    @intrinsic
+    def call(_typing, source, panel, used, depth, column, term):
+        def generate(context, builder, signature, args):
+            module = builder.module
+            type = ir.FunctionType(ir.VoidType(), [WORD] * 6)
+            function = ir.Function(module, type, module.get_unique_name("windows"))
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            function.attributes.add("nounwind")
+            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            source, panel, used, depth, column, term = function.args
+            count = word(vectors * lanes)
+            if masked:
+                count = inside.add(used, word((vectors - 1) * lanes))
+            code = Code(inside, element)
+            task = _Windows(code, count, vectors * lanes, lanes, terms, columns)
+            if masked:
+                task.clear_last(panel, depth)
+            task.copy(source, panel, depth, column, term)
+            inside.ret_void()
+            builder.call(function, args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 6), generate
+
+    return call
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """
+    Copies windows piece by piece: columns of one turn of the innermost loop, as many as
+    a vector has lanes, and all their terms.
+    """
+
+    code: Code
+    count: LlvmValue
+    width: int
+    lanes: int
+    terms: Sequence[tuple[int, int]]
+    columns: Sequence[tuple[int, int]]
+
+    def clear_last(self, panel: LlvmValue, depth: LlvmValue) -> None:
+        """Zeros for the last vector, which is not full."""
+        code = self.code
+
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            there = code.advanced(panel, k, self.width)
+            code.store(code.zero(self.lanes), there, self.width - self.lanes)
+            return ()
+
+        code.loop(depth, 1, (), line)
+
+    def copy(
+        self,
+        source: LlvmValue,
+        panel: LlvmValue,
+        depth: LlvmValue,
+        column: LlvmValue,
+        term: LlvmValue,
+    ) -> None:
+        """Copy all pieces."""
+        code, builder = self.code, self.code.builder
+        inner = prod(extent for extent, _ in self.terms[1:])
+        turns = builder.sdiv(depth, word(inner))
+        source = code.advanced(source, builder.sdiv(term, word(inner)), self._first)
+        loop, after = (builder.append_basic_block(name) for name in ("piece", "end"))
+        before = builder.block
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        at = builder.phi(WORD)
+        at.add_incoming(word(0), before)
+        here, left = self._place(source, builder.add(column, at))
+        size = self._least(left, builder.sub(self.count, at), word(self.lanes))
+        self._copy_piece(here, code.advanced(panel, at, 1), turns, size)
+        end = builder.add(at, size)
+        at.add_incoming(end, builder.block)
+        builder.cbranch(builder.icmp_signed("<", end, self.count), loop, after)
+        builder.position_at_end(after)
+
+    @property
+    def _first(self) -> int:
+        """From a turn of the first loop of terms to the next."""
+        return self.terms[0][1] if self.terms else 0
+
+    def _least(self, *values: LlvmValue) -> LlvmValue:
+        builder = self.code.builder
+        least, *others = values
+        for value in others:
+            is_less = builder.icmp_signed("<", value, least)
+            least = builder.select(is_less, value, least)
+        return least
+
+    def _place(
+        self, source: LlvmValue, column: LlvmValue
+    ) -> tuple[LlvmValue, LlvmValue]:
+        """Where a column is, and how many the innermost loop has from there on."""
+        builder, left = self.code.builder, word(0)
+        for depth, (extent, stride) in enumerate(reversed(self.columns)):
+            digit = builder.srem(column, word(extent))
+            column = builder.sdiv(column, word(extent))
+            source = self.code.advanced(source, digit, stride)
+            if depth == 0:
+                left = builder.sub(word(extent), digit)
+        return source, left
+
+    def _copy_piece(
+        self, source: LlvmValue, panel: LlvmValue, turns: LlvmValue, size: LlvmValue
+    ) -> None:
+        """Copy the terms of some columns that are equally far apart."""
+        code = self.code
+        step = self.columns[-1][1] if self.columns else 1
+        load = self._loader(step, size)
+        mask = code.lanes_below(self.lanes, size)
+        inner = prod(extent for extent, _ in self.terms[1:])
+
+        def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, self._first)
+            there = code.advanced(panel, k, inner * self.width)
+            self._copy_terms(self.terms[1:], here, there, load, mask)
+            return ()
+
+        code.loop(turns, 1, (), turn)
+
+    def _copy_terms(
+        self,
+        terms: Sequence[tuple[int, int]],
+        source: LlvmValue,
+        panel: LlvmValue,
+        load: Callable[[LlvmValue, int], LlvmValue],
+        mask: LlvmValue,
+    ) -> None:
+        """Copy the terms of one turn of the outer loops."""
+        code = self.code
+        if prod(extent for extent, _ in terms) <= MAX_UNROLLED:
+            numbers = product(*(range(extent) for extent, _ in terms))
+            for line, number in enumerate(numbers):
+                steps = zip(number, terms, strict=True)
+                offset = sum(index * stride for index, (_, stride) in steps)
+                code.store(load(source, offset), panel, line * self.width, mask)
+            return
+        (extent, stride), *rest = terms
+        lines = prod(extent for extent, _ in rest)
+
+        def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, stride)
+            there = code.advanced(panel, k, lines * self.width)
+            self._copy_terms(rest, here, there, load, mask)
+            return ()
+
+        code.loop(word(extent), 1, (), turn)
+
+    def _loader(
+        self, step: int, size: LlvmValue
+    ) -> Callable[[LlvmValue, int], LlvmValue]:
+        """What loads the elements of some columns at an offset."""
+        code, builder, lanes = self.code, self.code.builder, self.lanes
+        if step not in (1, 2):
+            mask = code.lanes_below(lanes, size)
+            return lambda source, offset: code.gather(source, offset, lanes, step, mask)
+        span = builder.sub(builder.mul(size, word(step)), word(step - 1))
+        masks = [
+            code.lanes_below(lanes, builder.sub(span, word(part * lanes)))
+            for part in range(step)
+        ]
+
+        def load(source: LlvmValue, offset: int) -> LlvmValue:
+            parts = [
+                code.load(source, offset + part * lanes, lanes, mask)
+                for part, mask in enumerate(masks)
+            ]
+            if step == 1:
+                return parts[0]
+            return code.shuffled(parts[0], parts[1], range(0, 2 * lanes, 2))
+
+        return load

@@ -32,7 +32,7 @@ from penstock.lowering.numba.scalars import SUPPORT_NAMES, Scalars, type_name
 RESERVED = SUPPORT_NAMES | {
     *("args", "cuda", "e", "kernel", "part", "parts", "range", "status", "unknown"),
     *("PARTS", "PHASES", "address_of", "inner_strip", "min", "outer_strip", "pack"),
-    "scratch",
+    *("pack_windows", "scratch"),
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(r"[pvi][0-9]+|(finish|pack|panel|phase|strip)_[0-9]+(_tail)?")

@@ -1,16 +1,20 @@
 """
 Sums of products among the phases of kernels, without printing them.
 
-A contraction is a `linalg` op that adds products of two floats to its output, with at
-most one loop of each kind: *rows*, which only `a` and the result have, *columns*, which
-only `b` and the result have and which follow each other in the result, and *terms*,
-which only `a` and `b` have. Any other loops run outside.
+A contraction is a `linalg` op that adds products of two floats to its output: a loop of
+*rows*, which only `a` and the result have, loops of *columns*, which only `b` and the
+result have and which follow each other in the result, and loops of *terms*, which only
+`a` and `b` have and which are equally far apart in `a`. Any other loops run outside.
+Where there are several loops of columns or terms, as in convolutions, columns are
+*windows* on `b`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import MemRefType, f32, f64
@@ -37,16 +41,45 @@ class Contraction:
     outer: tuple[int, ...]
     """The other loops."""
     row: int | None
-    column: int | None
-    term: int | None
+    columns: tuple[int, ...]
+    """From the outermost loop to the innermost, as the terms."""
+    terms: tuple[int, ...]
+
+    @property
+    def column(self) -> int | None:
+        """The innermost loop of columns."""
+        return self.columns[-1] if self.columns else None
+
+    @property
+    def term(self) -> int | None:
+        """The innermost loop of terms."""
+        return self.terms[-1] if self.terms else None
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether terms or columns of `b` are not all equally far apart."""
+        return len(self.columns) > 1 or len(self.terms) > 1
 
     @property
     def extents(self) -> tuple[int, int, int]:
         """The rows, columns and terms, 1 where there is no loop."""
+        extents = self.nest.extents
+        return (
+            1 if self.row is None else extents[self.row],
+            prod(extents[loop] for loop in self.columns),
+            prod(extents[loop] for loop in self.terms),
+        )
+
+    @property
+    def inner_terms(self) -> int:
+        """The terms that the outermost loop of terms has a turn."""
+        return prod(self.nest.extents[loop] for loop in self.terms[1:])
+
+    def windows(self, loops: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """The extent of each loop, and how far apart its elements of `b` are."""
         return tuple(
-            1 if loop is None else self.nest.extents[loop]
-            for loop in (self.row, self.column, self.term)
-        )  # pyright: ignore[reportReturnType] three loops, three numbers
+            (self.nest.extents[loop], self.stride(self.b, loop)) for loop in loops
+        )
 
     def stride(self, operand: int, loop: int | None) -> int:
         """From an element of an operand (-1: the result) to the next one of a loop."""
@@ -59,7 +92,7 @@ class Contraction:
 
     @property
     def b_steps(self) -> tuple[int, int]:
-        """From a term and from a column of `b` to the next."""
+        """From a term and from a column of `b` to the next, without windows."""
         return self.stride(self.b, self.term), self.stride(self.b, self.column)
 
     @property
@@ -131,28 +164,49 @@ def _sorted_loops(element: str, nest: Nest) -> Contraction | str:
     *_, result = nest.accesses
     loops = range(len(nest.extents))
     terms = [loop for loop in loops if nest.reductions[loop]]
-    if len(terms) > 1:
-        return "several loops run over the terms of a sum"
     if any(not result.strides[loop] for loop in loops if loop not in terms):
         return "some loop of the result does not change its place"
     others = [loop for loop in loops if loop not in terms]
-    columns = [loop for loop in others if result.strides[loop] == 1]
-    column = columns[0] if columns else None
-    sides = _sides(nest, column)
+    along = next((loop for loop in others if result.strides[loop] == 1), None)
+    sides = _sides(nest, along)
     if sides is None:
         return "both factors depend on the loop along the result"
     a, b = sides
-    rows = [
-        loop
-        for loop in others
-        if loop != column
-        and nest.accesses[a].strides[loop]
-        and not nest.accesses[b].strides[loop]
-    ]
+    of_a, of_b = nest.accesses[a].strides, nest.accesses[b].strides
+    if not _follow(nest, terms, of_a):
+        return "the terms of a factor are not equally far apart"
+    columns = _columns(nest, others, of_a, of_b)
+    rows = [loop for loop in others if of_a[loop] and not of_b[loop]]
     row = max(rows, key=lambda loop: nest.extents[loop], default=None)
-    outer = tuple(loop for loop in others if loop not in (row, column))
-    term = terms[0] if terms else None
-    return Contraction(element, a, b, nest, outer, row, column, term)
+    outer = tuple(loop for loop in others if loop != row and loop not in columns)
+    return Contraction(element, a, b, nest, outer, row, columns, tuple(terms))
+
+
+def _follow(nest: Nest, loops: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a turn of each loop goes on where the next one ends."""
+    return all(
+        strides[outer] == strides[inner] * nest.extents[inner]
+        for outer, inner in pairwise(loops)
+    )
+
+
+def _columns(
+    nest: Nest, loops: Sequence[int], of_a: Sequence[int], of_b: Sequence[int]
+) -> tuple[int, ...]:
+    """The loops that only b has and that walk the result element by element."""
+    found: list[int] = []
+    step = 1
+    while True:
+        strides = nest.accesses[-1].strides
+        fitting = (
+            loop
+            for loop in loops
+            if strides[loop] == step and of_b[loop] and not of_a[loop]
+        )
+        if (next_loop := next(fitting, None)) is None:
+            return tuple(reversed(found))
+        found.append(next_loop)
+        step *= nest.extents[next_loop]
 
 
 def _sides(nest: Nest, column: int | None) -> tuple[int, int] | None:

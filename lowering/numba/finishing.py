@@ -203,7 +203,7 @@ def _input(
         extent = contraction.nest.extents[loop]
         return stride_along(loops, extent, contraction.stride(-1, loop))
 
-    row, column = along(contraction.row), along(contraction.column)
+    row, column = along(contraction.row), stride_along(loops, contraction.extents[1], 1)
     outer = [along(loop) for loop in contraction.outer]
     if row is None or column not in (0, 1) or None in outer:
         return None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
 
 BYTES = {"f32": 4, "f64": 8}
-PANEL_NAMES = frozenset(("pack", "scratch"))
+PANEL_NAMES = frozenset(("pack", "pack_windows", "scratch"))
 """The functions of `penstock.runtime.panels`."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
@@ -105,6 +105,12 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
 
 def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     """Why the elements of a contraction do not lie as a schedule needs it, if so."""
+    if contraction.has_windows:
+        if not schedule.is_packed:
+            return "windows are not packed"
+        if (inner := contraction.inner_terms) and schedule.block[1] % inner:
+            return f"a block has no whole windows of {inner} terms"
+        return None
     of_term, of_column = contraction.b_steps
     _, columns, terms = contraction.extents
     if schedule.is_outer:
@@ -178,6 +184,9 @@ class StripPrinter:
         rows, vectors, lanes = self.schedule.tile
         vectors = self._tail_vectors() if tail else vectors
         a, b = self.contraction.a_steps, self.contraction.b_steps
+        if self.contraction.has_windows:
+            columns, terms = self.contraction.columns, self.contraction.terms
+            b = tuple(map(self.contraction.windows, (terms, columns)))
         element, form = self.contraction.element, self.schedule.form.data
         facts = [f'"{element}"', str(rows), str(vectors), str(lanes)]
         if form == "outer":
@@ -201,7 +210,8 @@ class StripPrinter:
             facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
             if self._is_masked(tail):
                 facts.append("masked=True")
-            lines.append(self._definition("pack", "pack", tail, facts))
+            kind = "pack_windows" if self.contraction.has_windows else "pack"
+            lines.append(self._definition(kind, "pack", tail, facts))
         return lines
 
     def _definition(
@@ -300,11 +310,14 @@ class StripPrinter:
                     out.lines.pop()
                     count = str(depth)
             a = self._at(a, places, self.contraction.a, term)
-            b = self._at(b, places, self.contraction.b, term)
             c = self._at(c, places, -1, "0")
             used = self._used(places, tail)
-            if panel:
-                out.line(f"{self._name('pack', tail)}({b}, {panel}, {used}, {count})")
+            if not panel:
+                b = self._at(b, places, self.contraction.b, term)
+            else:
+                source, *more = self._packed(b, places, term)
+                call = ", ".join((source, panel, used, count, *more))
+                out.line(f"{self._name('pack', tail)}({call})")
                 b = panel
             ends = self._ends(term, count)
             rest = [
@@ -314,6 +327,19 @@ class StripPrinter:
             tuple_text = f"({', '.join(rest)}{',' if len(rest) == 1 else ''})"
             parts = (a, b, c, self._height(places), used, count, *ends, tuple_text)
             out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
+
+    def _packed(self, address: str, places: Places, term: str) -> tuple[str, ...]:
+        """
+        Where a panel is copied from: the address; and for windows the address of the
+        first one, and the numbers of the first column and term.
+        """
+        if not self.contraction.has_windows:
+            return (self._at(address, places, self.contraction.b, term),)
+        column = places.panel
+        if column != "0":
+            column = f"{column} * {self.schedule.columns}"
+        first = Places(places.outer, "0", "0")
+        return self._at(address, first, self.contraction.b, "0"), column, term
 
     def _height(self, places: Places) -> str:
         """The rows of a unit."""

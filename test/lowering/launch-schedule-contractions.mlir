@@ -66,6 +66,29 @@ launch.kernel @rows target "cpu" (%a: memref<2x64xf32>, %b: memref<64x64xf32>, %
   }
 }
 
+// Windows of a convolution are packed, so many channels at a time that a panel has whole
+// windows; those of one tap at each place are a product.
+// CHECK-LABEL: launch.kernel @windows
+// CHECK:       linalg.generic {{.*}} attrs = {schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 468], packed>}
+// CHECK-LABEL: launch.kernel @one_tap
+// CHECK:       linalg.generic {{.*}} attrs = {schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 64]>}
+launch.kernel @windows target "cpu" (%w: memref<64x104x3x3xf32>, %x: memref<1x104x34x34xf32>, %o: memref<1x64x32x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(i, o, y, x, c, p, q) -> (i, c, y + p, x + q)>, affine_map<(i, o, y, x, c, p, q) -> (i, o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<64x104x3x3xf32>, memref<1x104x34x34xf32>) outs(%o : memref<1x64x32x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+launch.kernel @one_tap target "cpu" (%w: memref<64x64x1x1xf32>, %x: memref<1x64x8x8xf32>, %o: memref<1x64x8x8xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(i, o, y, x, c, p, q) -> (i, c, y + p, x + q)>, affine_map<(i, o, y, x, c, p, q) -> (i, o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<64x64x1x1xf32>, memref<1x64x8x8xf32>) outs(%o : memref<1x64x8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+
 // The phase that starts the sums, and those that change them in their places, are folded;
 // a later one that has no ops of vectors ends that.
 // CHECK-LABEL: launch.kernel @folded
@@ -112,9 +135,10 @@ launch.kernel @other target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o:
 // Where tiles compute no sum of products, it says why.
 // CHECK-LABEL: launch.kernel @refused
 // CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "both factors depend on the loop along the result"}
-// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "several loops run over the terms of a sum"}
+// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "too few rows share the windows"}
+// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "the terms of a factor are not equally far apart"}
 // CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "the result is one of the factors"}
-launch.kernel @refused target "cpu" (%a: memref<4x8xf32>, %b: memref<4x8xf32>, %c: memref<8x4x8xf32>, %o: memref<8xf32>, %q: memref<8x8xf32>) {
+launch.kernel @refused target "cpu" (%a: memref<4x8xf32>, %b: memref<4x8xf32>, %c: memref<8x4x8xf32>, %d: memref<8x4xf32>, %o: memref<8xf32>, %q: memref<8x8xf32>) {
   linalg.generic {indexing_maps = [affine_map<(j, k) -> (k, j)>, affine_map<(j, k) -> (k, j)>, affine_map<(j, k) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%a, %b : memref<4x8xf32>, memref<4x8xf32>) outs(%o : memref<8xf32>) {
   ^bb0(%x: f32, %y: f32, %s: f32):
     %p = arith.mulf %x, %y : f32
@@ -122,6 +146,12 @@ launch.kernel @refused target "cpu" (%a: memref<4x8xf32>, %b: memref<4x8xf32>, %
     linalg.yield %t : f32
   }
   linalg.generic {indexing_maps = [affine_map<(i, k, l) -> (k, l)>, affine_map<(i, k, l) -> (l, k, i)>, affine_map<(i, k, l) -> (i)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%a, %c : memref<4x8xf32>, memref<8x4x8xf32>) outs(%o : memref<8xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, k, l) -> (l, k, i)>, affine_map<(i, k, l) -> (l, k)>, affine_map<(i, k, l) -> (i)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%c, %d : memref<8x4x8xf32>, memref<8x4xf32>) outs(%o : memref<8xf32>) {
   ^bb0(%x: f32, %y: f32, %s: f32):
     %p = arith.mulf %x, %y : f32
     %t = arith.addf %s, %p : f32

@@ -64,3 +64,19 @@ launch.kernel @blocks target "cpu" (%a: memref<8x30xf32>, %b: memref<30x16xf32>,
     linalg.yield %t : f32
   }
 }
+
+// Windows are packed from the first column and term on.
+// CHECK-LABEL: # kernel windows
+// CHECK:       pack_0 = pack_windows("f32", 1, 16, (((5, 36), (2, 6), (2, 1)), ((5, 6), (5, 1))), masked=True)
+// CHECK:           for [[I:i[0-9]+]] in range(2):
+// CHECK-NEXT:          for [[K:i[0-9]+]] in range(0, 20, 8):
+// CHECK-NEXT:              [[N:v[0-9]+]] = min(8, 20 - [[K]])
+// CHECK-NEXT:              pack_0([[B:v[0-9]+]], panel_0, 9 if [[I]] == 1 else 16, [[N]], [[I]] * 16, [[K]])
+launch.kernel @windows target "cpu" (%w: memref<4x5x2x2xf32>, %x: memref<5x6x6xf32>, %o: memref<4x5x5xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<4x5x2x2xf32>, memref<5x6x6xf32>) outs(%o : memref<4x5x5xf32>) attrs = {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8], packed>} {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}

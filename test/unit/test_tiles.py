@@ -258,6 +258,69 @@ def test_a_convolution_of_one_tap(parse_kernel: ParseKernel) -> None:
     check_sums(flat, w.reshape(8, 5), x.reshape(2, 5, 42), 5, "f32")
 
 
+def convolve(w: Array, x: Array, stride: int, dilation: int) -> Array:
+    """The convolution [g, o, c, p, q] of [i, g, c, y, x] in 64 bits."""
+    taps = w.shape[-1]
+    span = dilation * (taps - 1) + 1
+    view = np.lib.stride_tricks.sliding_window_view(x, (span, span), (-2, -1))
+    view = view[..., ::stride, ::stride, ::dilation, ::dilation]
+    return np.einsum("gocpq,igcyxpq->igoyx", w.astype(np.float64), view)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
+@given(
+    extents=st.tuples(*[st.integers(1, 3)] * 2, st.integers(4, 9), st.integers(1, 6)),
+    place=st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 2)),
+    windows=st.integers(1, 20),
+    type=st.sampled_from(["f32", "f64"]),
+    vector_bytes=st.sampled_from([16, 32, 64]),
+    schedule=st.sampled_from(["", "packed, folds [1, 0]", "packed"]),
+)
+def test_convolutions_of_any_size(
+    extents: tuple[int, int, int, int],
+    place: tuple[int, int, int],
+    windows: int,
+    type: str,
+    vector_bytes: int,
+    schedule: str,
+    parse_kernel: ParseKernel,
+) -> None:
+    images, groups, outputs, channels = extents
+    taps, stride, dilation = place
+    extent = (windows - 1) * stride + dilation * (taps - 1) + 1
+    shapes = [
+        (groups, outputs, channels, taps, taps),
+        (images, groups, channels, extent, extent),
+        (images, groups, outputs, windows, windows),
+    ]
+    places = (f"{loop} * {stride} + {tap} * {dilation}" for loop, tap in ("yp", "xq"))
+    maps = ["g, o, c, p, q", f"i, g, c, {', '.join(places)}", "i, g, o, y, x"]
+    if schedule:
+        block = [outputs, max(1, channels // 2) * taps * taps]
+        schedule = f"<outer, tile [{outputs}, 3, 8], block {block}, {schedule}>"
+        schedule = f"#launch.contraction{schedule}"
+    text = contraction(maps, shapes, "i, g, o, y, x, c, p, q", type, schedule)
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, vector_bytes)
+    w, x = floats(1, type, *shapes[0]), floats(2, type, *shapes[1])
+    found = run(kernel, [w, x], np.empty(shapes[2], DTYPES[type]), parts=2)
+    unit = (channels * taps * taps + 2) * EPSILON[type] * 2
+    bound = unit * convolve(abs(w), abs(x), stride, dilation)
+    assert (abs(found - convolve(w, x, stride, dilation)) <= bound).all()
+
+
+def test_blocks_of_windows(parse_kernel: ParseKernel) -> None:
+    shapes = [(200, 70, 3, 3), (1, 70, 12, 13), (1, 200, 10, 11)]
+    maps = ["o, c, p, q", "i, c, y + p, x + q", "i, o, y, x"]
+    kernel = parse_kernel(contraction(maps, shapes, "i, o, y, x, c, p, q"))
+    schedule_kernel(kernel, 64)
+    assert "range(0, 630, " in kernel_source(kernel)
+    w, x = floats(1, "f32", *shapes[0]), floats(2, "f32", *shapes[1])
+    found = run(kernel, [w, x], np.empty(shapes[2], np.float32), parts=3)
+    expected = convolve(w[None], x[:, None], 1, 1)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 3), (16, 2)])
 @pytest.mark.parametrize("b", [False, True])
 def test_nan_and_infinity_reach_what_they_should(
@@ -428,7 +491,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("schedule", UNFIT)
-def test_schedules_that_do_not_fit_are_refused(
+def test_products_that_do_not_fit_are_refused(
     schedule: str, parse_kernel: ParseKernel
 ) -> None:
     transposed, message = UNFIT[schedule]
@@ -436,6 +499,27 @@ def test_schedules_that_do_not_fit_are_refused(
     with pytest.raises(LocatedPassFailure) as failure:
         kernel_source(parse_kernel(text))
     assert message in str(failure.value)
+
+
+UNFIT_WINDOWS = {
+    "outer, tile [4, 2, 8], block [4, 4]": "windows are not packed",
+    "outer, tile [4, 2, 8], block [4, 6], packed": "a block has no whole windows of 4 "
+    "terms",
+}
+
+
+@pytest.mark.parametrize("schedule", UNFIT_WINDOWS)
+def test_windows_that_do_not_fit_are_refused(
+    schedule: str, parse_kernel: ParseKernel
+) -> None:
+    shapes = [(4, 3, 2, 2), (3, 6, 6), (4, 5, 5)]
+    maps = ["o, c, p, q", "c, y + p, x + q", "o, y, x"]
+    text = contraction(
+        maps, shapes, "o, y, x, c, p, q", "f32", f"#launch.contraction<{schedule}>"
+    )
+    with pytest.raises(LocatedPassFailure) as failure:
+        kernel_source(parse_kernel(text))
+    assert UNFIT_WINDOWS[schedule] in str(failure.value)
 
 
 def test_parts_are_as_many_as_the_work_is_worth(parse_kernel: ParseKernel) -> None:
