@@ -48,7 +48,7 @@ from penstock.lowering.packing.problem import (
 )
 from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
 from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
+from penstock.lowering.regst_plan_memory import GUARDS, RegstPlanMemoryPass
 from penstock.lowering.verify_plan import VerifyPlanPass
 
 Array: TypeAlias = NDArray[np.generic]
@@ -203,7 +203,7 @@ def random_job(seed: int, length: int) -> str:
     return "\n".join([*lines, "}"])
 
 
-def compile_plan(text: str, streams: int = 1) -> ModuleOp:
+def compile_plan(text: str, streams: int = 1, guard: str = "stream") -> ModuleOp:
     """The plan of a job with places for its registers."""
     module = parse(text)
     passes = (
@@ -211,7 +211,7 @@ def compile_plan(text: str, streams: int = 1) -> ModuleOp:
         ConvertJobToPlanPass(),
         PlanAssignStreamsPass(streams),
         PlanCreateRegistersPass(),
-        RegstPlanMemoryPass(),
+        RegstPlanMemoryPass(guard=guard),
     )
     PassPipeline(passes).apply(Context(), module)
     module.verify()
@@ -335,10 +335,11 @@ def arguments_of(step: object) -> list[str]:
             return []
 
 
+@pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("seed", range(8))
-def test_programs_read_what_was_written_for_them(seed: int, streams: int):
-    module = compile_plan(random_job(seed, 40), streams)
+def test_programs_read_what_was_written_for_them(seed: int, streams: int, guard: str):
+    module = compile_plan(random_job(seed, 40), streams, guard)
     VerifyPlanPass().apply(Context(), module)
     program = program_of(module)
     for order in range(4):
