@@ -235,12 +235,15 @@ function relabel() {
     all(".label", plot).forEach(label => label.remove());
     const view = svg.viewBox.baseVal;
     const wide = svg.clientWidth / view.width, high = svg.clientHeight / view.height;
-    const labels = [];
+    const labels = [], taken = new Set();
     for (const [index, rect] of rects) {
       const width = rect.width.baseVal.value * wide;
       const height = rect.height.baseVal.value * high;
       const register = block.registers[index];
       if (width < fewest.width || height < fewest.height || register.alias_of) continue;
+      const key = `${rect.x.baseVal.value},${rect.y.baseVal.value}`;
+      if (taken.has(key)) continue;
+      taken.add(key);
       const label = document.createElement("div");
       label.className = `label of-${rect.classList[0]}`;
       label.textContent = register.name;
