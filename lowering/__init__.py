@@ -100,6 +100,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanReduceEventsPass
 
+    def get_plan_select_job():
+        from penstock.lowering.plan_select_job import PlanSelectJobPass
+
+        return PlanSelectJobPass
+
     def get_regst_alias_registers():
         from penstock.lowering.regst_alias import RegstAliasRegistersPass
 
@@ -164,6 +169,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-merge-jobs": get_plan_merge_jobs,
         "plan-order-tasks": get_plan_order_tasks,
         "plan-reduce-events": get_plan_reduce_events,
+        "plan-select-job": get_plan_select_job,
         "regst-alias-registers": get_regst_alias_registers,
         "regst-choose-slots": get_regst_choose_slots,
         "regst-mark-interfaces": get_regst_mark_interfaces,

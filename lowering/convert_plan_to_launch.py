@@ -70,7 +70,11 @@ def complaints_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
         yield plan, "registers have no place yet, run regst-plan-memory first"
     elif len(jobs := plan.jobs) > 1:
         listed = ", ".join(f"'{job}'" for job in jobs)
-        yield plan, f"a program runs one job, but the tasks belong to {listed}"
+        yield (
+            plan,
+            f"a program runs one job, but the tasks belong to {listed}; "
+            "plan-select-job keeps one",
+        )
     else:
         yield from shape_complaints(plan)
         for task in plan.tasks:

@@ -117,7 +117,7 @@ plan.plan @dynamic {
 
 // -----
 
-// expected-error@+1 {{convert-plan-to-launch: a program runs one job, but the tasks belong to 'train', 'eval'}}
+// expected-error@+1 {{convert-plan-to-launch: a program runs one job, but the tasks belong to 'train', 'eval'; plan-select-job keeps one}}
 plan.plan @jobs {
   plan.task "train/a" job "train" on <0, cpu:0> stream <compute, 0> ins() {
     "test.op"() : () -> ()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
@@ -18,6 +19,8 @@ from xdsl.passes import PassPipeline
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.job import InputOp, JobOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -30,8 +33,11 @@ from penstock.dialects.regst import (
 from penstock.lowering import get_all_passes
 from penstock.lowering.job_exclusion import exclusion_groups, parse_groups
 from penstock.lowering.plan_merge_jobs import PlanMergeJobsPass, sunk
+from penstock.lowering.plan_select_job import PlanSelectJobPass
 from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.tools.oracle import evaluate_model
 from penstock.tools.pass_pipeline import parse_passes
+from penstock.tools.session import Model, Session
 
 TO_MEMORY = (
     "job-place,convert-job-to-plan,plan-assign-streams{streams=2},"
@@ -59,9 +65,11 @@ def context() -> Context:
     return made
 
 
-def job_text(rng: random.Random, name: str, ports: Sequence[str]) -> str:
+def job_text(
+    rng: random.Random, name: str, ports: Sequence[str], devices: Sequence[str]
+) -> str:
     """A job with some of these ports, half of them inputs, and some variables."""
-    device = rng.choice(["cpu", "cpu", "cuda"])
+    device = rng.choice(devices)
     own = rng.sample(ports, rng.randrange(len(ports) + 1))
     inputs, outputs = own[: len(own) // 2], own[len(own) // 2 :]
     values: list[tuple[str, int]] = []
@@ -101,13 +109,18 @@ def job_text(rng: random.Random, name: str, ports: Sequence[str]) -> str:
     return f"job.job @{name} placement <{device}, [0:0]> {{\n{body}\n}}\n"
 
 
-def planned(seed: int) -> ModuleOp:
-    """Random jobs as plans whose registers have places."""
+def random_jobs(seed: int, devices: Sequence[str]) -> ModuleOp:
+    """Random jobs, some of which share names, on devices of these kinds."""
     rng = random.Random(seed)
     ports = rng.sample(sorted(PORTS), rng.randrange(len(PORTS)))
     count = rng.randrange(2, 6)
-    text = "".join(job_text(rng, f"j{i}", ports) for i in range(count))
-    module = Parser(context(), text).parse_module()
+    text = "".join(job_text(rng, f"j{i}", ports, devices) for i in range(count))
+    return Parser(context(), text).parse_module()
+
+
+def planned(seed: int) -> ModuleOp:
+    """Random jobs as plans whose registers have places."""
+    module = random_jobs(seed, ["cpu", "cpu", "cuda"])
     run(module, TO_MEMORY)
     return module
 
@@ -329,9 +342,39 @@ def test_jobs_that_may_run_together_after_all_are_found(seed: int):
     assert found <= {register for pair in pairs for register in pair}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_each_job_of_a_merged_plan_computes_what_it_did_before(seed: int):
+    module = random_jobs(seed, ["cpu"])
+    jobs = [op for op in module.body.block.ops if isinstance(op, JobOp)]
+    alone = [ModuleOp([job.clone()]) for job in jobs]
+    run(module, f"{TO_MEMORY},plan-merge-jobs{{strategy=memory}}")
+    random_numbers = np.random.default_rng(seed)
+    for job, original in zip(jobs, alone, strict=True):
+        selected = module.clone()
+        PlanSelectJobPass(job.sym_name.data).apply(context(), selected)
+        inputs = [op for op in original.walk() if isinstance(op, InputOp)]
+        pieces = [
+            {
+                op.port.data: random_numbers.standard_normal(
+                    tensor_type(op.result).get_shape(), dtype=np.float32
+                )
+                for op in inputs
+            }
+            for _ in range(3)
+        ]
+        with Session(Model(selected, {}, Path()), threads=2) as session:
+            found = session.run_many(pieces)
+        for piece, outputs in zip(pieces, found, strict=True):
+            expected = evaluate_model(Model(original, {}, Path()), piece)
+            assert outputs.keys() == expected.keys()
+            for name, value in expected.items():
+                np.testing.assert_array_equal(outputs[name], value)
+
+
 def test_a_merged_plan_is_the_same_under_any_hash_seed(tmp_path: Path):
     rng = random.Random(7)
-    text = "".join(job_text(rng, f"j{i}", sorted(PORTS)) for i in range(4))
+    jobs = (job_text(rng, f"j{i}", sorted(PORTS), ["cpu"]) for i in range(4))
+    text = "".join(jobs)
     source = tmp_path / "jobs.mlir"
     source.write_text(text)
     outputs = {
