@@ -179,7 +179,8 @@ def clashes(graph: MarkedGraph, storages: Sequence[Storage]) -> list[tuple[int, 
     return [
         (i, j)
         for i, j in clashes_as_a_whole(graph, storages)
-        if slots_meet(graph, storages[i], storages[j])
+        if storages[i].slots == storages[j].slots == 1
+        or slots_meet(graph, storages[i], storages[j])
     ]
 
 
@@ -206,8 +207,6 @@ def clashes_as_a_whole(
 
 def slots_meet(graph: MarkedGraph, one: Storage, other: Storage) -> bool:
     """Whether slots with a common byte may be in use together."""
-    if one.slots == other.slots == 1:
-        return True
     divisor = gcd(one.slots, other.slots)
     rests = {(j - i) % divisor for i, j in common_slots(one, other)}
     if one.writer is None or other.writer is None:

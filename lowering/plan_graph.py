@@ -27,7 +27,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_place,
 )
-from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage
+from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage, common_bytes
 
 
 class Access(NamedTuple):
@@ -188,6 +188,16 @@ class PlanGraph:
                 pending.pop()
         return known[register]
 
+    @cached_property
+    def _names(self) -> dict[RegisterOp, list[RegisterOp]]:
+        """The registers under which tasks use the bytes of each one."""
+        names: dict[RegisterOp, list[RegisterOp]] = defaultdict(list)
+        for register, showing in self._shown.items():
+            for origin in showing:
+                names[origin].append(register)
+        return names
+
+    @cached_property
     def _shown(self) -> dict[RegisterOp, list[RegisterOp]]:
         """Whose bytes a register has: its own, if its writer writes anything."""
         headers = [register for register in self.facts if register.header is not None]
@@ -212,30 +222,40 @@ class PlanGraph:
         cycle without a token.
         """
         users: dict[RegisterOp, dict[int, None]] = {}
-        for register, showing in self._shown().items():
-            among = dict.fromkeys(self.readers[register])
-            if (writer := self.writer.get(register)) is not None:
-                among = {writer: None, **among}
+        for register, showing in self._shown.items():
+            writer = self.writer.get(register)
+            among = [*([] if writer is None else [writer]), *self.readers[register]]
             for origin in showing:
-                users.setdefault(origin, {}).update(among)
-        addresses = self._addresses()
+                users.setdefault(origin, {}).update(dict.fromkeys(among))
         stored: dict[RegisterOp, Storage] = {}
-        for register, facts in self.facts.items():
+        for register in self.facts:
             is_control = isinstance(register.register.type, ControlType)
             if register not in users or is_control:
                 continue
-            root, offset = facts.place
-            start = addresses[root] + offset
-            stored[register] = Storage(
-                start,
-                start + facts.size,
-                self.writer.get(register),
-                list(users[register]),
-                facts.slots,
-                facts.stride,
-            )
+            stored[register] = self._storage(register, list(users[register]))
         return stored
 
+    def storage_against(self, register: RegisterOp, other: Storage) -> Storage:
+        """
+        The bytes of a register, and of its users only those that name bytes which
+        another storage has, too. A view has no more of them than its result.
+        """
+        users: dict[int, None] = {}
+        for name in self._names[register]:
+            read = [reader for reader in self.readers[name] if not self.is_view[reader]]
+            writer = [self.writer[name]] if name in self.writer else []
+            used = self._storage(name, [*writer, *read])
+            if common_bytes(used, other):
+                users.update(dict.fromkeys(used.users))
+        return self._storage(register, list(users))
+
+    def _storage(self, register: RegisterOp, users: Sequence[int]) -> Storage:
+        facts = self.facts[register]
+        start = self._addresses[facts.place.root] + facts.place.offset
+        end, writer = start + facts.size, self.writer.get(register)
+        return Storage(start, end, writer, users, facts.slots, facts.stride)
+
+    @cached_property
     def _addresses(self) -> dict[SSAValue, int]:
         """Where registers that are no aliases lie; those without a place, alone."""
         bases = self._chunk_bases()

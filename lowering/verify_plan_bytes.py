@@ -17,9 +17,10 @@ from penstock.lowering.marked_graph import (
     clashes,
     common_bytes,
     marks_of,
+    slots_meet,
 )
 from penstock.lowering.plan_graph import PlanGraph
-from penstock.lowering.verify_plan_jobs import Jobs, bad_sharing
+from penstock.lowering.verify_plan_jobs import Jobs, Stored, bad_sharing
 
 Finding = tuple[Operation, str]
 
@@ -36,10 +37,22 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     for i, j in clashes(plan_graph.graph, storages):
         if plan_graph.shares(registers[i], registers[j]):
             related.append((registers[i], registers[j]))
-        else:
+        elif bytes_meet(plan_graph, registers[i], registers[j], stored):
             yield clash(registers[i], registers[j], storages[i], storages[j])
     yield from bad_overwrites(plan_graph, stored, related)
     yield from bad_sharing(plan_graph, stored)
+
+
+def bytes_meet(
+    plan_graph: PlanGraph, a: RegisterOp, b: RegisterOp, stored: Stored
+) -> bool:
+    """
+    Whether tasks that name bytes which two registers share may use them together. Who
+    only sees other bytes of them, in a view of a part, does not count.
+    """
+    one = plan_graph.storage_against(a, stored[b])
+    other = plan_graph.storage_against(b, stored[a])
+    return slots_meet(plan_graph.graph, one, other)
 
 
 def clash(a: RegisterOp, b: RegisterOp, first: Storage, second: Storage) -> Finding:
@@ -78,14 +91,14 @@ def bad_overwrites(
         later = plan_graph.writer[b]
         late = [
             user
-            for user in stored[a].users
+            for user in plan_graph.storage_against(a, stored[b]).users
             if user != later and not same_act[user] & bit[later]
         ]
         yield from late_users(plan_graph, a, b, late)
         first, slots = plan_graph.writer[a], plan_graph.facts[a].slots
         is_over = all(
             next_act[user] & bit[first] or graph.reaches(user, first, slots)
-            for user in stored[b].users
+            for user in plan_graph.storage_against(b, stored[a]).users
         )
         if not late and not is_over:
             yield clash(a, b, stored[a], stored[b])

@@ -792,3 +792,46 @@ plan.plan @circle {
     plan.yield
   }
 }
+
+// -----
+
+// Who sees a part of a register does not mind what happens to the rest: 'use' may read the
+// first half of 'x' after 't' has written over the second one.
+
+!s = !regst.data<tensor<16xf32>>
+!w = !regst.data<tensor<32xf32>>
+!t = tensor<16xf32>
+
+// CHECK-LABEL: plan.plan @parts_of_views
+plan.plan @parts_of_views {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !w
+  %h = regst.register "h" alias %x : !w slots 1 on <0, host> : !s
+  %s = regst.register "s" alias %x : !w at 64 slots 1 on <0, host> : !s
+  %t = regst.register "t" alias %x : !w at 64 slots 1 on <0, host> : !s
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !w) {
+    %v = "test.op"() : () -> tensor<32xf32>
+    plan.yield %v : tensor<32xf32>
+  }
+  plan.task "h" on <0, cpu:0> stream <compute, 0> ins(%x : !w) outs(%h : !s) {
+  ^bb0(%0: tensor<32xf32>):
+    %v = op.slice %0 from [0] to [16] by [1] : tensor<32xf32> -> !t
+    plan.yield %v : !t
+  }
+  plan.task "s" on <0, cpu:0> stream <compute, 0> ins(%x : !w) outs(%s : !s) {
+  ^bb0(%0: tensor<32xf32>):
+    %v = op.slice %0 from [16] to [32] by [1] : tensor<32xf32> -> !t
+    plan.yield %v : !t
+  }
+  plan.task "t" on <0, cpu:0> stream <compute, 0> ins(%s : !s) outs(%t : !s) {
+  ^bb0(%0: !t):
+    %v = op.relu %0 : !t -> !t
+    plan.yield %v : !t
+  }
+  plan.task "use" on <0, cpu:0> stream <compute, 1> ins(%h : !s) {
+  ^bb0(%0: !t):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
