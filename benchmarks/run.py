@@ -24,7 +24,8 @@ INTRO = """\
 # Benchmarks
 
 This page is what `python benchmarks/run.py --write docs/benchmarks.md` wrote. `--only`,
-`--threads` and `--rounds` run less; `--json` keeps every round.
+`--threads` and `--rounds` run less, `--all` also what takes minutes (`packing`, to which
+`--data` gives problems of others, and `scaling`); `--json` keeps every round.
 
 What to make of it: there is no target for the speed of kernels yet, and they are the
 plain loops that LLVM vectorises as it finds them. On SqueezeNet and the encoder nine
