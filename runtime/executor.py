@@ -14,6 +14,7 @@ from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import BATCH, LoadedProgram, Port, fitting
 from penstock.runtime.reference import run_sequential
+from penstock.runtime.simulator import Simulation, simulate
 
 Pieces: TypeAlias = list[dict[str, Array]]
 
@@ -92,7 +93,40 @@ class Executor:
                     raise
         return results
 
+    def simulate(
+        self, pieces: Sequence[Mapping[str, Array]], times: Mapping[str, int]
+    ) -> tuple[list[dict[str, Array]], Simulation]:
+        """
+        Compute the outputs for at most BATCH pieces as if an act of the actor of each
+        name took that many nanoseconds; the results, and when what would run.
+
+        Raises what `run_many` and `simulate` raise, and PenstockError unless there is a
+        time for each actor.
+        """
+        fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
+        names = [actor.name for actor in self._program.tables.actors]
+        if missing := sorted(set(names) - set(times)):
+            raise PenstockError(f"no times are given for actors {', '.join(missing)}")
+        if len(pieces) > BATCH:
+            raise PenstockError(
+                f"at most {BATCH} pieces can be simulated, got {len(pieces)}"
+            )
+        with self._lock:
+            results = self._point_to(fed)
+            found = simulate(
+                self._program.tables, len(fed), [times[name] for name in names]
+            )
+            self._pieces = ([], [])
+        return results, found
+
     def _run_batch(self, fed: Pieces) -> Pieces:
+        results = self._point_to(fed)
+        self._act(len(fed))
+        self._pieces = ([], [])
+        return results
+
+    def _point_to(self, fed: Pieces) -> Pieces:
+        """New arrays for the results of the next run, which reads and writes these."""
         results: Pieces = [
             {
                 port.name: np.empty(port.shape, port.dtype)
@@ -104,8 +138,6 @@ class Executor:
         self._pieces = (fed, results)
         point(self._program.inputs.values(), fed)
         point(self._program.outputs.values(), results)
-        self._act(len(fed))
-        self._pieces = ([], [])
         return results
 
     def _act(self, acts: int) -> None:

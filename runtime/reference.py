@@ -20,15 +20,17 @@ def run_sequential(tables: Tables, acts: int) -> None:
     Raises what `Core.run` raises. It uses the registers and actors alone, not the flat
     tables, so that it can tell whether those are right.
     """
-    if acts < 0:
-        raise PenstockError(f"the number of acts must not be negative, got {acts}")
-    _Run(tables, acts).run()
+    SequentialRun(tables, acts).run()
 
 
-class _Run:
-    """The pieces and slots of a program on their way."""
+class SequentialRun:
+    """
+    The pieces and slots of a program on their way: how often each actor has acted.
+    """
 
     def __init__(self, tables: Tables, acts: int):
+        if acts < 0:
+            raise PenstockError(f"the number of acts must not be negative, got {acts}")
         self.tables = tables
         self.acts = acts
         self.done = [0] * len(tables.actors)
@@ -42,12 +44,12 @@ class _Run:
         }
 
     def run(self) -> None:
+        """Let actors act, one after the other, until all have done so or none can."""
         ready = deque(range(len(self.tables.actors)))
         while ready:
             actor = ready.popleft()
             while self.can_act(actor):
-                for call in self.tables.actors[actor].calls:
-                    self.call(actor, call)
+                self.call_all(actor)
                 self.done[actor] += 1
                 ready.extend(self.neighbours(actor))
         if any(done < self.acts for done in self.done):
@@ -56,10 +58,12 @@ class _Run:
             )
 
     def produced(self, register: int) -> int:
+        """How many slots of a register were filled so far."""
         origin = self.tables.registers[register]
         return origin.initial + self.done[origin.producer]
 
     def can_act(self, actor: int) -> bool:
+        """Whether an actor has acts left, pieces to read and free slots to write."""
         reads, writes = (
             self.tables.actors[actor].reads,
             self.tables.actors[actor].writes,
@@ -71,6 +75,7 @@ class _Run:
         )
 
     def has_free_slot(self, register: int) -> bool:
+        """Whether all readers of a register are done with one of its slots."""
         consumed = min((self.done[a] for a in self.readers[register]), default=None)
         if consumed is None:
             return True
@@ -79,6 +84,7 @@ class _Run:
         )
 
     def neighbours(self, actor: int) -> list[int]:
+        """The actors that an act of this one can make ready."""
         found = [
             self.tables.registers[r].producer for r in self.tables.actors[actor].reads
         ]
@@ -87,6 +93,7 @@ class _Run:
         return found
 
     def address(self, actor: int, arg: Argument) -> int:
+        """What an argument is in the next act of an actor."""
         if isinstance(arg, Fixed):
             return arg.address
         register = self.tables.registers[arg.register]
@@ -94,7 +101,13 @@ class _Run:
         piece = self.done[actor] if read else self.produced(arg.register)
         return register.address + piece % register.slots * register.stride
 
+    def call_all(self, actor: int) -> None:
+        """Make the calls of the next act of an actor."""
+        for call in self.tables.actors[actor].calls:
+            self.call(actor, call)
+
     def call(self, actor: int, call: Call) -> None:
+        """Make a call, all of it at once. Raises TaskError if it fails."""
         words = [self.address(actor, arg) for arg in call.args]
         row = (ctypes.c_int64 * len(words))(*words)
         code = self.kernels[call.kernel](ctypes.addressof(row), 0, 1)
@@ -107,6 +120,7 @@ class _Run:
         raise error
 
     def counters(self) -> Words:
+        """The counters of the compiled executor at this point."""
         counters = self.tables.counters()
         for index in range(len(self.tables.registers)):
             counters[self.tables.produced_at(index)] = self.produced(index)

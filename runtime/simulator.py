@@ -1,0 +1,151 @@
+"""
+Running a program on a virtual clock: what it computes, and when each act would be made.
+
+Every worker makes one act at a time, and begins the next one as soon as an actor of it
+can act: of several the one that could do so first, then the first in the program. What
+an act reads is free, and what it writes is there, when it ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.runtime.errors import DeadlockError, PenstockError
+from penstock.runtime.reference import SequentialRun
+from penstock.runtime.tables import Tables
+
+
+@dataclass(frozen=True)
+class Act:
+    """
+    Act `number` of an actor, from `start` to `end` on the virtual clock.
+
+    `cause` is the index of the act whose end it waited for last; None if it did not.
+    """
+
+    actor: int
+    number: int
+    start: int
+    end: int
+    cause: int | None
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The acts of a run in the order in which they began."""
+
+    tables: Tables
+    acts: tuple[Act, ...]
+
+    @property
+    def makespan(self) -> int:
+        """When the last act ends."""
+        return max((act.end for act in self.acts), default=0)
+
+    def busy(self, worker: int) -> int:
+        """For how long a worker acts."""
+        return sum(
+            act.end - act.start
+            for act in self.acts
+            if self.tables.actors[act.actor].worker == worker
+        )
+
+    def critical_path(self) -> list[Act]:
+        """
+        The acts that the makespan is the sum of: each begins when the one before ends.
+        """
+        index = max(range(len(self.acts)), key=lambda i: self.acts[i].end, default=None)
+        path: list[Act] = []
+        while index is not None:
+            path.append(self.acts[index])
+            index = self.acts[index].cause
+        return path[::-1]
+
+
+def simulate(tables: Tables, acts: int, times: Sequence[int]) -> Simulation:
+    """
+    Let every actor act `acts` times, from the program's first slots on, where each act
+    of actor i takes `times[i]` on the virtual clock.
+
+    Raises what `run_sequential` raises, and PenstockError for times that are negative
+    or not one for each actor.
+    """
+    if len(times) != len(tables.actors):
+        raise PenstockError(
+            f"there are {len(tables.actors)} actors, got {len(times)} times"
+        )
+    if (least := min(times, default=0)) < 0:
+        raise PenstockError(f"times must not be negative, got {least}")
+    return _Clock(SequentialRun(tables, acts), times).run()
+
+
+class _Clock:
+    """The acts that have begun, those that will end, and the actors that wait."""
+
+    def __init__(self, run: SequentialRun, times: Sequence[int]):
+        self.program = run
+        self.times = times
+        self.acts: list[Act] = []
+        self.ends: list[tuple[int, int]] = []
+        """Heap of acts under way: when they end, and their indices."""
+        self.ready: list[list[tuple[int, int, int | None]]] = [
+            [] for _ in range(run.tables.workers)
+        ]
+        """Worker: heap of actors that can act: since when, which, because of what."""
+        self.waiting = set(range(len(times)))
+        """Actors that are neither ready nor acting."""
+        self.last: list[int | None] = [None] * run.tables.workers
+        """Worker: the act that it made last."""
+        self.is_busy = [False] * run.tables.workers
+
+    def run(self) -> Simulation:
+        self.admit(range(len(self.times)), 0, None)
+        self.begin_all(0)
+        while self.ends:
+            now = self.ends[0][0]
+            while self.ends and self.ends[0][0] == now:
+                self.finish(heapq.heappop(self.ends)[1])
+            self.begin_all(now)
+        program = self.program
+        if any(done < program.acts for done in program.done):
+            counters = program.counters()
+            stuck = program.tables.stuck(counters, program.done, program.acts)
+            raise DeadlockError(stuck)
+        return Simulation(program.tables, tuple(self.acts))
+
+    def admit(self, actors: Sequence[int], now: int, cause: int | None) -> None:
+        """Note which of some actors can act from now on."""
+        for actor in actors:
+            if actor in self.waiting and self.program.can_act(actor):
+                self.waiting.remove(actor)
+                worker = self.program.tables.actors[actor].worker
+                # Causes are compared for no two entries of one actor.
+                heapq.heappush(self.ready[worker], (now, actor, cause))
+
+    def begin_all(self, now: int) -> None:
+        """Let each worker that is free begin the act that is next."""
+        for worker, ready in enumerate(self.ready):
+            if ready and not self.is_busy[worker]:
+                self.begin(worker, now)
+
+    def begin(self, worker: int, now: int) -> None:
+        since, actor, cause = heapq.heappop(self.ready[worker])
+        self.program.call_all(actor)
+        end = now + self.times[actor]
+        if since < now:
+            cause = self.last[worker]
+        self.last[worker] = len(self.acts)
+        self.is_busy[worker] = True
+        heapq.heappush(self.ends, (end, len(self.acts)))
+        self.acts.append(Act(actor, self.program.done[actor], now, end, cause))
+
+    def finish(self, index: int) -> None:
+        """Let others see the end of an act."""
+        act = self.acts[index]
+        self.program.done[act.actor] += 1
+        self.is_busy[self.program.tables.actors[act.actor].worker] = False
+        self.waiting.add(act.actor)
+        neighbours = self.program.neighbours(act.actor)
+        self.admit([act.actor, *neighbours], act.end, index)
