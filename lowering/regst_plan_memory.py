@@ -55,7 +55,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -303,10 +303,23 @@ def write_place(
 ################################################################################
 
 
-def control_register(name: str, host: DeviceAttr, initial: int) -> RegisterOp:
+UNPLACED = DenseArrayBase.from_list(i32, [0, 0])
+CONTROL = ControlType()
+ONE = IntegerAttr(1, i64)
+
+
+def control_register(name: str, case: MemoryCaseAttr, initial: int) -> RegisterOp:
     """A control register with one slot, which may be full at the start."""
-    case = MemoryCaseAttr.of(host)
-    return RegisterOp(name, case, ControlType(), initial=initial or None)
+    properties: dict[str, Attribute] = {
+        "register_name": StringAttr(name),
+        "memory_case": case,
+        "slots": ONE,
+        "operandSegmentSizes": UNPLACED,
+    }
+    if initial:
+        properties["initial"] = ONE
+    # There is one for each task, and this takes a third of the time.
+    return RegisterOp.create(properties=properties, result_types=[CONTROL])
 
 
 def write_edges(usage: Usage, edges: Sequence[Edge]) -> None:
@@ -318,10 +331,13 @@ def write_edges(usage: Usage, edges: Sequence[Edge]) -> None:
     waits: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     signals: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     registers: list[RegisterOp] = []
+    cases: dict[DeviceAttr, MemoryCaseAttr] = {}
     for source, target, initial in edges:
         first, second = tasks[source], tasks[target]
         name = names.make(f"{first.task_name.data} -> {second.task_name.data}")
-        register = control_register(name, second.device.host, initial)
+        if (device := second.device) not in cases:
+            cases[device] = MemoryCaseAttr.of(device.host)
+        register = control_register(name, cases[device], initial)
         registers.append(register)
         signals[first].append(register.register)
         waits[second].append(register.register)
