@@ -41,3 +41,37 @@ plan.plan @streams {
     plan.yield
   }
 }
+
+// Registers that lie on common bytes, as each act uses another slot of theirs, are not
+// alive all the time: "x" and "b" count at their steps.
+
+// CHECK-LABEL: plan @slots: 4 steps on 1 stream
+// CHECK:      memory <0, host>: 256 B, 1.000 x the bound of 256 B, 384 B unshared
+// CHECK:      {{^ +}}x{{ .*}} 0-1 {{.*}}2 slots
+plan.plan @slots {
+  %c = regst.chunk on <0, host> size 256
+  %m = regst.block in %c at 0 size 256
+  %x = regst.register "x" in %m at 0 slots 2 on <0, host> : !r
+  %a = regst.register "a" in %m at 128 slots 2 on <0, host> : !r
+  %b = regst.register "b" in %m at 0 slots 2 on <0, host> : !r
+  %turn = regst.register "turn" slots 2 initial 2 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: !t):
+    %v = op.relu %0 : !t -> !t
+    plan.yield %v : !t
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !r) outs(%b : !r) {
+  ^bb0(%0: !t):
+    %v = op.relu %0 : !t -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%b : !r) signals(%turn : !regst.control) {
+  ^bb0(%0: !t):
+    job.output "y", %0 : !t
+    plan.yield
+  }
+}

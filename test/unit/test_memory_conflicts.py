@@ -13,6 +13,7 @@ from penstock.tools.memory_report.conflicts import (
     apart,
     clique_bytes,
     conflicts_of,
+    without_common_bytes,
 )
 
 ACTS = 6
@@ -108,3 +109,13 @@ def test_a_clique_is_found_where_steps_hide_it() -> None:
     assert clique_bytes(table, [4, 2, 1]) == 7
     pairs = apart(table, [(0, 0), (1, 2), (2, 2)])
     assert [[int(i) for i in row.nonzero()[0]] for row in pairs] == [[1, 2], [0], [0]]
+
+
+def test_what_lies_on_common_bytes_is_not_in_use_together() -> None:
+    spans = [Span([i], [i]) for i in range(4)]
+    table = conflicts_of(MarkedGraph(4, []), spans)
+    places = [(0, 0, 8), (0, 4, 12), (0, 8, 16), (1, 0, 8)]
+    left = without_common_bytes(table, places)
+    pairs = {(i, j) for i, j in combinations(range(4), 2) if left[i, j]}
+    assert pairs == {(0, 2), (0, 3), (1, 3), (2, 3)}
+    assert (left == left.T).all()

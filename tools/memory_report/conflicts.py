@@ -65,6 +65,20 @@ def apart(conflicts: Table, lives: Sequence[tuple[int, int]]) -> Table:
     return conflicts & ~(begun & begun.T)
 
 
+def without_common_bytes(
+    conflicts: Table, places: Sequence[tuple[int, int, int]]
+) -> Table:
+    """
+    Those of the pairs that have no byte in common, each at a chunk, a start and an end:
+    what lies on common bytes uses other slots of them in acts that overlap.
+    """
+    import numpy as np
+
+    chunks, starts, ends = np.array(places, np.int64).reshape(-1, 3).T
+    common = (chunks[:, None] == chunks) & (starts[:, None] < ends)
+    return conflicts & ~(common & common.T)
+
+
 def clique_bytes(conflicts: Table, sizes: Sequence[int]) -> int:
     """
     The bytes of registers of which all may be in use together: of the largest such set

@@ -20,7 +20,12 @@ from penstock.dialects.regst import (
     alias_place,
 )
 from penstock.lowering.plan_graph import PlanGraph
-from penstock.tools.memory_report.conflicts import Span, apart, conflicts_of
+from penstock.tools.memory_report.conflicts import (
+    Span,
+    apart,
+    conflicts_of,
+    without_common_bytes,
+)
 from penstock.tools.memory_report.steps import Stream, acting_order, streams_of
 
 if TYPE_CHECKING:
@@ -177,9 +182,12 @@ class Counting:
         """The row of each register in the table of its group."""
         graph = PlanGraph(self.plan).graph
         self.conflicts = {
-            group: conflicts_of(graph, self._spans(trees))
+            group: without_common_bytes(
+                conflicts_of(graph, self._spans(trees)), places_of(trees)
+            )
             for group, trees in groups.items()
         }
+        """Who may be in use together, for each group a table."""
         for group, trees in groups.items():
             note_rivals(trees, self.conflicts[group])
 
@@ -225,6 +233,19 @@ def chunk_of(tree: Tree) -> SSAValue | None:
     assert tree.root.block is not None, "only placed registers have a tree"
     block = tree.root.block.owner
     return block.chunk if isinstance(block, BlockOp) else None
+
+
+def places_of(trees: Sequence[Tree]) -> list[tuple[int, int, int]]:
+    """For each register the number of its chunk, its first byte, and its last plus 1."""
+    chunks: dict[SSAValue | None, int] = {}
+    return [
+        (
+            chunks.setdefault(chunk_of(tree), len(chunks)),
+            tree.address,
+            tree.address + tree.bytes,
+        )
+        for tree in trees
+    ]
 
 
 def names_of(trees: Sequence[Tree]) -> list[str]:
