@@ -236,7 +236,7 @@ def chunk_of(tree: Tree) -> SSAValue | None:
 
 
 def places_of(trees: Sequence[Tree]) -> list[tuple[int, int, int]]:
-    """For each register the number of its chunk, its first byte, and its last plus 1."""
+    """For each register the number of its chunk, and where it starts and ends there."""
     chunks: dict[SSAValue | None, int] = {}
     return [
         (
