@@ -47,6 +47,7 @@ from penstock.runtime.state import (
 )
 from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
 from penstock.runtime.workers import (
+    FOREVER,
     SLICE,
     attend,
     begin,
@@ -58,6 +59,8 @@ from penstock.runtime.workers import (
 
 CHUNKS = 4
 """Parts of a kernel for each thread, so that late threads find some too."""
+NAP_TIME = 10_000_000
+"""Nanoseconds after which a thread that sleeps in a run looks again."""
 RETRY_SECONDS = 0.0005
 """How often a run that was interrupted is asked whether it has stopped."""
 
@@ -81,7 +84,7 @@ class _Memory:
         # A board is seen by those that run workers which are free.
         helpers = threads - len(tables.bound)
         self.state.control[MOST_PARTS] = CHUNKS * helpers if helpers > 1 else 1
-        self.state.control[NAP + 1] = SLICE
+        self.state.control[NAP + 1] = NAP_TIME
         arrays = (*self.layout, *self.state)
         words = [word for x in arrays for word in (x.ctypes.data, x.size)]
         self._table = np.array(words, np.int64)
@@ -224,12 +227,15 @@ class Core:
 
     def _run(self, acts: int) -> None:
         control, address, caller = self._control, self._memory.address, self._caller
+        # Python handles signals in the main thread only.
+        in_main = threading.get_ident() == threading.main_thread().ident
+        limit = SLICE if in_main else FOREVER
         self._clean = False
         try:
             if len(self._threads) < self._count - self._first:
                 self._start_threads()
             begin(address, acts, self._wake)
-            while take_part(address, caller):
+            while take_part(address, caller, limit):
                 pass
             if control[STOP] != RUNNING:
                 raise self._error(acts)

@@ -70,8 +70,10 @@ POLL_PERIOD = 64
 """Acts after which a busy thread looks at what other workers have done."""
 CLOCK_PERIOD = 16
 """Acts after which the caller's thread looks at the clock."""
-SLICE = 10_000 * MICROSECOND
-"""How long the caller's thread works until Python may handle signals."""
+SLICE = 50_000 * MICROSECOND
+"""How long the main thread works until Python may handle signals."""
+FOREVER = 1 << 60
+"""How long other threads that call work."""
 STEAL_AFTER = 16
 """Fruitless looks at its own worker before a thread takes another one."""
 
@@ -306,16 +308,15 @@ def find_work(
     return helped
 
 
-@compiled(types.void(types.int64, layout_type, state_type, types.boolean), inline=False)
-def serve(thread: Integer, layout: Layout, state: State, is_caller: bool) -> None:
+@compiled(types.void(types.int64, layout_type, state_type, types.int64), inline=False)
+def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> None:
     """
-    Take part in runs: the caller's thread until the run ends, or a signal may have to
-    be handled; other threads until the core is closed.
+    Take part in runs: the caller's thread until the run ends, it has slept or the
+    deadline has passed; other threads, whose deadline is 0, until the core is closed.
     """
-    control = state.control
+    control, is_caller = state.control, deadline != 0
     looks = turn = bell = since = 0
     is_listed = False
-    deadline = now() + SLICE if is_caller else 0
     while True:
         reason = load_acquire(control, STOP)
         is_open = reason == RUNNING and load_acquire(control, OPEN) > 0
@@ -386,18 +387,21 @@ def begin(tables: Integer, acts: Integer, wake: bool) -> None:
         call_threads(state)
 
 
-@compiled(types.boolean(types.int64, types.int64), inline=False)
-def take_part(tables: Integer, thread: Integer) -> bool:
-    """Let the caller's thread take part in a run; whether it is to do so again."""
+@compiled(types.boolean(types.int64, types.int64, types.int64), inline=False)
+def take_part(tables: Integer, thread: Integer, limit: Integer) -> bool:
+    """
+    Let the caller's thread take part in a run until it ends or dozes, or for about a
+    number of nanoseconds; whether it is to do so again.
+    """
     state = state_at(tables + STATE_OFFSET)
-    serve(thread, layout_at(tables), state, True)
+    serve(thread, layout_at(tables), state, now() + limit)
     return state.control[STOP] == RUNNING and load_acquire(state.control, OPEN) > 0
 
 
 @compiled(types.void(types.int64, types.int64), inline=False)
 def attend(tables: Integer, thread: Integer) -> None:
     """Let a thread take part in all runs until the core is closed."""
-    serve(thread, layout_at(tables), state_at(tables + STATE_OFFSET), False)
+    serve(thread, layout_at(tables), state_at(tables + STATE_OFFSET), 0)
 
 
 @compiled(types.void(types.int64, types.int64), inline=False)
