@@ -22,22 +22,21 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp, alias_root
+from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
 
 
 def tasks_of(plan: PlanOp, job: str) -> list[TaskOp]:
     """The tasks of a job, and those of all jobs that make a variable it reads."""
     own = [t for t in plan.tasks if t.job is not None and t.job.data == job]
-    read = {alias_root(value) for task in own for value in task.ins}
+    read = {value for task in own for value in task.ins}
     kept = set(own)
     kept.update(t for t in plan.tasks if t.job is None and read.intersection(t.outs))
     return [task for task in plan.tasks if task in kept]
 
 
 def used_by(plan: PlanOp, tasks: Sequence[TaskOp]) -> set[SSAValue]:
-    """The registers that tasks use, under any name, and the headers of these."""
-    direct = {value for task in tasks for value in task.operands}
-    used = direct | {alias_root(value) for value in direct}
+    """The registers that tasks name, and the headers of these."""
+    used = {value for task in tasks for value in task.operands}
     names = {r.register_name for r in plan.registers if r.register in used}
     return used | {r.register for r in plan.registers if r.header in names}
 

@@ -18,7 +18,7 @@
 // PARALLEL-SAME:  exclusive {{\[\["train", "eval"\]\]}}
 // MEMORY-SAME:    exclusive {{\[\["train", "eval", "test", "show"\]\]}}
 // CUSTOM-SAME:    exclusive {{\[\["train", "eval"\], \["test", "show"\]\]}}
-// ALL-SAME:       attributes {jobs = {train = {}, eval = {}, test = {}, show = {}, push = {system}}}
+// ALL-SAME:       attributes {jobs = {train = {}, eval = {}, test = {}, show = {}, push = {system}, idle = {}}}
 // ALL-NEXT:     %[[W:.+]] = regst.chunk on <0, device cuda:0> size 64
 // ALL-NEXT:     regst.block in %[[W]] at 0 size 64
 
@@ -99,4 +99,10 @@ plan.plan @push attributes {system} {
     %v = "test.op"() : () -> tensor<26214400xf32>
     plan.yield %v : tensor<26214400xf32>
   }
+}
+
+// A job without tasks needs nothing, and excludes nobody.
+
+plan.plan @idle {
+  %c = regst.chunk on <0, device cuda:0> size 512
 }

@@ -117,6 +117,8 @@ plan.plan @lasting exclusive [["a", "b"]] {
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   // expected-error@+1 {{verify-plan: registers 'w' and 'y' share bytes, but 'w' lasts from run to run}}
   %y = regst.register "y" in %m at 64 slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: registers 'w' and 'u' share 64 bytes, but may be in use at the same time}}
+  %u = regst.register "u" in %m at 64 slots 1 on <0, host> : !r
   // expected-error@+1 {{verify-plan: registers 'i' and 'z' share bytes, but 'i' lasts from run to run}}
   %z = regst.register "z" in %m at 128 slots 1 on <0, host> : !r
   plan.task "q" on <0, cpu:0> stream <compute, 0> ins() outs(%q : !r) {
@@ -128,6 +130,10 @@ plan.plan @lasting exclusive [["a", "b"]] {
     plan.yield %v : !t
   }
   plan.task "i" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !r) {
+    %v = "test.op"() : () -> !t
+    plan.yield %v : !t
+  }
+  plan.task "u" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%u : !r) {
     %v = "test.op"() : () -> !t
     plan.yield %v : !t
   }
@@ -244,8 +250,8 @@ plan.plan @overwritten {
 !h = !regst.data<tensor<1xi64>>
 
 plan.plan @headers exclusive [["a", "b"]] {
-  %c = regst.chunk on <0, host> size 192
-  %m = regst.block in %c at 0 size 192
+  %c = regst.chunk on <0, host> size 320
+  %m = regst.block in %c at 0 size 320
   %x = regst.register "x" in %m at 0 slots 1 interface "x" on <0, host> : !d
   %0 = regst.register "x/header" in %m at 64 slots 1 header "x" on <0, host> : !h
   %y = regst.register "y" in %m at 0 slots 1 interface "x" on <0, host> : !d
@@ -253,9 +259,17 @@ plan.plan @headers exclusive [["a", "b"]] {
   %1 = regst.register "y/header" in %m at 128 slots 1 header "y" on <0, host> : !h
   // expected-error@+1 {{verify-plan: registers 'y/header' and 'z' share bytes, but 'y/header' lasts from run to run}}
   %z = regst.register "z" in %m at 128 slots 1 on <0, host> : !h
-  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %z : !d, !h) {
-    %v, %w = "test.op"() : () -> (tensor<?xf32>, tensor<1xi64>)
-    plan.yield %v, %w : tensor<?xf32>, tensor<1xi64>
+  %d = regst.register "d" in %m at 192 slots 1 on <0, host> : !d
+  %2 = regst.register "d/header" in %m at 256 slots 1 header "d" on <0, host> : !h
+  // expected-error@+1 {{verify-plan: registers 'd/header' and 'e' share bytes, but 'd/header' lasts from run to run}}
+  %e = regst.register "e" in %m at 256 slots 1 on <0, host> : !h
+  plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %z, %e : !d, !h, !h) {
+    %v, %w, %u = "test.op"() : () -> (tensor<?xf32>, tensor<1xi64>, tensor<1xi64>)
+    plan.yield %v, %w, %u : tensor<?xf32>, tensor<1xi64>, tensor<1xi64>
+  }
+  plan.task "d" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%d : !d) {
+    %v = "test.op"() : () -> tensor<?xf32>
+    plan.yield %v : tensor<?xf32>
   }
   plan.task "y" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !d) {
     %v = "test.op"() : () -> tensor<?xf32>
