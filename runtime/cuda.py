@@ -12,13 +12,12 @@ import ctypes
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.dialects.launch import KernelOp
-from penstock.dialects.numpy_types import dtype_of
 from penstock.runtime import cuda_kernels
 from penstock.runtime.cuda_kernels import CudaKernel, DeviceArray
 from penstock.runtime.memory import PAGE, count_allocation
@@ -26,6 +25,7 @@ from penstock.runtime.memory import PAGE, count_allocation
 if TYPE_CHECKING:
     # Importing them imports Numba.
     from penstock.runtime.edges import Callback
+    from penstock.runtime.image import Kernel
     from penstock.runtime.tables import Argument, Call
 
 Dtypes: TypeAlias = tuple[np.dtype[np.generic], ...]
@@ -85,16 +85,13 @@ class Cuda:
         self._end += -(-size // PAGE) * PAGE + PAGE
         return chunk
 
-    def call(self, kernel: KernelOp, source: str, args: Sequence[Argument]) -> Call:
+    def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call that launches the phases of a kernel and waits for them."""
-        types = [
-            (type.element_count(), dtype_of(type.element_type))
-            for type in kernel.arguments
-        ]
+        types = [(prod(kind.shape), np.dtype(kind.dtype)) for kind in kernel.arguments]
         dtypes = tuple(stored(dtype) for _, dtype in types)
         if (source, dtypes) not in self._kernels:
             self._kernels[source, dtypes] = cuda_kernels.compile_cuda(
-                source, kernel.sym_name.data, dtypes
+                source, kernel.name, dtypes
             )
         compiled = self._kernels[source, dtypes]
 

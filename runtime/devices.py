@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from penstock.dialects.launch import KernelOp
 from penstock.runtime.edges import COPY, Callback
+from penstock.runtime.image import Kernel
 from penstock.runtime.jit import CompiledKernel, compile_cpu
 from penstock.runtime.memory import HostChunk
 from penstock.runtime.tables import Argument, Call, Fixed
@@ -47,7 +47,7 @@ class Device(Protocol):
         """Memory for `size` bytes, all zero."""
         ...
 
-    def call(self, kernel: KernelOp, source: str, args: Sequence[Argument]) -> Call:
+    def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call that runs a kernel, compiled from its source, on arguments."""
         ...
 
@@ -70,9 +70,9 @@ class Cpu:
         """Memory for `size` bytes, all zero, from a page boundary on."""
         return HostChunk(size)
 
-    def call(self, kernel: KernelOp, source: str, args: Sequence[Argument]) -> Call:
+    def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call of the compiled kernel."""
-        compiled = compile_cpu(source, kernel.sym_name.data)
+        compiled = compile_cpu(source, kernel.name)
         self._kernels.append(compiled)
         return Call(compiled.address, tuple(args), parts=compiled.parts)
 

@@ -9,36 +9,26 @@ worker of their own, because a device is driven from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
-from xdsl.dialects.cf import AssertOp
-from xdsl.ir import Operation
 
-from penstock.dialects.launch import (
-    ActorOp,
-    CallOp,
-    ChunkOp,
-    ControlOp,
-    CopyOp,
-    FeedOp,
-    FetchOp,
-    KernelOp,
-    ProgramOp,
-    RegisterOp,
-    VariableOp,
-    memref_bytes,
-    names_of,
-)
-from penstock.dialects.numpy_types import array_of, dtype_of
 from penstock.runtime.devices import Chunk, Cpu, Device
 from penstock.runtime.edges import FEED, FETCH
 from penstock.runtime.errors import PenstockError, find_deadlock
-from penstock.runtime.initializers import Array, WeightFiles, initial_value
+from penstock.runtime.image import (
+    ActorImage,
+    ProgramImage,
+    Queue,
+    Step,
+    TensorKind,
+    Variable,
+    image_of,
+)
 from penstock.runtime.tables import (
     Actor,
     Argument,
@@ -48,6 +38,10 @@ from penstock.runtime.tables import (
     Slot,
     Tables,
 )
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.initializers import Array, WeightFiles
 
 BATCH = 256
 """Pieces that one run of the core feeds and fetches at most."""
@@ -90,7 +84,8 @@ class LoadedProgram:
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
     chunks: Mapping[str, Chunk]
-    variables: Mapping[str, VariableOp]
+    variables: tuple[Variable, ...]
+    """Those that are no constants."""
     devices: Mapping[str, Device]
     threads: int
     """How many threads run its kernels on the processor."""
@@ -116,18 +111,94 @@ def load_program(
     or do not fit, if there is no such device or not enough memory, or if the program
     cannot run to its end.
     """
+    from penstock.runtime.initializers import WeightFiles
+
+    image = image_of(program)
+    with WeightFiles(directory or Path()) as files:
+        values = _Values(program, image, weights or {}, files)
+        return load_image(image, sources, values, threads=threads, devices=devices)
+
+
+def load_image(
+    image: ProgramImage,
+    sources: Mapping[str, str],
+    values: Callable[[], Mapping[str, Array]],
+    *,
+    threads: int = 1,
+    devices: Mapping[str, Device] | None = None,
+) -> LoadedProgram:
+    """
+    What `load_program` does, for the image of a program. `values` gives the array of
+    each variable (its own part) and constant by its name, once there is memory.
+    """
     if threads < 1:
         raise PenstockError(f"there must be at least one thread, got {threads}")
-    loader = _Loader(program, sources, threads, {"cpu": Cpu(), **(devices or {})})
+    loader = _Loader(image, sources, threads, {"cpu": Cpu(), **(devices or {})})
     loader.allocate()
-    with WeightFiles(directory or Path()) as files:
-        loader.initialize(weights or {}, files)
+    loader.initialize(values())
     return loader.finish()
+
+
+class _Values:
+    """What the variables of a program start from."""
+
+    def __init__(
+        self,
+        program: ProgramOp,
+        image: ProgramImage,
+        weights: Mapping[str, Array],
+        files: WeightFiles,
+    ):
+        self._ops = program.symbol_table()
+        self._image = image
+        self._weights = weights
+        self._files = files
+
+    def __call__(self) -> dict[str, Array]:
+        values: dict[str, Array] = {}
+        problems: list[str] = []
+        for variable in self._image.variables:
+            try:
+                values[variable.name] = self._value(variable)
+            except PenstockError as error:
+                problems.append(str(error))
+        ports = {variable.port for variable in self._image.variables}
+        if unused := sorted(set(self._weights) - ports):
+            problems.append(f"the program has no variables {', '.join(unused)}")
+        raise_if_any(problems)
+        return values
+
+    def _value(self, variable: Variable) -> Array:
+        from penstock.dialects.launch import VariableOp
+        from penstock.dialects.numpy_types import array_of
+        from penstock.runtime.initializers import initial_value
+
+        op = self._ops[variable.name]
+        assert isinstance(op, VariableOp), "its image is that of a variable"
+        if op.value is not None:
+            return array_of(op.value)
+        assert op.init is not None, "checked by the verifier"
+        if (given := self._weights.get(op.port_name)) is not None:
+            return part_of(variable, given)
+        dtype = np.dtype(variable.kind.dtype)
+        name, shape = op.port_name, variable.whole
+        value = initial_value(op.init, name, shape, dtype, self._files)
+        return value[(*variable.place, ...)]
+
+
+def part_of(variable: Variable, given: npt.ArrayLike) -> Array:
+    """
+    The part of a whole array that a variable is. Raises PenstockError if that is none
+    of the variable's whole shape and dtype.
+    """
+    dtype = np.dtype(variable.kind.dtype)
+    array = fitting(f"variable '{variable.port}'", given, variable.whole, dtype)
+    return array[(*variable.place, ...)]
 
 
 @dataclass
 class _Loader:
-    program: ProgramOp
+    image: ProgramImage
     sources: Mapping[str, str]
     threads: int
     devices: Mapping[str, Device]
@@ -136,12 +207,15 @@ class _Loader:
     outputs: dict[str, Port] = field(default_factory=dict[str, Port])
 
     def __post_init__(self) -> None:
-        self.symbols = self.program.symbol_table()
-        self.actors = [op for op in self.symbols.values() if isinstance(op, ActorOp)]
+        image = self.image
+        self.memories = {memory.name: memory.device for memory in image.chunks}
+        self.kernels = {kernel.name: kernel for kernel in image.kernels}
+        self.queues = {queue.name: queue for queue in image.queues}
+        self.variables = {variable.name: variable for variable in image.variables}
         self.producers = {
             name: index
-            for index, actor in enumerate(self.actors)
-            for name in names_of(actor.writes)
+            for index, actor in enumerate(image.actors)
+            for name in actor.writes
         }
         # Nobody reads a register that has no producer.
         self.registers = {name: index for index, name in enumerate(self.producers)}
@@ -149,59 +223,26 @@ class _Loader:
     # Memory
 
     def allocate(self) -> None:
-        for name, op in self.symbols.items():
-            if isinstance(op, ChunkOp):
-                self.chunks[name] = self._device_of(op).allocate(op.size.value.data)
-
-    def _device_of(self, chunk: ChunkOp) -> Device:
-        if chunk.memory_case.is_host:
-            return self.devices["cpu"]
-        return self._device(chunk.memory_case.device_kind)
+        for memory in self.image.chunks:
+            device = self._device(memory.device)
+            self.chunks[memory.name] = device.allocate(memory.size)
 
     def _device(self, kind: str) -> Device:
         if (device := self.devices.get(kind)) is None:
             raise PenstockError(f"the program needs a device of kind '{kind}'")
         return device
 
-    def initialize(self, weights: Mapping[str, Array], files: WeightFiles) -> None:
-        unused = set(weights)
-        problems: list[str] = []
-        for op in self.symbols.values():
-            if not isinstance(op, VariableOp):
-                continue
-            if op.init is not None:
-                unused.discard(op.port_name)
-            try:
-                value = self._value(op, weights, files)
-            except PenstockError as error:
-                problems.append(str(error))
-                continue
-            chunk = self.chunks[op.chunk.root_reference.data]
-            chunk.write(op.offset.value.data, value)
-        if unused:
-            names = ", ".join(sorted(unused))
-            problems.append(f"the program has no variables {names}")
-        raise_if_any(problems)
-
-    def _value(
-        self, op: VariableOp, weights: Mapping[str, Array], files: WeightFiles
-    ) -> Array:
-        if op.value is not None:
-            return array_of(op.value)
-        assert op.init is not None, "checked by the verifier"
-        shape, dtype = op.whole_shape, dtype_of(op.type.element_type)
-        if (given := weights.get(op.port_name)) is not None:
-            value = fitting(f"variable '{op.port_name}'", given, shape, dtype)
-        else:
-            value = initial_value(op.init, op.port_name, shape, dtype, files)
-        return value[(*op.place, ...)]
+    def initialize(self, values: Mapping[str, Array]) -> None:
+        for variable in self.image.variables:
+            chunk = self.chunks[variable.chunk]
+            chunk.write(variable.offset, values[variable.name])
 
     # Actors
 
     def finish(self) -> LoadedProgram:
         tables = Tables(
             [self._register(name) for name in self.registers],
-            [self._actor(actor) for actor in self.actors],
+            [self._actor(actor) for actor in self.image.actors],
             [call for device in self.devices.values() for call in device.callbacks],
         )
         if (cycle := find_deadlock(tables)) is not None:
@@ -211,115 +252,95 @@ class _Loader:
             self.inputs,
             self.outputs,
             self.chunks,
-            {
-                op.port_name: op
-                for op in self.symbols.values()
-                if isinstance(op, VariableOp) and op.init is not None
-            },
+            tuple(x for x in self.image.variables if x.port is not None),
             self.devices,
             self.threads,
         )
 
     def _register(self, name: str) -> Register:
-        op, producer = self.symbols[name], self.producers[name]
-        if isinstance(op, ControlOp):
-            return Register(name, producer, op.slots.value.data, op.initial_slots)
-        assert isinstance(op, RegisterOp), "only registers have indices"
-        chunk = self.symbols[op.chunk.root_reference.data]
-        assert isinstance(chunk, ChunkOp), "checked by the verifier"
-        stride = op.stride(chunk.memory_case.alignment)
+        queue, producer = self.queues[name], self.producers[name]
+        address = 0 if queue.chunk is None else self._address(name)
         return Register(
-            name, producer, op.slots.value.data, 0, self._address(op), stride
+            name, producer, queue.slots, queue.initial, address, queue.stride
         )
 
-    def _address(self, op: RegisterOp | VariableOp) -> int:
-        return self.chunks[op.chunk.root_reference.data].address + op.offset.value.data
+    def _place(self, name: str) -> tuple[str, int, TensorKind]:
+        """The chunk, offset and type of a register or variable."""
+        if (variable := self.variables.get(name)) is not None:
+            return variable.chunk, variable.offset, variable.kind
+        queue: Queue = self.queues[name]
+        assert queue.chunk is not None, "checked by the verifier"
+        assert queue.kind is not None, "what lies in a chunk has a type"
+        return queue.chunk, queue.offset, queue.kind
 
-    def _actor(self, op: ActorOp) -> Actor:
+    def _address(self, name: str) -> int:
+        chunk, offset, _ = self._place(name)
+        return self.chunks[chunk].address + offset
+
+    def _actor(self, actor: ActorImage) -> Actor:
         return Actor(
-            op.sym_name.data,
-            self._worker(op),
-            tuple(self.registers[name] for name in names_of(op.reads)),
-            tuple(self.registers[name] for name in names_of(op.writes)),
-            tuple(self._step(step, op) for step in op.body.block.ops),
+            actor.name,
+            self._worker(actor),
+            tuple(self.registers[name] for name in actor.reads),
+            tuple(self.registers[name] for name in actor.writes),
+            tuple(self._step(step, actor) for step in actor.steps),
         )
 
-    def _worker(self, op: ActorOp) -> int:
-        on_device = any(
-            self._memory_kind(name) != "cpu"
-            for name in (*names_of(op.reads), *names_of(op.writes))
-        )
-        return self.threads if on_device else op.stream.value.data % self.threads
+    def _worker(self, actor: ActorImage) -> int:
+        names = (*actor.reads, *actor.writes)
+        if any(self._memory_kind(name) != "cpu" for name in names):
+            return self.threads
+        return actor.stream % self.threads
 
     def _memory_kind(self, name: str) -> str:
         """The device whose kernels work in the memory of a register or variable."""
-        op = self.symbols[name]
-        if not isinstance(op, RegisterOp | VariableOp):
+        queue = self.queues.get(name)
+        if queue is not None and queue.chunk is None:
             return "cpu"
-        chunk = self.symbols[op.chunk.root_reference.data]
-        assert isinstance(chunk, ChunkOp), "checked by the verifier"
-        return "cpu" if chunk.memory_case.is_host else chunk.memory_case.device_kind
+        return self.memories[self._place(name)[0]]
 
-    def _step(self, step: Operation, actor: ActorOp) -> Call:
-        match step:
-            case CallOp():
+    def _step(self, step: Step, actor: ActorImage) -> Call:
+        match step.verb:
+            case "call":
                 return self._call(step, actor)
-            case CopyOp():
-                return self._copy(step)
-            case FeedOp():
-                return self._edge(FEED, step.port.data, step.target, self.inputs)
+            case "copy":
+                return self._copy(*step.arguments)
+            case "feed":
+                return self._edge(FEED, step, self.inputs)
             case _:
-                assert isinstance(step, FetchOp), "checked by the verifier"
-                return self._edge(FETCH, step.port.data, step.source, self.outputs)
+                return self._edge(FETCH, step, self.outputs)
 
-    def _call(self, step: CallOp, actor: ActorOp) -> Call:
-        kernel = self.symbols[step.kernel.root_reference.data]
-        assert isinstance(kernel, KernelOp), "checked by the verifier"
-        args = [self._argument(reference) for reference in step.arguments]
-        device = self._device(actor.device.kind.data)
-        call = device.call(kernel, self.sources[kernel.sym_name.data], args)
-        return replace(call, messages=assertions(kernel))
+    def _call(self, step: Step, actor: ActorImage) -> Call:
+        kernel = self.kernels[step.subject]
+        args = [self._argument(name) for name in step.arguments]
+        device = self._device(actor.device)
+        call = device.call(kernel, self.sources[kernel.name], args)
+        return replace(call, messages=kernel.messages)
 
-    def _copy(self, step: CopyOp) -> Call:
-        names = (step.source.root_reference.data, step.target.root_reference.data)
-        kinds = {self._memory_kind(name) for name in names} - {"cpu"}
+    def _copy(self, source: str, target: str) -> Call:
+        kinds = {self._memory_kind(name) for name in (source, target)} - {"cpu"}
         if len(kinds) > 1:
             raise PenstockError(
                 f"cannot copy between devices of kinds {', '.join(sorted(kinds))}"
             )
         device = self._device(kinds.pop() if kinds else "cpu")
-        size = memref_bytes(self._type(names[0]))
-        return device.copy(
-            size, self._argument(step.source), self._argument(step.target)
-        )
+        size = self._place(source)[2].size
+        return device.copy(size, self._argument(source), self._argument(target))
 
-    def _edge(
-        self, kernel: int, port: str, place: SymbolRefAttr, ports: dict[str, Port]
-    ) -> Call:
+    def _edge(self, kernel: int, step: Step, ports: dict[str, Port]) -> Call:
+        port, (place,) = step.subject, step.arguments
         if port in ports:
             raise PenstockError(f"two actors serve the port '{port}'")
-        type = self._type(place.root_reference.data)
+        kind = self._place(place)[2]
         table = np.zeros(2 + BATCH, np.int64)
-        table[1] = memref_bytes(type)
-        ports[port] = Port(port, type.get_shape(), dtype_of(type.element_type), table)
+        table[1] = kind.size
+        ports[port] = Port(port, kind.shape, np.dtype(kind.dtype), table)
         return Call(kernel, (Fixed(table.ctypes.data), self._argument(place)))
 
-    def _type(self, name: str) -> MemRefType:
-        op = self.symbols[name]
-        assert isinstance(op, RegisterOp | VariableOp), "checked by the verifier"
-        return op.type
-
-    def _argument(self, reference: SymbolRefAttr) -> Argument:
-        name = reference.root_reference.data
-        op = self.symbols[name]
-        if isinstance(op, VariableOp):
-            return Fixed(self._address(op))
+    def _argument(self, name: str) -> Argument:
+        if name in self.variables:
+            return Fixed(self._address(name))
         return Slot(self.registers[name])
-
-
-def assertions(kernel: KernelOp) -> tuple[str, ...]:
-    """The messages of the assertions in a kernel, in the order of their codes."""
-    return tuple(op.msg.data for op in kernel.walk() if isinstance(op, AssertOp))
 
 
 def raise_if_any(problems: Sequence[str]) -> None:

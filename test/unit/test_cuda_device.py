@@ -121,11 +121,11 @@ def test_weights_and_chunks_of_the_device():
         assert sorted(chunks) == ["CudaChunk", "HostChunk"]
         far = chunks["CudaChunk"]
         assert far.address >= 1 << 60
-        op = program.variables["w"]
-        data = far.read(op.offset.value.data, 36).view(np.float32)
+        (variable,) = program.variables
+        data = far.read(variable.offset, 36).view(np.float32)
         assert data.tolist() == [2] * 9
-        far.write(op.offset.value.data, np.array([1, 2], np.float32))
-        data = far.read(op.offset.value.data, 36).view(np.float32)
+        far.write(variable.offset, np.array([1, 2], np.float32))
+        data = far.read(variable.offset, 36).view(np.float32)
         assert data.tolist() == [1] + [2] * 8
         before = allocation_count()
         piece = {"x": np.ones((2, 3), np.float32), "m": np.zeros(3, np.bool_)}

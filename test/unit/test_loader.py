@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from penstock.dialects.job import InitAttr
-from penstock.dialects.launch import KernelOp, ProgramOp
+from penstock.dialects.launch import ProgramOp
 from penstock.runtime.devices import Cpu, Device
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor
+from penstock.runtime.image import Kernel
 from penstock.runtime.initializers import Array, WeightFiles, initial_value
 from penstock.runtime.loader import LoadedProgram, load_program
 from penstock.runtime.memory import PAGE, allocation_count
@@ -142,10 +143,7 @@ def test_variables_start_from_initialisers_and_values():
         [1, 1],
         [True, False, True],
     ]
-    assert {name: op.sym_name.data for name, op in loaded.variables.items()} == {
-        "w": "w",
-        "bias": "v",
-    }
+    assert {x.port: x.name for x in loaded.variables} == {"w": "w", "bias": "v"}
 
 
 def test_weights_take_the_place_of_initialisers():
@@ -307,7 +305,7 @@ class Toy(Cpu):
         super().__init__()
         self.copies = 0
 
-    def call(self, kernel: KernelOp, source: str, args: Sequence[Argument]) -> Call:
+    def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         raise AssertionError("there are no kernels for it")
 
     def copy(self, size: int, source: Argument, target: Argument) -> Call:

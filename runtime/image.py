@@ -1,0 +1,269 @@
+"""
+What a launch program says, in plain values: all that the loader needs of it.
+
+The image of a program can be kept as JSON text, so that a program which was looked at
+before can be loaded without the libraries that read IR.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ActorOp, KernelOp, ProgramOp, VariableOp
+
+
+class TensorKind(NamedTuple):
+    """The shape of a dense array, the name of its dtype, and its bytes."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    size: int
+
+
+class Memory(NamedTuple):
+    """A chunk of `size` bytes; `device` is `cpu` for all memory of the host."""
+
+    name: str
+    device: str
+    size: int
+
+
+class Queue(NamedTuple):
+    """
+    A register in a chunk, `stride` bytes from slot to slot; a control register lies in
+    none: its `chunk` and `kind` are None.
+    """
+
+    name: str
+    chunk: str | None
+    offset: int
+    stride: int
+    slots: int
+    initial: int
+    kind: TensorKind | None
+
+
+class Variable(NamedTuple):
+    """
+    A part of the array that goes by the name `port`, from `offsets` on of what has the
+    shape `whole`. A constant has no name to be given by, its `port` is None.
+    """
+
+    name: str
+    port: str | None
+    chunk: str
+    offset: int
+    kind: TensorKind
+    offsets: tuple[int, ...]
+    whole: tuple[int, ...]
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Where this lies in the whole."""
+        pairs = zip(self.offsets, self.kind.shape, strict=True)
+        return tuple(slice(start, start + size) for start, size in pairs)
+
+
+class Kernel(NamedTuple):
+    """A kernel for a kind of device; `messages` are those of its assertions."""
+
+    name: str
+    target: str
+    arguments: tuple[TensorKind, ...]
+    messages: tuple[str, ...]
+
+
+class Step(NamedTuple):
+    """
+    What an actor does: `call` a kernel or `copy`, on registers and variables by name,
+    or `feed` or `fetch` what goes by the name of a port.
+    """
+
+    verb: str
+    subject: str
+    arguments: tuple[str, ...]
+
+
+class ActorImage(NamedTuple):
+    """An actor, and the kind of device that it works on."""
+
+    name: str
+    device: str
+    stream: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+class ProgramImage(NamedTuple):
+    """A program; everything in the order in which it is listed there."""
+
+    name: str
+    chunks: tuple[Memory, ...]
+    queues: tuple[Queue, ...]
+    variables: tuple[Variable, ...]
+    kernels: tuple[Kernel, ...]
+    actors: tuple[ActorImage, ...]
+
+    def to_json(self) -> str:
+        """A text that `image_from_json` reads."""
+        return json.dumps(self)
+
+
+def image_of(program: ProgramOp) -> ProgramImage:
+    """The image of a program that has been verified."""
+    from penstock.dialects.launch import (
+        ActorOp,
+        ChunkOp,
+        ControlOp,
+        KernelOp,
+        RegisterOp,
+        VariableOp,
+    )
+
+    alignments: dict[str, int] = {}
+    chunks: list[Memory] = []
+    ops = list(program.body.block.ops)
+    for op in ops:
+        if isinstance(op, ChunkOp):
+            case, name = op.memory_case, op.sym_name.data
+            device = "cpu" if case.is_host else case.device_kind
+            chunks.append(Memory(name, device, op.size.value.data))
+            alignments[name] = case.alignment
+
+    def queue(op: RegisterOp | ControlOp) -> Queue:
+        name, slots = op.sym_name.data, op.slots.value.data
+        if isinstance(op, ControlOp):
+            return Queue(name, None, 0, 0, slots, op.initial_slots, None)
+        chunk = op.chunk.root_reference.data
+        stride = op.stride(alignments[chunk])
+        kind = kind_of(op.type)
+        return Queue(name, chunk, op.offset.value.data, stride, slots, 0, kind)
+
+    return ProgramImage(
+        program.sym_name.data,
+        tuple(chunks),
+        tuple(queue(op) for op in ops if isinstance(op, RegisterOp | ControlOp)),
+        tuple(_variable(op) for op in ops if isinstance(op, VariableOp)),
+        tuple(kernel_image(op) for op in ops if isinstance(op, KernelOp)),
+        tuple(_actor(op) for op in ops if isinstance(op, ActorOp)),
+    )
+
+
+def kind_of(type: object) -> TensorKind:
+    """The shape, dtype and bytes of a dense memref."""
+    from xdsl.dialects.builtin import MemRefType
+    from xdsl.utils.hints import isa
+
+    from penstock.dialects.launch import memref_bytes
+    from penstock.dialects.numpy_types import dtype_name_of
+
+    assert isa(type, MemRefType), "checked by the verifier"
+    name = dtype_name_of(type.element_type)
+    return TensorKind(tuple(type.get_shape()), name, memref_bytes(type))
+
+
+def _variable(op: VariableOp) -> Variable:
+    kind = kind_of(op.type)
+    return Variable(
+        op.sym_name.data,
+        None if op.init is None else op.port_name,
+        op.chunk.root_reference.data,
+        op.offset.value.data,
+        kind,
+        tuple(part.start for part in op.place),
+        tuple(op.whole_shape),
+    )
+
+
+def kernel_image(op: KernelOp) -> Kernel:
+    """The image of a kernel."""
+    from xdsl.dialects.cf import AssertOp
+
+    return Kernel(
+        op.sym_name.data,
+        op.target.data,
+        tuple(kind_of(type) for type in op.arguments),
+        tuple(inner.msg.data for inner in op.walk() if isinstance(inner, AssertOp)),
+    )
+
+
+def _actor(op: ActorOp) -> ActorImage:
+    from penstock.dialects.launch import names_of
+
+    return ActorImage(
+        op.sym_name.data,
+        op.device.kind.data,
+        op.stream.value.data,
+        tuple(names_of(op.reads)),
+        tuple(names_of(op.writes)),
+        tuple(_step(step) for step in op.body.block.ops),
+    )
+
+
+def _step(op: object) -> Step:
+    from penstock.dialects.launch import CallOp, CopyOp, FeedOp, FetchOp, names_of
+
+    match op:
+        case CallOp():
+            kernel = op.kernel.root_reference.data
+            return Step("call", kernel, tuple(names_of(op.arguments)))
+        case CopyOp():
+            names = op.source.root_reference.data, op.target.root_reference.data
+            return Step("copy", "", names)
+        case FeedOp():
+            return Step("feed", op.port.data, (op.target.root_reference.data,))
+        case _:
+            assert isinstance(op, FetchOp), "checked by the verifier"
+            return Step("fetch", op.port.data, (op.source.root_reference.data,))
+
+
+# JSON --------------------------------------------------------------------------------
+
+
+def image_from_json(text: str) -> ProgramImage:
+    """
+    The image that a text of `ProgramImage.to_json` stands for, which nobody has
+    changed: it is not checked.
+    """
+    name, chunks, queues, variables, kernels, actors = _tuples(json.loads(text))
+    return ProgramImage(
+        name,
+        tuple(Memory._make(row) for row in chunks),
+        tuple(_queue_from(*row) for row in queues),
+        tuple(_variable_from(*row) for row in variables),
+        tuple(_kernel_from(*row) for row in kernels),
+        tuple(_actor_from(*row) for row in actors),
+    )
+
+
+# What `json` returns has no types.
+Row: TypeAlias = tuple[Any, ...]
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_tuples(item) for item in cast("list[object]", value))
+    return value
+
+
+def _queue_from(*row: Any) -> Queue:
+    kind = row[-1]
+    return Queue(*row[:-1], kind=None if kind is None else TensorKind._make(kind))
+
+
+def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
+    chunk, offset, kind, offsets, whole = row
+    place = chunk, offset, TensorKind._make(kind)
+    return Variable(name, port, *place, offsets, whole)
+
+
+def _kernel_from(name: str, target: str, arguments: Row, messages: Row) -> Kernel:
+    kinds = tuple(TensorKind._make(kind) for kind in arguments)
+    return Kernel(name, target, kinds, messages)
+
+
+def _actor_from(*row: Any) -> ActorImage:
+    return ActorImage(*row[:-1], steps=tuple(Step._make(step) for step in row[-1]))
