@@ -40,6 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
@@ -121,7 +122,7 @@ class PlanProblem:
         )
         return Task(reads, makes, tuple(dict.fromkeys(over)))
 
-    @property
+    @cached_property
     def is_parallel(self) -> bool:
         """Whether more than one device computes."""
         return len({task.device for task in self.tasks if task.kind == "compute"}) > 1
