@@ -63,6 +63,12 @@ def _profile(options: Options) -> Section:
     return profile(3 * options.rounds)
 
 
+def _gemm(options: Options) -> Section:
+    from benchmarks.gemm import gemm
+
+    return gemm(options.rounds)
+
+
 def _memory(options: Options) -> Section:
     from benchmarks.memory import memory
 
@@ -108,6 +114,7 @@ def _scaling(options: Options) -> Section:
 BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "speed": _speed,
     "profile": _profile,
+    "gemm": _gemm,
     "memory": _memory,
     "compile": _compile,
     "start": _start,

@@ -1,0 +1,229 @@
+"""
+Kernels of matrix products and convolutions on one thread, and those of peers.
+
+Ours is called through its address, as the executor does; each peer as it is asked to
+write to a given array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from benchmarks.harness import Run, race
+from benchmarks.report import Json, Section, Table
+from benchmarks.speed import is_failure, race_data, race_rows
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import TensorOp
+    from penstock.runtime.initializers import Array
+
+TEXT = """\
+Milliseconds of one op on `f32` (the median and the extremes of all rounds) on one
+thread, and the ratio of a peer's time to ours: above 1, we are faster. A product is
+named by its rows, columns and terms, and by `t` where the right matrix is stored
+transposed; a convolution by channels in, image, channels out, taps and stride."""
+
+PRODUCTS = (
+    *("512x512x512", "768x768x768", "1024x1024x1024", "128x768x3072"),
+    *("128x3072x768", "64x64x64", "128x10x512", "127x255x129", "1x768x768"),
+    *("128x768x768t", "1x768x768t"),
+)
+CONVOLUTIONS = (
+    *("64x56-64-1-1", "64x58-64-3-1", "64x56-256-1-1", "128x58-128-3-2"),
+    *("128x30-128-3-1", "512x28-128-1-1", "256x16-256-3-1", "1024x14-256-1-1"),
+    *("512x9-512-3-1", "2048x7-512-1-1", "3x230-64-7-2"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product or a convolution, with its operands."""
+
+    name: str
+    a: Array
+    b: Array
+    stride: int = 1
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether it is a product whose right matrix is stored transposed."""
+        return self.name.endswith("t")
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether it is a convolution of `a` with weights `b`."""
+        return self.a.ndim > 2
+
+
+def case_of(name: str) -> Case:
+    """The case of a name."""
+    import numpy as np
+
+    random = np.random.default_rng(3)
+
+    def normal(*shape: int) -> Array:
+        return random.normal(size=shape).astype(np.float32)
+
+    if "-" not in name:
+        m, n, k = (int(word) for word in name.rstrip("t").split("x"))
+        return Case(name, normal(m, k), normal(*((n, k) if "t" in name else (k, n))))
+    image, *rest = name.split("-")
+    channels, extent = (int(word) for word in image.split("x"))
+    outputs, taps, stride = map(int, rest)
+    weights = normal(outputs, channels, taps, taps)
+    return Case(name, normal(1, channels, extent, extent), weights, stride)
+
+
+def op_of(case: Case) -> TensorOp:
+    """The op that computes a case."""
+    from xdsl.dialects.builtin import TensorType, UnitAttr, f32
+    from xdsl.ir import Block
+
+    from penstock.dialects.op.axes import int_list
+    from penstock.dialects.op.convolution import Conv2dOp
+    from penstock.dialects.op.linear import MatmulOp
+
+    args = Block(arg_types=[TensorType(f32, x.shape) for x in (case.a, case.b)]).args
+    if case.is_convolution:
+        properties = {"strides": int_list([case.stride] * 2)}
+        return Conv2dOp.inferred(args, properties)
+    transposed = {"transpose_b": UnitAttr()} if case.is_transposed else {}
+    return MatmulOp.inferred(args, transposed)
+
+
+def open_penstock(name: str) -> Run:
+    """The compiled kernel of the op."""
+    import numpy as np
+
+    from penstock.dialects.interfaces import tensor_type
+    from penstock.dialects.kernel import kernel_body
+    from penstock.dialects.launch import KernelOp
+    from penstock.lowering.launch_schedule_contractions import (
+        schedule_kernel,
+        vector_bytes_here,
+    )
+    from penstock.lowering.numba_target import kernel_source
+    from penstock.runtime.jit import compile_cpu
+
+    case = case_of(name)
+    op = op_of(case)
+    kernel = KernelOp("kernel", "cpu", kernel_body(op))
+    schedule_kernel(kernel, vector_bytes_here())
+    compiled = compile_cpu(kernel_source(kernel), "kernel")
+    out = np.empty(tensor_type(op.results[0]).get_shape(), np.float32)
+    arrays = case.a, case.b, out
+    row = np.array([array.ctypes.data for array in arrays], np.int64)
+    address = row.ctypes.data
+
+    def run() -> Sequence[Array]:
+        compiled(address)
+        return arrays[2:]
+
+    return run
+
+
+def open_numpy(name: str) -> Run:
+    """`numpy.matmul`, which is OpenBLAS."""
+    import numpy as np
+
+    with suppress(ImportError):
+        import_module("threadpoolctl").threadpool_limits(1)
+    case = case_of(name)
+    b = case.b.T if case.is_transposed else case.b
+    out = np.empty((len(case.a), b.shape[1]), np.float32)
+
+    def run() -> Sequence[Array]:
+        return [np.matmul(case.a, b, out=out)]
+
+    return run
+
+
+def open_torch(name: str) -> Run:
+    """PyTorch's function."""
+    torch = import_module("torch")
+    torch.set_num_threads(1)
+    case = case_of(name)
+    a, b = torch.from_numpy(case.a), torch.from_numpy(case.b)
+    if case.is_convolution:
+        convolve = partial(torch.nn.functional.conv2d, a, b, stride=case.stride)
+    else:
+        b = b.T if case.is_transposed else b
+        convolve = partial(torch.mm, a, b, out=torch.empty(len(a), b.shape[1]))
+
+    def run() -> Sequence[Array]:
+        with torch.inference_mode():
+            return [convolve().numpy()]
+
+    return run
+
+
+def open_onnxruntime(name: str) -> Run:
+    """A session of a model of one node, whose right operand is a constant."""
+    onnxruntime, helper = import_module("onnxruntime"), import_module("onnx.helper")
+    to_tensor = import_module("onnx.numpy_helper").from_array
+    case = case_of(name)
+    if case.is_convolution:
+        node = helper.make_node("Conv", ["a", "b"], ["o"], strides=[case.stride] * 2)
+    else:
+        node = helper.make_node("Gemm", ["a", "b"], ["o"], transB=case.is_transposed)
+    value = partial(helper.make_tensor_value_info, elem_type=1)
+    graph = helper.make_graph(
+        [node],
+        "case",
+        [value("a", shape=case.a.shape)],
+        [value("o", shape=None)],
+        [to_tensor(case.b, "b")],
+    )
+    opset = [helper.make_opsetid("", 20)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    binding = session.io_binding()
+    binding.bind_cpu_input("a", case.a)
+    binding.bind_output("o", "cpu")
+
+    def run() -> Sequence[Array]:
+        session.run_with_iobinding(binding)
+        return binding.copy_outputs_to_cpu()
+
+    return run
+
+
+OPENERS: Mapping[str, Callable[[str], Run]] = {
+    "Penstock": open_penstock,
+    "ONNX Runtime": open_onnxruntime,
+    "PyTorch eager": open_torch,
+    "NumPy": open_numpy,
+}
+"""All contenders, ours first."""
+
+
+def gemm(rounds: int, names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS)) -> Section:
+    """Time cases, all on one thread."""
+    rows: list[list[str]] = []
+    data: list[Json] = []
+    problems: list[str] = []
+    for name in names:
+        openers = {
+            contender: partial(opener, name)
+            for contender, opener in OPENERS.items()
+            if contender != "NumPy" or "-" not in name
+        }
+        found = race(openers, rounds)
+        rows += race_rows(name, 1, found, op_of(case_of(name)).flops())
+        data.append({"case": name, **race_data(found)})
+        problems += [
+            f"{name}: {result.name}: {result.problem}"
+            for result in found.results
+            if is_failure(result)
+        ]
+    header = "case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
+    return Section(
+        "Products and convolutions", TEXT, [Table(header, rows)], data, problems
+    )
