@@ -37,11 +37,13 @@ def pipeline(
             "op-fuse-elementwise",
             "job-clean",
             "convert-job-to-plan",
-            "plan-order-tasks",
+            # Results are written over operands later on.
+            "plan-order-tasks{in-place=true}",
             f"plan-assign-streams{{streams={streams}}}",
             "plan-create-registers",
             "regst-alias-registers",
             "regst-plan-memory",
+            "plan-reduce-events",
             "verify-plan",
             launch,
             # Programs may be written by hand, too.
