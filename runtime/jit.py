@@ -2,45 +2,65 @@
 Compiling the source of CPU kernels, once for all processes.
 
 A kernel's source is written to the cache folder as `<hash>/kernel.py`, where the hash
-covers all that its machine code depends on; Numba keeps the machine code beside it. A
-third file, `kernel.sum`, has the checksum of Numba's files: those that do not match it
-are thrown away and made anew.
+covers all that its machine code depends on, and the machine code beside it as
+`kernel.o`. Numba is imported when there is something to compile.
 """
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
 import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import Protocol, cast
 
-from numba.core import config
-
 from penstock.runtime.cache import cache_dir, content_hash, write_atomically
+from penstock.runtime.objects import (
+    ObjectCode,
+    load_object,
+    read_object,
+    write_object,
+)
+
+
+class _Function(Protocol):
+    """What is used of functions in LLVM modules."""
+
+    name: str
+    is_declaration: bool
+
+
+class _Module(Protocol):
+    """What is used of LLVM modules."""
+
+    functions: list[_Function]
+
+
+class _Library(Protocol):
+    """What is used of the machine code that Numba has made."""
+
+    _final_module: _Module
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Its name, what it is, and the object file with the bitcode."""
+        ...
 
 
 class _CFunction(Protocol):
     """What is used of Numba's compiled C functions."""
 
     address: int
-    cache_hits: int
-
-    @property
-    def ctypes(self) -> Callable[[int, int, int], int]:
-        """The function as one that Python can call."""
-        ...
+    native_name: str
+    _library: _Library
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """
-    A kernel in machine code. Its address is good as long as this object is alive.
-    """
+    """A kernel in machine code. Its address is good as long as this object is alive."""
 
     name: str
     address: int
@@ -49,7 +69,8 @@ class CompiledKernel:
     """The most parts that are of use: what the source says as `PARTS`, or 1."""
     from_cache: bool
     """Whether the machine code was found on disk."""
-    function: _CFunction
+    function: object | None
+    """What keeps the machine code alive, if it was compiled in this process."""
 
     def __call__(self, args: int, part: int = 0, parts: int = 1) -> int:
         """
@@ -57,8 +78,13 @@ class CompiledKernel:
 
         Returns 0, or 1 + the index of the assertion that failed.
         """
-        return self.function.ctypes(args, part, parts)
+        return KernelFunction(self.address)(args, part, parts)
 
+
+KernelFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+"""The C type of a kernel."""
 
 _SLP = "SLP_VECTORIZE"
 """Numba's setting, of which its types do not know."""
@@ -83,28 +109,38 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
 
 def _load(source: str, key: str, name: str) -> CompiledKernel:
     # A folder each: to look for a kernel's files takes no longer the more there are.
-    path = cache_dir() / key / "kernel.py"
+    path = cache_dir() / key / "kernel.o"
+    found = read_object(path)
+    if found and (address := load_object(found)):
+        return CompiledKernel(name, address, found.parts, True, None)
     path.parent.mkdir(exist_ok=True)
-    data = source.encode()
-    if not path.exists() or path.read_bytes() != data:
-        write_atomically(path, data)
-    checksum = path.with_suffix(".sum")
-    if not _is_intact(path, checksum):
-        _remove_machine_code(path)
-    module = _execute(source, path, f"penstock_kernel_{key}")
+    # For people, and for tools that look up lines.
+    text = path.with_suffix(".py")
+    write_atomically(text, source.encode())
+    module = _execute(source, text, f"penstock_kernel_{key}")
     function = cast("_CFunction", module["kernel"])
     parts = cast("int", module.get("PARTS", 1))
-    if not function.cache_hits:
-        write_atomically(checksum, _sum_of(path).encode())
-    cached = bool(function.cache_hits)
-    return CompiledKernel(name, function.address, parts, cached, function)
+    write_object(path, object_of(function, parts))
+    return CompiledKernel(name, function.address, parts, False, function)
+
+
+def object_of(function: object, parts: int = 1) -> ObjectCode:
+    """The machine code of a C function that Numba has compiled in this process."""
+    compiled = cast("_CFunction", function)
+    # Numba's public names have no way to its object files.
+    library = compiled._library  # pyright: ignore[reportPrivateUsage]
+    _, _, (code, _) = library.serialize_using_object_code()
+    functions = library._final_module.functions  # pyright: ignore[reportPrivateUsage]
+    externals = [
+        declared.name
+        for declared in functions
+        if declared.is_declaration and not declared.name.startswith("llvm.")
+    ]
+    return ObjectCode(compiled.native_name, parts, externals, code)
 
 
 def _execute(source: str, path: Path, name: str) -> dict[str, object]:
-    """
-    The names of a module text, run as a module, which Numba looks up when it loads
-    code.
-    """
+    """The names of a module text, run as a module, which Numba looks up."""
     module = ModuleType(name)
     sys.modules[module.__name__] = module
     with _more_vectors():
@@ -115,33 +151,11 @@ def _execute(source: str, path: Path, name: str) -> dict[str, object]:
 @contextmanager
 def _more_vectors() -> Generator[None]:
     """Vectorise loops that are unrolled too, such as the inner ones of convolutions."""
+    from numba.core import config
+
     before = cast("int", getattr(config, _SLP))
     setattr(config, _SLP, 1)
     try:
         yield
     finally:
         setattr(config, _SLP, before)
-
-
-def _machine_code(path: Path) -> Iterator[Path]:
-    """Numba's files for a module."""
-    for suffix in ("nbi", "nbc"):
-        yield from sorted((path.parent / "__pycache__").glob(f"*.{suffix}"))
-
-
-def _sum_of(path: Path) -> str:
-    digest = hashlib.sha256()
-    for file in _machine_code(path):
-        # Another process that found it damaged may remove it now.
-        with suppress(FileNotFoundError):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def _is_intact(path: Path, checksum: Path) -> bool:
-    return checksum.exists() and checksum.read_bytes() == _sum_of(path).encode()
-
-
-def _remove_machine_code(path: Path) -> None:
-    for file in _machine_code(path):
-        file.unlink(missing_ok=True)

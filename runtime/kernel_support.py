@@ -47,10 +47,10 @@ SIGNATURE = types.int32(types.int64, types.int64, types.int64)
 
 
 def c_kernel(function: Function) -> Function:
-    """Compile a function of arguments, part and parts to C, and cache it on disk."""
+    """Compile a function of arguments, part and parts to C."""
     decorate = cast("Callable[..., Callable[[Function], Function]]", cfunc)
     options = {"error_model": "numpy", "_nrt": False}
-    return decorate(SIGNATURE, cache=True, **options)(function)
+    return decorate(SIGNATURE, **options)(function)
 
 
 ################################################################################
