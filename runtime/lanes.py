@@ -256,6 +256,26 @@ class Vector:
         return self._lanes.made(builder.fcmp_ordered(relation, self.value, other.value))
 
 
+def _llvm(name: str) -> Callable[..., Vector]:
+    """The function `llvm.<name>` on vectors."""
+
+    def function(self: Lanes, *values: Vector) -> Vector:
+        return self.call(name, *values)
+
+    function.__doc__ = f"`llvm.{name}` of each lane."
+    return function
+
+
+def _libm(name: str) -> Callable[..., Vector]:
+    """The function of the C library, lane by lane."""
+
+    def function(self: Lanes, *values: Vector) -> Vector:
+        return self.each(name, *values)
+
+    function.__doc__ = f"`{name}` of the C library of each lane."
+    return function
+
+
 class Lanes:
     """
     What a function that finishes a tile computes with: vectors of `count` elements.
@@ -284,45 +304,54 @@ class Lanes:
         """`a` where the condition holds, else `b`."""
         return self.made(self.builder.select(condition.value, a.value, b.value))
 
-    def maximum(self, a: Vector, b: Vector) -> Vector:
-        """The larger ones; NaN where either is one."""
-        return self._call("maximum", a, b)
+    maximum, minimum = _llvm("maximum"), _llvm("minimum")
+    maxnum, minnum = _llvm("maxnum"), _llvm("minnum")
+    fabs, copysign = _llvm("fabs"), _llvm("copysign")
+    floor, ceil, trunc = _llvm("floor"), _llvm("ceil"), _llvm("trunc")
+    round_even, round_away = _llvm("roundeven"), _llvm("round")
+    sqrt, fma = _llvm("sqrt"), _llvm("fma")
 
-    def minimum(self, a: Vector, b: Vector) -> Vector:
-        """The smaller ones; NaN where either is one."""
-        return self._call("minimum", a, b)
+    exp, exp2, expm1 = _libm("exp"), _libm("exp2"), _libm("expm1")
+    log, log2 = _libm("log"), _libm("log2")
+    log10, log1p = _libm("log10"), _libm("log1p")
+    sin, cos, tan = _libm("sin"), _libm("cos"), _libm("tan")
+    asin, acos, atan = _libm("asin"), _libm("acos"), _libm("atan")
+    sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _libm("tanh")
+    asinh, acosh, atanh = _libm("asinh"), _libm("acosh"), _libm("atanh")
+    erf, cbrt = _libm("erf"), _libm("cbrt")
+    pow, atan2 = _libm("pow"), _libm("atan2")
 
-    def maxnum(self, a: Vector, b: Vector) -> Vector:
-        """The larger ones; where one is NaN, the other."""
-        return self._call("maxnum", a, b)
-
-    def minnum(self, a: Vector, b: Vector) -> Vector:
-        """The smaller ones; where one is NaN, the other."""
-        return self._call("minnum", a, b)
-
-    def fma(self, a: Vector, b: Vector, c: Vector) -> Vector:
-        """`a * b + c`, rounded once."""
-        return self._call("fma", a, b, c)
-
-    def fabs(self, a: Vector) -> Vector:
-        """Sizes without signs."""
-        return self._call("fabs", a)
-
-    def copysign(self, a: Vector, b: Vector) -> Vector:
-        """The sizes of `a` with the signs of `b`."""
-        return self._call("copysign", a, b)
-
-    def sqrt(self, a: Vector) -> Vector:
-        """Square roots."""
-        return self._call("sqrt", a)
-
-    def floor(self, a: Vector) -> Vector:
-        """The next whole numbers below."""
-        return self._call("floor", a)
-
-    def ceil(self, a: Vector) -> Vector:
-        """The next whole numbers above."""
-        return self._call("ceil", a)
-
-    def _call(self, name: str, *values: Vector) -> Vector:
+    def call(self, name: str, *values: Vector) -> Vector:
+        """LLVM's function of this name."""
         return self.made(self._code.call(name, *(value.value for value in values)))
+
+    def each(self, name: str, *values: Vector) -> Vector:
+        """A function of the C library, called for one lane after the other."""
+        type = self._code.vector(self._count)
+        full = f"penstock.{name}.v{self._count}{self._code.element}"
+        signature = ir.FunctionType(type, [type] * len(values))
+        function = cgutils.get_or_insert_function(self.builder.module, signature, full)
+        if function.is_declaration:
+            self._define(function, name)
+        return self.made(self.builder.call(function, [value.value for value in values]))
+
+    def _define(self, function: ir.Function, name: str) -> None:
+        """Give a function of vectors a loop over their lanes."""
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        function.attributes.add("nounwind")
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        code = Code(builder, self._code.element)
+        suffix = "f" if code.element == "f32" else ""
+        parts = [code.scalar] * len(function.args)
+        scalar = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(code.scalar, parts), name + suffix
+        )
+
+        def lane(at: LlvmValue, so_far: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            arguments = [builder.extract_element(arg, at) for arg in function.args]
+            result = builder.call(scalar, arguments)
+            return [builder.insert_element(so_far[0], result, at)]
+
+        (result,) = code.loop(word(self._count), 1, [code.zero(self._count)], lane)
+        builder.ret(result)

@@ -28,7 +28,7 @@ from penstock.lowering.numba.contractions import (
     stride_along,
 )
 from penstock.lowering.numba.loops import Nest, row_major
-from penstock.lowering.numba.scalars import Scalars
+from penstock.lowering.numba.scalars import EXPRESSIONS, Scalars
 
 NO_PHASES = (arith.ConstantOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
 """What stands between phases."""
@@ -37,11 +37,10 @@ VECTOR_OPS = frozenset(
     (
         *("arith.addf", "arith.cmpf", "arith.divf", "arith.maximumf", "arith.maxnumf"),
         *("arith.minimumf", "arith.minnumf", "arith.mulf", "arith.negf"),
-        *("arith.select", "arith.subf", "math.absf", "math.ceil", "math.copysign"),
-        *("math.floor", "math.fma", "math.sqrt"),
+        *("arith.select", "arith.subf"),
     )
 )
-"""The scalar ops that `penstock.runtime.lanes.Lanes` has for vectors."""
+"""The scalar ops of `arith` that `penstock.runtime.lanes.Lanes` has for vectors."""
 
 ORDERED = range(2, 6)
 """The predicates of `arith.cmpf` that vectors are compared by: `ogt` to `ole`."""
@@ -253,6 +252,8 @@ def _is_of_vectors(op: Operation, element: str) -> bool:
             return False
     if isinstance(op, arith.CmpfOp) and op.predicate.value.data not in ORDERED:
         return False
+    if op.name.startswith("math."):
+        return op.name in EXPRESSIONS
     is_yield = isinstance(op, linalg.ops.YieldOp)
     return is_yield or _is_number(op) or op.name in VECTOR_OPS
 

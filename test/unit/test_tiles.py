@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -420,6 +421,9 @@ BODIES: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "math.absf %s": ("", abs),
     "math.sqrt %q": ("%q = math.absf %s : f32", lambda s: np.sqrt(abs(s))),
     "math.floor %s": ("", np.floor),
+    "math.trunc %s": ("", np.trunc),
+    "math.roundeven %s": ("", np.round),
+    "math.round %s": ("", lambda s: np.copysign(np.floor(abs(s) + 0.5), s)),
     "math.ceil %s": ("", np.ceil),
     "arith.divf %c, %s": ("%c = arith.constant 3.0 : f32", lambda s: 3 / s),
     "arith.subf %s, %c": ("%c = arith.constant 3.0 : f32", lambda s: s - 3),
@@ -472,6 +476,53 @@ def test_ops_of_vectors(op: str, parse_kernel: ParseKernel) -> None:
     found = run(kernel, [a, b], np.empty((3, 20), np.float32))
     with np.errstate(divide="ignore", invalid="ignore"):
         np.testing.assert_array_equal(found, expected(sums).astype(np.float32))
+
+
+LIBRARY: dict[str, Callable[[Array], Array]] = {
+    **{name: getattr(np, name) for name in ("exp", "tanh", "sin", "cbrt", "expm1")},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("tan", "sinh")},
+    "erf": scipy.special.erf,
+}
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("name", LIBRARY)
+def test_functions_of_the_library(
+    name: str, type: str, parse_kernel: ParseKernel
+) -> None:
+    body = f"^bb0(%s: {type}): %r = math.{name} %s : {type}\nlinalg.yield %r : {type}"
+    text = contraction(
+        ["m, k", "k, n", "m, n"],
+        [(7, 2), (2, 20), (7, 20)],
+        "m, n, k",
+        type,
+        after=elementwise([], memref((7, 20), type), body),
+    )
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    assert f"x.{name}(s)" in kernel_source(kernel)
+    a, b = floats(1, type, 7, 2), floats(2, type, 2, 20)
+    a[:, 1] = 0
+    found = run(kernel, [a, b], np.empty((7, 20), DTYPES[type]))
+    expected = LIBRARY[name](a @ b)
+    np.testing.assert_allclose(found, expected, rtol=16 * EPSILON[type])
+
+
+def test_powers(parse_kernel: ParseKernel) -> None:
+    body = """^bb0(%s: f32): %c = math.absf %s : f32
+    %r = math.powf %c, %s : f32
+    linalg.yield %r : f32"""
+    text = contraction(
+        ["m, k", "k, n", "m, n"],
+        [(3, 1), (1, 20), (3, 20)],
+        "m, n, k",
+        after=elementwise([], "memref<3x20xf32>", body),
+    )
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    a, b = floats(1, "f32", 3, 1), floats(2, "f32", 1, 20)
+    found = run(kernel, [a, b], np.empty((3, 20), np.float32))
+    np.testing.assert_allclose(found, abs(a * b) ** (a * b), rtol=1e-6)
 
 
 UNFIT = {
