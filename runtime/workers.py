@@ -272,7 +272,8 @@ def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bo
     seats[seat + HEAD], seats[seat + TAIL] = head, tail
     store_release(seats, seat + LEFT, left)
     # Before the seat is free: who has all seats has to see a run that has ended.
-    ended = left == 0 and fetch_add(control, OPEN, -1) == 1
+    # Another thread may have made the last act before this one had the seat.
+    ended = acted and left == 0 and fetch_add(control, OPEN, -1) == 1
     store_release(seats, seat + TAKEN, 0)
     if ended:
         ring_bell(state)

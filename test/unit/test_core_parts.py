@@ -22,7 +22,7 @@ from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, 
 NUMBERS = 997
 
 
-@cfunc(KERNEL, cache=True)
+@cfunc(KERNEL)
 def _add_index(args: int, part: int, parts: int) -> int:
     """out[i] = in[i] + i for the part of 997 elements."""
     source, target = load_word(args), load_word(args + 8)
@@ -31,7 +31,7 @@ def _add_index(args: int, part: int, parts: int) -> int:
     return 0
 
 
-@cfunc(KERNEL, cache=True)
+@cfunc(KERNEL)
 def _count(args: int, part: int, parts: int) -> int:
     """Add one to the word of this part."""
     place = load_word(args) + 8 * part
@@ -39,7 +39,7 @@ def _count(args: int, part: int, parts: int) -> int:
     return 0
 
 
-@cfunc(KERNEL, cache=True)
+@cfunc(KERNEL)
 def _check(args: int, part: int, parts: int) -> int:
     """Fail with the first code but 0 among those of the elements of this part."""
     codes = load_word(args)

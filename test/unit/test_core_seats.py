@@ -25,7 +25,7 @@ LIMIT = 1_000_003
 LOG = 64
 
 
-@cfunc(KERNEL, cache=True)
+@cfunc(KERNEL)
 def _add_up(args: int, part: int, parts: int) -> int:
     """
     Write 1 + number + act + what is read to all results, and to a log of acts.
@@ -47,7 +47,7 @@ def _add_up(args: int, part: int, parts: int) -> int:
     return 0
 
 
-@cfunc(KERNEL, cache=True)
+@cfunc(KERNEL)
 def _fail_at(args: int, part: int, parts: int) -> int:
     """The code 5 in the call of a number, for a row [that number and calls so far]."""
     place = load_word(args)
@@ -56,7 +56,7 @@ def _fail_at(args: int, part: int, parts: int) -> int:
     return 5 if calls == load_word(place) else 0
 
 
-@cfunc(KERNEL, cache=True)
+@cfunc(KERNEL)
 def _nothing(args: int, part: int, parts: int) -> int:
     return 0
 
@@ -253,3 +253,12 @@ print([thread.name for thread in threading.enumerate()])
     run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (run.stderr, run.returncode) == ("", 0)
     assert run.stdout == "interrupted\n" * 3 + "['MainThread']\n"
+
+
+def test_run_returns_after_the_last_act():
+    # Many seats and threads, so that often several want the same one.
+    job = Job(range(16), [])
+    with Core(job.tables()) as core:
+        for run in range(1, 5001):
+            core.run(1)
+            assert {int(note[1]) for note in job.notes} == {run}
