@@ -19,8 +19,17 @@ from typing import Self
 import numpy as np
 
 from penstock.runtime.edges import CALLBACK_FAILED
+from penstock.runtime.entries import (
+    attend,
+    begin,
+    halt,
+    leave_all_seats,
+    take_all_seats,
+    take_part,
+)
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
-from penstock.runtime.state import (
+from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
+from penstock.runtime.words import (
     ACTS,
     CLOSED,
     CONDITION,
@@ -31,6 +40,7 @@ from penstock.runtime.state import (
     FAILED_ACTOR,
     FAILED_CALL,
     FAILED_CODE,
+    FOREVER,
     INTERRUPTED,
     LEFT,
     LEFT_OUT,
@@ -41,20 +51,10 @@ from penstock.runtime.state import (
     QUEUED,
     RUNNING,
     SEAT_WORDS,
+    SLICE,
     STOP,
     TARGET,
     State,
-)
-from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
-from penstock.runtime.workers import (
-    FOREVER,
-    SLICE,
-    attend,
-    begin,
-    halt,
-    leave_all_seats,
-    take_all_seats,
-    take_part,
 )
 
 CHUNKS = 4

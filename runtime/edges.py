@@ -18,26 +18,14 @@ import ctypes
 from collections.abc import Callable
 from typing import cast
 
-from numba import cfunc, types
-
-from penstock.runtime.atomics import (
-    Integer,
-    compiled,
-    copy_bytes,
-    load_word,
-    store_word,
-)
+from penstock.runtime.entries import address_of_entry
+from penstock.runtime.jit import KernelFunction as KernelFunction
 
 CALLBACK_FAILED = 98
 """The code of a callback that raised an exception."""
 
-KERNEL = types.int32(types.int64, types.int64, types.int64)
-"""The compiled type of a kernel."""
-
-KernelFunction = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
-)
-"""The C type of a kernel."""
+KERNEL = "int32(int64, int64, int64)"
+"""The compiled type of a kernel, as Numba reads it."""
 
 
 class Callback:
@@ -69,37 +57,6 @@ class Callback:
         return error
 
 
-@compiled(types.int64(types.int64))
-def _advance(table: int) -> int:
-    """The pointer at a table's cursor, which moves on."""
-    cursor = load_word(table)
-    store_word(table, cursor + 1)
-    return load_word(table + 16 + 8 * cursor)
-
-
-def _feed(args: int, part: int, parts: int) -> int:
-    table = load_word(args)
-    pointer = _advance(table)
-    copy_bytes(load_word(args + 8), pointer, load_word(table + 8))
-    return 0
-
-
-def _fetch(args: int, part: int, parts: int) -> int:
-    table = load_word(args)
-    pointer = _advance(table)
-    copy_bytes(pointer, load_word(args + 8), load_word(table + 8))
-    return 0
-
-
-def _copy(args: int, part: int, parts: int) -> int:
-    copy_bytes(load_word(args + 16), load_word(args + 8), load_word(load_word(args)))
-    return 0
-
-
-def _compile(kernel: Callable[[int, int, int], Integer]) -> int:
-    return cast(int, cfunc(KERNEL, cache=True)(kernel).address)
-
-
-FEED = _compile(_feed)
-FETCH = _compile(_fetch)
-COPY = _compile(_copy)
+FEED = address_of_entry("feed")
+FETCH = address_of_entry("fetch")
+COPY = address_of_entry("copy")

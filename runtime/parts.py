@@ -21,6 +21,14 @@ from penstock.runtime.atomics import (
     store_release,
 )
 from penstock.runtime.state import (
+    SPIN,
+    call_threads,
+    doze,
+    ring_bell,
+    state_type,
+)
+from penstock.runtime.system import now, pause
+from penstock.runtime.words import (
     BELL,
     CLAIMS,
     DONE,
@@ -32,15 +40,9 @@ from penstock.runtime.state import (
     ROW,
     RUNNING,
     SLEEPERS,
-    SPIN,
     STOP,
     State,
-    call_threads,
-    doze,
-    ring_bell,
-    state_type,
 )
-from penstock.runtime.system import now, pause
 
 
 @compiled(types.int64(state_type, types.int64))

@@ -11,7 +11,7 @@ that other threads may do parts of.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import cast
 
 from numba import types
 
@@ -35,60 +35,28 @@ from penstock.runtime.system import (
     thread_number,
     wake_all,
 )
-from penstock.runtime.tables import CACHE_LINE, Layout, Words
+from penstock.runtime.tables import Layout
+from penstock.runtime.words import (
+    BELL,
+    CORES,
+    FAILED,
+    FAILED_ACTOR,
+    FAILED_CALL,
+    FAILED_CODE,
+    LEFT_OUT,
+    NAP,
+    OPEN,
+    OTHERS,
+    RUNNING,
+    SEAT_WORDS,
+    SLEEPERS,
+    STOP,
+    TAKEN,
+    State,
+)
 
 SPIN = 50 * MICROSECOND
 """How long a thread without work looks for some before it sleeps."""
-
-# Words of `State.control`, on lines of their own where all write them.
-STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
-OPEN = 1 * CACHE_LINE
-BELL = 2 * CACHE_LINE
-SLEEPERS = 3 * CACHE_LINE
-FAILED_ACTOR = 4 * CACHE_LINE
-FAILED_CALL = FAILED_ACTOR + 1
-FAILED_CODE = FAILED_ACTOR + 2
-NAP = 5 * CACHE_LINE
-CORES = 6 * CACHE_LINE
-LEFT_OUT, OTHERS = CORES + 1, CORES + 2
-CONTROL_WORDS = 7 * CACHE_LINE
-
-# Values of `control[STOP]`.
-RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED = 0, 1, 2, 3, 4
-
-# Words of a worker in `State.seats`: who is in it; its ring and its actors left to act,
-# for who is in it; the board.
-TAKEN = 0
-HEAD, TAIL, LEFT, FRESH = range(CACHE_LINE, CACHE_LINE + 4)
-CLAIMS = 2 * CACHE_LINE
-KERNEL, ROW, PARTS = range(3 * CACHE_LINE, 3 * CACHE_LINE + 3)
-DONE, FAILURE = 4 * CACHE_LINE, 4 * CACHE_LINE + 1
-SEAT_WORDS = 5 * CACHE_LINE
-
-# Words of an actor in `State.actors`.
-ACTS, QUEUED, CONDITION = 0, 1, 2
-
-NO_FAILURE = 1 << 62
-HALF = (1 << 32) - 1
-
-OBSERVER = -1
-"""The number of a thread that only waits for the others."""
-
-
-class State(NamedTuple):
-    """
-    What threads write: counters, `ACTOR_WORDS` for each actor, argument rows, rings,
-    `SEAT_WORDS` for each worker, the numbers of threads in the system, words for all.
-    """
-
-    counters: Words
-    actors: Words
-    rows: Words
-    rings: Words
-    seats: Words
-    threads: Words
-    control: Words
-
 
 layout_type = types.NamedUniTuple(words, len(Layout._fields), Layout)
 state_type = types.NamedUniTuple(words, len(State._fields), State)

@@ -27,6 +27,24 @@ from penstock.runtime.atomics import (
 )
 from penstock.runtime.parts import help_with, share_out
 from penstock.runtime.state import (
+    SPIN,
+    STATE_OFFSET,
+    call_threads,
+    doze,
+    enter,
+    fail,
+    layout_at,
+    layout_type,
+    release,
+    ring_bell,
+    seize,
+    state_at,
+    state_type,
+    stop,
+)
+from penstock.runtime.system import now, pause
+from penstock.runtime.tables import Layout, Words
+from penstock.runtime.words import (
     ACTS,
     BELL,
     CLOSED,
@@ -43,37 +61,17 @@ from penstock.runtime.state import (
     RUNNING,
     SEAT_WORDS,
     SLEEPERS,
-    SPIN,
-    STATE_OFFSET,
     STOP,
     TAIL,
     TAKEN,
     TARGET,
     State,
-    call_threads,
-    doze,
-    enter,
-    fail,
-    layout_at,
-    layout_type,
-    release,
-    ring_bell,
-    seize,
-    state_at,
-    state_type,
-    stop,
 )
-from penstock.runtime.system import MICROSECOND, now, pause
-from penstock.runtime.tables import Layout, Words
 
 POLL_PERIOD = 64
 """Acts after which a busy thread looks at what other workers have done."""
 CLOCK_PERIOD = 16
 """Acts after which the caller's thread looks at the clock."""
-SLICE = 50_000 * MICROSECOND
-"""How long the main thread works until Python may handle signals."""
-FOREVER = 1 << 60
-"""How long other threads that call work."""
 STEAL_AFTER = 16
 """Fruitless looks at its own worker before a thread takes another one."""
 

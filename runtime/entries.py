@@ -1,0 +1,96 @@
+"""
+The functions of the compiled core, for Python.
+
+Their machine code is looked up in the cache folder; only if it is not there is Numba
+imported to compile it. A call lets go of the GIL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from penstock.runtime.cache import cache_dir, content_hash
+from penstock.runtime.jit import object_of
+from penstock.runtime.objects import load_object, read_object, write_object
+
+_PARTS = (
+    "atomics.py",
+    "core_entry.py",
+    "edge_kernels.py",
+    "parts.py",
+    "state.py",
+    "system.py",
+    "tables.py",
+    "words.py",
+    "workers.py",
+)
+"""The modules whose functions become part of the core's code."""
+
+_Core = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+_ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
+
+_alive: list[object] = []
+"""What was compiled in this process and must not be collected."""
+
+
+@cache
+def address_of_entry(name: str) -> int:
+    """The address of the C function `core`, `feed`, `fetch` or `copy`."""
+    path = cache_dir() / _key() / f"{name}.o"
+    found = read_object(path)
+    if found and (address := load_object(found)):
+        return address
+    from penstock.runtime.core_entry import compile_entry
+
+    function = compile_entry(name)
+    _alive.append(function)
+    path.parent.mkdir(exist_ok=True)
+    write_object(path, object_of(function))
+    return cast("int", getattr(function, "address"))  # noqa: B009
+
+
+@cache
+def _key() -> str:
+    folder = Path(__file__)
+    return content_hash(folder.with_name(name).read_text() for name in _PARTS)
+
+
+# When this is imported, not in the first run, which may have to be quick to end.
+_core: Callable[[int, int, int, int], int] = _Core(address_of_entry("core"))
+
+
+def attend(tables: int, thread: int) -> None:
+    """Let a thread take part in all runs until the core is closed."""
+    _core(_ATTEND, tables, thread, 0)
+
+
+def begin(tables: int, acts: int, wake: bool) -> None:
+    """Start a run of so many acts, while no other run is under way."""
+    _core(_BEGIN, tables, acts, wake)
+
+
+def take_part(tables: int, thread: int, limit: int) -> bool:
+    """
+    Let the caller's thread take part in a run until it ends or dozes, or for about a
+    number of nanoseconds; whether it is to do so again.
+    """
+    return _core(_TAKE_PART, tables, thread, limit) != 0
+
+
+def halt(tables: int, reason: int) -> None:
+    """End a run for a reason, whether or not it has ended, and wake all threads."""
+    _core(_HALT, tables, reason, 0)
+
+
+def take_all_seats(tables: int) -> bool:
+    """Keep all threads from acting until `leave_all_seats`; False if one acts."""
+    return _core(_TAKE_ALL_SEATS, tables, 0, 0) != 0
+
+
+def leave_all_seats(tables: int) -> None:
+    """Let threads act again."""
+    _core(_LEAVE_ALL_SEATS, tables, 0, 0)
