@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -25,6 +32,9 @@ Finding: TypeAlias = tuple[Operation, str]
 """What is wrong, with the op it is about."""
 
 KernelKey: TypeAlias = tuple[object, ...]
+
+LARGEST = (1 << 63) - 1
+"""The largest number that a program holds; costs may be larger."""
 
 
 def kernel_key(op: Operation) -> KernelKey:
@@ -94,7 +104,20 @@ class Kernels:
         name = self.names.make_numbered(op.name.split(".", 1)[-1])
         kernel = launch.KernelOp(name, target, body)
         kernel.location = op.location
+        kernel.attributes["cost"] = cost_of(op)
         return kernel
+
+
+def cost_of(op: TensorOp) -> DictionaryAttr:
+    """What those who measure the kernel of an op want to know of it."""
+    cost = op.cost()
+    return DictionaryAttr(
+        {
+            "bytes": IntegerAttr(min(cost.bytes, LARGEST), i64),
+            "flops": IntegerAttr(min(cost.flops, LARGEST), i64),
+            "op": StringAttr(op.name),
+        }
+    )
 
 
 Overwritten: TypeAlias = Mapping[int, int]

@@ -11,6 +11,7 @@ from typing import cast
 from numba import cfunc, types
 
 from penstock.runtime.edge_kernels import copy, feed, fetch
+from penstock.runtime.state import STATE_OFFSET, layout_at, state_at
 from penstock.runtime.workers import (
     attend,
     begin,
@@ -18,6 +19,7 @@ from penstock.runtime.workers import (
     leave_all_seats,
     take_all_seats,
     take_part,
+    tending,
 )
 
 KERNEL = types.int32(types.int64, types.int64, types.int64)
@@ -41,8 +43,23 @@ def core(verb: int, tables: int, first: int, second: int) -> int:
     return 0
 
 
+def make_recorder() -> Callable[[int, int, int], int]:
+    """What threads do instead of `tend` where acts are recorded."""
+    tend = tending(True)
+
+    def recorder(tables: int, worker: int, deadline: int) -> int:
+        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
+        return 1 if tend(worker, layout, state, deadline) else 0
+
+    return recorder
+
+
 def compile_entry(name: str) -> object:
-    """Compile `core`, `feed`, `fetch` or `copy` to a C function of that name."""
+    """
+    Compile `core`, `recorder`, `feed`, `fetch` or `copy` to a C function of that name.
+    """
+    if name == "recorder":
+        return _compile(make_recorder(), KERNEL)
     functions: dict[str, tuple[Callable[..., int], object]] = {
         "core": (core, _CORE),
         "feed": (feed, KERNEL),
@@ -50,5 +67,9 @@ def compile_entry(name: str) -> object:
         "copy": (copy, KERNEL),
     }
     function, signature = functions[name]
+    return _compile(function, signature)
+
+
+def _compile(function: Callable[..., int], signature: object) -> object:
     decorate = cast("Callable[..., Callable[[object], object]]", cfunc)
     return decorate(signature, error_model="numpy", _nrt=False)(function)

@@ -19,6 +19,7 @@ from penstock.runtime.objects import load_object, read_object, write_object
 
 _PARTS = (
     "atomics.py",
+    "calls.py",
     "core_entry.py",
     "edge_kernels.py",
     "parts.py",
@@ -39,7 +40,7 @@ _alive: list[object] = []
 
 @cache
 def address_of_entry(name: str) -> int:
-    """The address of the C function `core`, `feed`, `fetch` or `copy`."""
+    """The address of the C function `core`, `recorder`, `feed`, `fetch` or `copy`."""
     path = cache_dir() / _key() / f"{name}.o"
     found = read_object(path)
     if found and (address := load_object(found)):

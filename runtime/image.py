@@ -66,13 +66,25 @@ class Variable(NamedTuple):
         return tuple(slice(start, start + size) for start, size in pairs)
 
 
+class Work(NamedTuple):
+    """The op that a kernel is made of, and what one call of it takes."""
+
+    op: str
+    flops: int
+    bytes: int
+
+
 class Kernel(NamedTuple):
-    """A kernel for a kind of device; `messages` are those of its assertions."""
+    """
+    A kernel for a kind of device; `messages` are those of its assertions. `work` is
+    None where the program does not tell.
+    """
 
     name: str
     target: str
     arguments: tuple[TensorKind, ...]
     messages: tuple[str, ...]
+    work: Work | None
 
 
 class Step(NamedTuple):
@@ -187,6 +199,7 @@ def kernel_image(op: KernelOp) -> Kernel:
         op.target.data,
         tuple(kind_of(type) for type in op.arguments),
         tuple(inner.msg.data for inner in op.walk() if isinstance(inner, AssertOp)),
+        None if op.cost is None else Work._make(op.cost),
     )
 
 
@@ -260,9 +273,11 @@ def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
     return Variable(name, port, *place, offsets, whole)
 
 
-def _kernel_from(name: str, target: str, arguments: Row, messages: Row) -> Kernel:
+def _kernel_from(*row: Any) -> Kernel:
+    name, target, arguments, messages, work = row
     kinds = tuple(TensorKind._make(kind) for kind in arguments)
-    return Kernel(name, target, kinds, messages)
+    made_of = None if work is None else Work._make(work)
+    return Kernel(name, target, kinds, messages, made_of)
 
 
 def _actor_from(*row: Any) -> ActorImage:

@@ -89,6 +89,8 @@ class LoadedProgram:
     devices: Mapping[str, Device]
     threads: int
     """How many threads run its kernels on the processor."""
+    image: ProgramImage
+    """What it was loaded from."""
 
 
 def load_program(
@@ -255,6 +257,7 @@ class _Loader:
             tuple(x for x in self.image.variables if x.port is not None),
             self.devices,
             self.threads,
+            self.image,
         )
 
     def _register(self, name: str) -> Register:

@@ -18,6 +18,9 @@ FOREVER = 1 << 60
 
 # Words of `State.control`, on lines of their own where all write them.
 STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
+RECORDER, LOG, TABLES = 4, 5, 6
+"""While acts are recorded: the address of who tends workers instead, and of the log.
+Always: that of the table of arrays."""
 OPEN = 1 * CACHE_LINE
 BELL = 2 * CACHE_LINE
 SLEEPERS = 3 * CACHE_LINE
@@ -64,3 +67,17 @@ class State(NamedTuple):
     seats: Words
     threads: Words
     control: Words
+
+
+# The log of a worker: how many rows it has, then on the next cache line the rows.
+LOG_HEAD = CACHE_LINE
+"""Words before the first row."""
+WHAT, ACTOR, ACT, START, END, CODE = range(6)
+LOG_ROW = 6
+"""
+Words of a row: the call, or WHOLE for all of an act; actor and number of the act; its
+start and end on the monotonic clock in nanoseconds, 0 while it has not ended; its code.
+"""
+WHOLE = -1
+CUT_SHORT = 1 << 40
+"""The code of a call that other threads ended, as the run has stopped."""

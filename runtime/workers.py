@@ -13,11 +13,12 @@ with one writer each, so there is no lock but the seats.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from numba import types
 
 from penstock.runtime.atomics import (
     Integer,
-    address_of,
     call_kernel,
     compiled,
     fetch_add,
@@ -25,14 +26,14 @@ from penstock.runtime.atomics import (
     store_release,
     words,
 )
-from penstock.runtime.parts import help_with, share_out
+from penstock.runtime.calls import call_kernels, record_calls
+from penstock.runtime.parts import help_with
 from penstock.runtime.state import (
     SPIN,
     STATE_OFFSET,
     call_threads,
     doze,
     enter,
-    fail,
     layout_at,
     layout_type,
     release,
@@ -53,15 +54,16 @@ from penstock.runtime.words import (
     FRESH,
     HEAD,
     LEFT,
-    MOST_PARTS,
     OBSERVER,
     OPEN,
     QUEUED,
+    RECORDER,
     ROUND,
     RUNNING,
     SEAT_WORDS,
     SLEEPERS,
     STOP,
+    TABLES,
     TAIL,
     TAKEN,
     TARGET,
@@ -154,25 +156,6 @@ def enqueue_all(
     return tail
 
 
-@compiled(types.boolean(layout_type, state_type, types.int64, types.int64))
-def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) -> bool:
-    """Make the calls of an actor; False if one fails, which is noted, or all stop."""
-    control = state.control
-    for call in range(layout.call_start[actor], layout.call_start[actor + 1]):
-        row = address_of(state.rows, layout.row[call])
-        parts = min(layout.parts[call], control[MOST_PARTS])
-        if parts == 1:
-            code = int(call_kernel(layout.kernel[call], row, 0, 1))
-        else:
-            code = share_out(state, seat, layout.kernel[call], row, parts)
-        if code != 0:
-            fail(state, actor, call, code)
-            return False
-        if parts > 1 and load_acquire(control, STOP) != RUNNING:
-            return False
-    return True
-
-
 @compiled(types.void(layout_type, state_type, types.int64))
 def finish_act(layout: Layout, state: State, actor: Integer) -> None:
     """Move an actor on to its next slots and let its neighbours see that it acted."""
@@ -210,72 +193,102 @@ def is_stuck(layout: Layout, state: State) -> bool:
     return stuck
 
 
+def tending(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], bool]:
+    """What `tend` is, which leaves rows in the log of the worker if it is recorded."""
+
+    @compiled(
+        types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
+    )
+    def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
+        """
+        Let the actors of a worker act as long as they can, or until past the deadline
+        if that is not 0. False if another thread has the seat or none of them can act.
+        """
+        seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
+        if load_acquire(seats, seat + LEFT) == 0:
+            return False
+        while not enter(state, seat):
+            if layout.free[worker]:
+                return False
+            pause()
+        head, tail = seats[seat + HEAD], seats[seat + TAIL]
+        left = seats[seat + LEFT]
+        ring = layout.ring_start[worker]
+        mask = layout.ring_start[worker + 1] - ring - 1
+        shared = layout.member_start.size > 2
+        members = layout.member_start[worker], layout.member_start[worker + 1]
+        boundary = layout.boundary_start[worker], layout.boundary_start[worker + 1]
+        if seats[seat + FRESH]:
+            seats[seat + FRESH] = 0
+            tail = enqueue_all(
+                layout, state, ring, mask, tail, layout.members, *members
+            )
+        acted = False
+        since_poll, until_clock, last_clock = POLL_PERIOD, 1, 0
+
+        while left > 0 and load_acquire(control, STOP) == RUNNING:
+            since_poll += 1
+            if shared and (head == tail or since_poll >= POLL_PERIOD):
+                since_poll = 0
+                tail = enqueue_all(
+                    layout, state, ring, mask, tail, layout.boundary, *boundary
+                )
+            if head == tail:
+                break
+            actor = int(state.rings[ring + (head & mask)])
+            head += 1
+            acted = True
+            state.actors[layout.place[actor] + QUEUED] = 0
+            if is_recorded:
+                if not record_calls(layout, state, seat, worker, actor):
+                    break
+            elif not call_kernels(layout, state, seat, actor):
+                break
+            finish_act(layout, state, actor)
+            left -= state.actors[layout.place[actor] + ACTS] == control[TARGET]
+            first, last = (
+                layout.neighbour_start[actor],
+                layout.neighbour_start[actor + 1],
+            )
+            tail = enqueue_all(
+                layout, state, ring, mask, tail, layout.neighbours, first, last
+            )
+            until_clock -= 1
+            if deadline and until_clock == 0:
+                time = now()
+                if time > deadline:
+                    break
+                until_clock = CLOCK_PERIOD if time - last_clock < SPIN else 1
+                last_clock = time
+
+        seats[seat + HEAD], seats[seat + TAIL] = head, tail
+        store_release(seats, seat + LEFT, left)
+        # Before the seat is free: who has all seats has to see a run that has ended.
+        # Another thread may have made the last act before this one had the seat.
+        ended = acted and left == 0 and fetch_add(control, OPEN, -1) == 1
+        store_release(seats, seat + TAKEN, 0)
+        if ended:
+            ring_bell(state)
+        return acted
+
+    return tend
+
+
+tend = tending(False)
+"""A loop that is not recorded has no test for that."""
+
+
 @compiled(
     types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
 )
-def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
-    """
-    Let the actors of a worker act as long as they can, or until past the deadline if
-    that is not 0. False if another thread has the seat or none of them can act.
-    """
-    seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
-    if load_acquire(seats, seat + LEFT) == 0:
-        return False
-    while not enter(state, seat):
-        if layout.free[worker]:
-            return False
-        pause()
-    head, tail = seats[seat + HEAD], seats[seat + TAIL]
-    left = seats[seat + LEFT]
-    ring = layout.ring_start[worker]
-    mask = layout.ring_start[worker + 1] - ring - 1
-    shared = layout.member_start.size > 2
-    members = layout.member_start[worker], layout.member_start[worker + 1]
-    boundary = layout.boundary_start[worker], layout.boundary_start[worker + 1]
-    if seats[seat + FRESH]:
-        seats[seat + FRESH] = 0
-        tail = enqueue_all(layout, state, ring, mask, tail, layout.members, *members)
-    acted = False
-    since_poll, until_clock, last_clock = POLL_PERIOD, 1, 0
-
-    while left > 0 and load_acquire(control, STOP) == RUNNING:
-        since_poll += 1
-        if shared and (head == tail or since_poll >= POLL_PERIOD):
-            since_poll = 0
-            tail = enqueue_all(
-                layout, state, ring, mask, tail, layout.boundary, *boundary
-            )
-        if head == tail:
-            break
-        actor = int(state.rings[ring + (head & mask)])
-        head += 1
-        acted = True
-        state.actors[layout.place[actor] + QUEUED] = 0
-        if not call_kernels(layout, state, seat, actor):
-            break
-        finish_act(layout, state, actor)
-        left -= state.actors[layout.place[actor] + ACTS] == control[TARGET]
-        first, last = layout.neighbour_start[actor], layout.neighbour_start[actor + 1]
-        tail = enqueue_all(
-            layout, state, ring, mask, tail, layout.neighbours, first, last
-        )
-        until_clock -= 1
-        if deadline and until_clock == 0:
-            time = now()
-            if time > deadline:
-                break
-            until_clock = CLOCK_PERIOD if time - last_clock < SPIN else 1
-            last_clock = time
-
-    seats[seat + HEAD], seats[seat + TAIL] = head, tail
-    store_release(seats, seat + LEFT, left)
-    # Before the seat is free: who has all seats has to see a run that has ended.
-    # Another thread may have made the last act before this one had the seat.
-    ended = acted and left == 0 and fetch_add(control, OPEN, -1) == 1
-    store_release(seats, seat + TAKEN, 0)
-    if ended:
-        ring_bell(state)
-    return acted
+def tend_as_wanted(
+    worker: Integer, layout: Layout, state: State, deadline: Integer
+) -> bool:
+    """What `tend` does, or who records it."""
+    recorder, tables = state.control[RECORDER], state.control[TABLES]
+    if recorder != 0:
+        return call_kernel(recorder, tables, worker, deadline) != 0
+    return tend(worker, layout, state, deadline)
 
 
 # Threads -----------------------------------------------------------------------------
@@ -293,13 +306,13 @@ def find_work(
     no other thread may run does nothing else.
     """
     workers = layout.free.size
-    if thread < workers and tend(thread, layout, state, deadline):
+    if thread < workers and tend_as_wanted(thread, layout, state, deadline):
         return True
     if thread < workers and not layout.free[thread]:
         return False
     if looks >= STEAL_AFTER:
         for worker in range(workers):
-            if layout.free[worker] and tend(worker, layout, state, deadline):
+            if layout.free[worker] and tend_as_wanted(worker, layout, state, deadline):
                 return True
     helped = False
     for worker in range(workers):

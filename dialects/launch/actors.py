@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    DictionaryAttr,
     FlatSymbolRefAttrConstr,
     IntegerAttr,
     MemRefType,
@@ -48,12 +49,16 @@ from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verif
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
 
+KERNEL_COST = ("bytes", "flops", "op")
+"""What the attribute `cost` of a kernel tells."""
+
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """
     A function on memrefs for one kind of device. Its body is a list of phases of
-    upstream ops, see `penstock.dialects.kernel`.
+    upstream ops, see `penstock.dialects.kernel`. The optional attribute `cost` tells
+    those who measure it of which op it is made, and the `bytes` and `flops` of that.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
@@ -116,7 +121,22 @@ class KernelOp(IRDLOperation):
         assert isa(types, list[MemRefType]), "checked by the verifier"
         return types
 
+    @property
+    def cost(self) -> tuple[str, int, int] | None:
+        """The op of the attribute `cost`, its flops and its bytes, if they are told."""
+        if not isinstance(cost := self.attributes.get("cost"), DictionaryAttr):
+            return None
+        match [cost.data.get(key) for key in KERNEL_COST]:
+            case [IntegerAttr() as size, IntegerAttr() as flops, StringAttr() as op]:
+                return op.data, flops.value.data, size.value.data
+            case _:
+                return None
+
     def verify_(self) -> None:
+        if (cost := self.attributes.get("cost")) is not None and self.cost is None:
+            raise VerifyException(
+                f"a cost gives {', '.join(KERNEL_COST)} of a kernel, got {cost}"
+            )
         for arg in self.body.block.args:
             if not isa(arg.type, MemRefType):
                 raise VerifyException(f"a kernel works on memrefs, got {arg.type}")

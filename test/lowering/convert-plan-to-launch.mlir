@@ -1,7 +1,7 @@
 // RUN: penstock-opt %s -p convert-plan-to-launch --split-input-file | filecheck %s
 
 // Tasks become actors of the same name, their registers lie at the sum of two offsets,
-// and equal ops call one kernel.
+// and equal ops call one kernel, which tells what its op costs: 2 x 16 x 4 bytes.
 
 !r = !regst.data<tensor<16xf32>>
 
@@ -11,7 +11,8 @@
 // CHECK-NEXT:    launch.register @"a/out" in @c0 at 256 slots 1 : memref<16xf32>
 // CHECK-NEXT:    launch.register @"b/out" in @c0 at 64 slots 1 : memref<16xf32>
 // CHECK-NEXT:    launch.control @"y -> x" slots 1 initial 1
-// CHECK-NEXT:    launch.kernel @relu_0 target "cpu" (%[[IN:.+]]: memref<16xf32>, %[[OUT:.+]]: memref<16xf32>) {
+// CHECK-NEXT:    launch.kernel @relu_0 target "cpu" (%[[IN:.+]]: memref<16xf32>, %[[OUT:.+]]: memref<16xf32>)
+// CHECK-SAME:      attributes {cost = {bytes = 128 : i64, flops = 16 : i64, op = "op.relu"}} {
 // CHECK-NEXT:      linalg.generic {{.*}} ins(%[[IN]] : memref<16xf32>) outs(%[[OUT]] : memref<16xf32>)
 // CHECK-NOT:     launch.kernel
 plan.plan @chain attributes {note = "kept"} {
@@ -108,13 +109,13 @@ plan.plan @variables {
 !s = !regst.data<tensor<3xf32>>
 
 // CHECK-LABEL: launch.program @kernels rank 0 {
-// CHECK:         launch.kernel @constant_0 target "cpu" (%{{.+}}: memref<2xf32>) {
-// CHECK:         launch.kernel @constant_1 target "cpu" (%{{.+}}: memref<2xf32>) {
-// CHECK:         launch.kernel @constant_2 target "cpu" (%{{.+}}: memref<3xf32>) {
+// CHECK:         launch.kernel @constant_0 target "cpu" (%{{.+}}: memref<2xf32>)
+// CHECK:         launch.kernel @constant_1 target "cpu" (%{{.+}}: memref<2xf32>)
+// CHECK:         launch.kernel @constant_2 target "cpu" (%{{.+}}: memref<3xf32>)
 // CHECK:         launch.kernel @add_0 target "cpu"
 // CHECK:         launch.kernel @fused_0 target "cpu"
 // CHECK:         launch.kernel @fused_1 target "cpu"
-// CHECK:         launch.kernel @constant_3 target "cuda" (%{{.+}}: memref<2xf32>) {
+// CHECK:         launch.kernel @constant_3 target "cuda" (%{{.+}}: memref<2xf32>)
 // CHECK-NOT:     launch.kernel
 plan.plan @kernels {
   %c = regst.chunk on <0, host> size 576
@@ -242,7 +243,7 @@ plan.plan @copies {
 // CHECK:         launch.register @"x/out" in @c0 at 64 slots 1
 // CHECK-NEXT:    launch.register @"y/out" in @c0 at 64 slots 1
 // CHECK-NEXT:    launch.register @"z/out" in @c0 at 64 slots 1
-// CHECK-NEXT:    launch.kernel @relu_0 target "cpu" (%[[A:.+]]: memref<2xf32>) {
+// CHECK-NEXT:    launch.kernel @relu_0 target "cpu" (%[[A:.+]]: memref<2xf32>)
 // CHECK:           linalg.generic
 // CHECK-SAME:        ins(%[[A]] : memref<2xf32>) outs(%[[A]] : memref<2xf32>)
 plan.plan @aliases {

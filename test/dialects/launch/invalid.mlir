@@ -388,3 +388,11 @@ launch.program @p rank 0 {
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64 {memory = 64}
 }
+
+// -----
+
+// expected-error@+2 {{launch.kernel: a cost gives bytes, flops, op of a kernel, got {flops = 2 : i64}}}
+launch.program @p rank 0 {
+  launch.kernel @k target "cpu" () attributes {cost = {flops = 2}} {
+  }
+}
