@@ -35,6 +35,8 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.core.typing.templates import signature as typed
 from numba.extending import intrinsic, lower_builtin
 
+from penstock.runtime import vector_math
+
 inf, nan = math.inf, math.nan
 f32, f64 = np.float32, np.float64
 i8, i16, i32, i64 = np.int8, np.int16, np.int32, np.int64
@@ -217,6 +219,10 @@ def _llvm(arity, name):
 
 def _libm(arity, name):
     """The function `name` of the C library for `float64`, `<name>f` for `float32`."""
+    return _function(arity, _libm_call(arity, name))
+
+
+def _libm_call(arity, name):
 
     def generate(builder, *values):
         type = values[0].type
@@ -227,6 +233,19 @@ def _libm(arity, name):
         function.attributes.add("readnone")
         function.attributes.add("nounwind")
         return builder.call(function, values)
+
+    return generate
+
+
+def _own(arity, name):
+    """Our function `name` for `float32`, that of the C library for `float64`."""
+    theirs = _libm_call(arity, name)
+    ours = vector_math.FUNCTIONS[name]
+
+    def generate(builder, *values):
+        if isinstance(values[0].type, ir.DoubleType):
+            return theirs(builder, *values)
+        return ours(*(vector_math.Floats(builder, value) for value in values)).value
 
     return _function(arity, generate)
 
@@ -241,15 +260,15 @@ floor, ceil, trunc = _llvm(1, "floor"), _llvm(1, "ceil"), _llvm(1, "trunc")
 round_even, round_away = _llvm(1, "roundeven"), _llvm(1, "round")
 sqrt, fma = _llvm(1, "sqrt"), _llvm(3, "fma")
 
-exp, exp2, expm1 = _libm(1, "exp"), _libm(1, "exp2"), _libm(1, "expm1")
-log, log2 = _libm(1, "log"), _libm(1, "log2")
-log10, log1p = _libm(1, "log10"), _libm(1, "log1p")
+exp, exp2, expm1 = _own(1, "exp"), _own(1, "exp2"), _own(1, "expm1")
+log, log2 = _own(1, "log"), _own(1, "log2")
+log10, log1p = _own(1, "log10"), _own(1, "log1p")
 sin, cos, tan = _libm(1, "sin"), _libm(1, "cos"), _libm(1, "tan")
 asin, acos, atan = _libm(1, "asin"), _libm(1, "acos"), _libm(1, "atan")
-sinh, cosh, tanh = _libm(1, "sinh"), _libm(1, "cosh"), _libm(1, "tanh")
+sinh, cosh, tanh = _libm(1, "sinh"), _libm(1, "cosh"), _own(1, "tanh")
 asinh, acosh, atanh = _libm(1, "asinh"), _libm(1, "acosh"), _libm(1, "atanh")
-erf, cbrt = _libm(1, "erf"), _libm(1, "cbrt")
-pow, atan2 = _libm(2, "pow"), _libm(2, "atan2")
+erf, cbrt = _own(1, "erf"), _libm(1, "cbrt")
+pow, atan2 = _own(2, "pow"), _libm(2, "atan2")
 
 
 def _to_odd_f32(builder, value):

@@ -21,6 +21,9 @@ from typing import TypeAlias
 from llvmlite import ir
 from numba.core import cgutils
 
+from penstock.runtime import vector_math
+from penstock.runtime.vector_math import FLOAT, Floats, scalar_of
+
 ELEMENTS = {"f32": (ir.FloatType(), 4), "f64": (ir.DoubleType(), 8)}
 """What an element is in LLVM code, and its bytes."""
 
@@ -276,6 +279,19 @@ def _libm(name: str) -> Callable[..., Vector]:
     return function
 
 
+def _own(name: str) -> Callable[..., Vector]:
+    """Our function of 32-bit floats; that of the C library, lane by lane, of others."""
+    ours = vector_math.FUNCTIONS[name]
+
+    def function(self: Lanes, *values: Vector) -> Vector:
+        if scalar_of(values[0].value.type) != FLOAT:
+            return self.each(name, *values)
+        return self.made(ours(*(Floats(self.builder, v.value) for v in values)).value)
+
+    function.__doc__ = f"`{name}` of each lane."
+    return function
+
+
 class Lanes:
     """
     What a function that finishes a tile computes with: vectors of `count` elements.
@@ -311,15 +327,15 @@ class Lanes:
     round_even, round_away = _llvm("roundeven"), _llvm("round")
     sqrt, fma = _llvm("sqrt"), _llvm("fma")
 
-    exp, exp2, expm1 = _libm("exp"), _libm("exp2"), _libm("expm1")
-    log, log2 = _libm("log"), _libm("log2")
-    log10, log1p = _libm("log10"), _libm("log1p")
+    exp, exp2, expm1 = _own("exp"), _own("exp2"), _own("expm1")
+    log, log2 = _own("log"), _own("log2")
+    log10, log1p = _own("log10"), _own("log1p")
     sin, cos, tan = _libm("sin"), _libm("cos"), _libm("tan")
     asin, acos, atan = _libm("asin"), _libm("acos"), _libm("atan")
-    sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _libm("tanh")
+    sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _own("tanh")
     asinh, acosh, atanh = _libm("asinh"), _libm("acosh"), _libm("atanh")
-    erf, cbrt = _libm("erf"), _libm("cbrt")
-    pow, atan2 = _libm("pow"), _libm("atan2")
+    erf, cbrt = _own("erf"), _libm("cbrt")
+    pow, atan2 = _own("pow"), _libm("atan2")
 
     def call(self, name: str, *values: Vector) -> Vector:
         """LLVM's function of this name."""

@@ -1,0 +1,169 @@
+"""Our functions of 32-bit floats, against the same in higher precision."""
+
+# Numba and llvmlite carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportUnknownVariableType=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+from scipy import special
+
+from penstock.runtime import kernel_support, vector_math
+from penstock.runtime.lanes import Code, Lanes
+
+Floats: TypeAlias = NDArray[np.float32]
+Truth: TypeAlias = Callable[..., NDArray[np.longdouble]]
+
+TRUTHS: dict[str, Truth] = {
+    "erf": lambda x: special.erf(x.astype(np.float64)).astype(np.longdouble),
+    **{
+        name: getattr(np, name)
+        for name in ("exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "tanh")
+    },
+}
+ULPS = {
+    **{"exp": 1.1, "exp2": 1.0, "expm1": 1.7, "tanh": 1.3, "erf": 1.2, "pow": 0.51},
+    **{"log": 0.9, "log2": 1.1, "log10": 1.0, "log1p": 0.51},
+}
+"""What the documentation of the module says."""
+
+ENDS = np.array(
+    [
+        *(0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 1.17549435e-38),
+        *(88.72283, 88.72284, -87.33655, -103.97, -103.98, 127.99999, 128.0, -149.0),
+        *(-149.5, -150.1, 3.4028235e38, -3.4028235e38, 0.625, 0.85, 3.9, 4.1, 9.1, 9.3),
+        *(0.70710677, 0.7071068, 1.4142135, 1.4142137, -0.99999994, -17.4, 1e-20),
+    ],
+    np.float32,
+)
+
+
+def every(step: int) -> Floats:
+    """Each `step`-th float in the order of their bits, and numbers near borders."""
+    bits = np.arange(step // 3, 2**32, step, dtype=np.uint64).astype(np.uint32)
+    near = np.add.outer(ENDS.view(np.uint32), np.arange(-4, 5, dtype=np.int32))
+    near = near.astype(np.uint32).reshape(-1)
+    payload = np.array([0x7FC00001, 0xFFC12345, 0x7F800001], np.uint32)
+    return np.concatenate([bits, near, payload]).view(np.float32)
+
+
+def applied(function: Callable[..., object], *operands: Floats) -> Floats:
+    """A function of numbers in a compiled loop, which vectorises."""
+
+    def of_one(out, a):
+        for i in range(out.size):
+            out[i] = function(a[i])
+
+    def of_two(out, a, b):
+        for i in range(out.size):
+            out[i] = function(a[i], b[i])
+
+    loop: Callable[..., None] = of_one if len(operands) == 1 else of_two
+    compiled: Callable[..., None] = njit(error_model="numpy")(loop)
+    out = np.empty_like(operands[0])
+    compiled(out, *operands)
+    return out
+
+
+def check(name: str, got: Floats, operands: tuple[Floats, ...]) -> None:
+    """Compare results with the truth: numbers by ulps, anything else exactly."""
+    truth = np.power if name == "pow" else TRUTHS[name]
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(truth(*(x.astype(np.longdouble) for x in operands)))
+        rounded = wanted.astype(np.float32)
+        finite = np.isfinite(rounded) & np.isfinite(got)
+        np.testing.assert_array_equal(got[~finite], rounded[~finite])
+        is_zero = finite & (rounded == 0) & (got == 0)
+        np.testing.assert_array_equal(
+            np.signbit(got[is_zero]), np.signbit(rounded[is_zero])
+        )
+        error = np.abs(got - wanted)[finite] / np.spacing(np.abs(rounded[finite]))
+    assert error.max(initial=0) <= ULPS[name]
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_results_are_as_near_as_documented(name: str) -> None:
+    x = every(65_537)
+    check(name, applied(getattr(kernel_support, name), x), (x,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRUTHS)
+def test_results_over_the_whole_range(name: str) -> None:
+    x = every(257)
+    got = applied(getattr(kernel_support, name), x)
+    for start in range(0, x.size, 1 << 20):
+        part = slice(start, start + (1 << 20))
+        check(name, got[part], (x[part],))
+
+
+def test_powers_are_as_near_as_documented() -> None:
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 1 << 32, 1 << 17, dtype=np.uint32)
+    x = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        size = np.log(np.abs(x.astype(np.float64)) + 1e-300)
+    y = (rng.uniform(-90, 90, x.size) / size).astype(np.float32)
+    whole = rng.integers(-40, 40, x.size).astype(np.float32)
+    for operands in ((np.abs(x), y), (x, whole), (x, y)):
+        check("pow", applied(kernel_support.pow, *operands), operands)
+
+
+def test_powers_at_borders() -> None:
+    numbers = [0.0, 1.0, 2.0, 3.0, 0.5, 2.5, np.inf, 1e-40, 3e38, 16777217, 1e10]
+    pairs = np.array([*product([*numbers, *np.negative(numbers), np.nan], repeat=2)])
+    x, y = pairs.astype(np.float32).T.copy()
+    check("pow", applied(kernel_support.pow, x, y), (x, y))
+
+
+def of_vectors(name: str, count: int):
+    """A function of numbers that computes a vector of 8, and gives one lane of it."""
+
+    def generate(context, builder, signature, args):
+        lanes = Lanes(Code(builder, "f32"), 8)
+        others = ir.Constant(ir.VectorType(ir.FloatType(), 8), [0.25] * 8)
+        place = ir.Constant(ir.IntType(32), 5)
+        vectors = (
+            lanes.made(builder.insert_element(others, value, place)) for value in args
+        )
+        result = getattr(lanes, name)(*vectors).value
+        return builder.extract_element(result, place)
+
+    if count == 1:
+        return intrinsic(lambda _typing, a: (types.float32(a), generate))
+    return intrinsic(lambda _typing, a, b: (types.float32(a, b), generate))
+
+
+@pytest.mark.parametrize("name", vector_math.FUNCTIONS)
+def test_vectors_are_computed_like_numbers(name: str) -> None:
+    x = every(16_777_213)
+    operands = (x, x[::-1].copy()) if name == "pow" else (x,)
+    np.testing.assert_array_equal(
+        applied(of_vectors(name, len(operands)), *operands),
+        applied(getattr(kernel_support, name), *operands),
+    )
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_processors_without_scaling(name: str) -> None:
+    ours = partial(vector_math.FUNCTIONS[name], scaling=False)
+
+    def generate(context, builder, signature, args):
+        return ours(vector_math.Floats(builder, args[0])).value
+
+    function = intrinsic(lambda _typing, a: (types.float32(a), generate))
+    x = every(65_537)
+    check(name, applied(function, x), (x,))
