@@ -61,6 +61,8 @@ CHUNKS = 4
 """Parts of a kernel for each thread, so that late threads find some too."""
 NAP_TIME = 10_000_000
 """Nanoseconds after which a thread that sleeps in a run looks again."""
+START_SECONDS = 1.0
+"""How long a thread may take to begin."""
 RETRY_SECONDS = 0.0005
 """How often a run that was interrupted is asked whether it has stopped."""
 
@@ -133,9 +135,26 @@ class _Thread:
         self.thread = threading.Thread(
             target=self._serve, name=f"penstock-worker-{number}", daemon=True
         )
-        self.thread.start()
+
+        self._asked = False
+        self._begun = threading.Event()
+
+    def start(self) -> None:
+        """Start the thread, unless an earlier call did that before an interrupt."""
+        if not self._has_begun():
+            self._asked = True
+            self.thread.start()
+
+    def join(self) -> None:
+        """Wait for the end of the thread, if it has begun."""
+        if self._has_begun():
+            self.thread.join()
+
+    def _has_begun(self) -> bool:
+        return self._asked and self._begun.wait(START_SECONDS)
 
     def _serve(self) -> None:
+        self._begun.set()
         threads = self._memory.state.threads
         threads[self._number] = threading.get_native_id()
         try:
@@ -150,7 +169,7 @@ class _Thread:
 def _close_threads(threads: list[_Thread], memory: _Memory) -> None:
     halt(memory.address, CLOSED)
     while threads:
-        threads[-1].thread.join()
+        threads[-1].join()
         threads.pop()
 
 
@@ -173,6 +192,7 @@ class Core:
         self._control = self._memory.state.control
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []
+        self._started = False
         self._wake = tables.workers > 1 or self._caller == OBSERVER
         self._clean = True
         self._closed = False
@@ -232,7 +252,7 @@ class Core:
         limit = SLICE if in_main else FOREVER
         self._clean = False
         try:
-            if len(self._threads) < self._count - self._first:
+            if not self._started:
                 self._start_threads()
             begin(address, acts, self._wake)
             while take_part(address, caller, limit):
@@ -247,6 +267,9 @@ class Core:
     def _start_threads(self) -> None:
         for number in range(self._first + len(self._threads), self._count):
             self._threads.append(_Thread(number, self._memory))
+        for worker in self._threads:
+            worker.start()
+        self._started = True
 
     def _stop(self) -> None:
         """Stop all threads and go back to the state before the first act."""
@@ -257,6 +280,7 @@ class Core:
         self._memory.reset(self.tables)
         if any(worker.error for worker in self._threads):
             _close_threads(self._threads, self._memory)
+            self._started = False
         if not self._closed:
             self._control[STOP] = RUNNING
         leave_all_seats(address)
