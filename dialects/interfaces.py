@@ -219,6 +219,13 @@ class ElementwiseOp(TensorOp, ABC):
         return broadcast_signatures(shapes, result)
 
 
+class ContractionOp(TensorOp, ABC):
+    """
+    An op with one result, each element of which is a sum of products. An elementwise op
+    that follows can be computed in the same kernel (`op.epilogue`).
+    """
+
+
 def tensor_type(value: SSAValue) -> TensorType:
     """The type of a value that is a tensor. Raises `VerifyException` if it is none."""
     if not isa(type := value.type, TensorType):

@@ -60,6 +60,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return OpFuseElementwisePass
 
+    def get_op_fuse_epilogues():
+        from penstock.lowering.op_fuse_epilogues import OpFuseEpiloguesPass
+
+        return OpFuseEpiloguesPass
+
     def get_op_infer_shapes():
         from penstock.lowering.op_infer_shapes import OpInferShapesPass
 
@@ -161,6 +166,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "launch-schedule-contractions": get_launch_schedule_contractions,
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-elementwise": get_op_fuse_elementwise,
+        "op-fuse-epilogues": get_op_fuse_epilogues,
         "op-infer-shapes": get_op_infer_shapes,
         "op-split-pads": get_op_split_pads,
         "plan-assign-streams": get_plan_assign_streams,

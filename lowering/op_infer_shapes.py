@@ -27,7 +27,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, are_compatible, tensor_type
 from penstock.dialects.job import CopyOp, Job, JobOp
-from penstock.dialects.op import FusedOp, YieldOp
+from penstock.dialects.op import EpilogueOp, FusedOp, YieldOp
 from penstock.dialects.op.checks import known
 
 JOB_OPS = frozenset(op.name for op in Job.operations)
@@ -69,7 +69,7 @@ def is_static(type: Attribute) -> bool:
 
 def refine_tensor_op(op: TensorOp) -> Iterator[tuple[Operation, str]]:
     """Refine the results of an op, and yield what does not fit."""
-    if isinstance(op, FusedOp):
+    if isinstance(op, FusedOp | EpilogueOp):
         for arg, operand in zip(op.body.block.args, op.ins, strict=True):
             refine(arg, tensor_type(operand))
         yield from refine_block(op.body.block)

@@ -35,6 +35,7 @@ def pipeline(
             "job-infer-sbp",
             "job-insert-boxing",
             "op-fuse-elementwise",
+            "op-fuse-epilogues",
             "job-clean",
             "convert-job-to-plan",
             # Results are written over operands later on.

@@ -4,7 +4,7 @@ The op dialect: what is computed, op by op, on tensors with value semantics.
 Each op is defined in one place, its class: operands, properties and syntax, and what
 `penstock.dialects.interfaces.TensorOp` asks for: type inference, cost, in-place pairs,
 its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that are
-computed together.
+computed together, and `op.epilogue` a sum of products and what follows it.
 """
 
 from xdsl.ir import Dialect
@@ -45,6 +45,7 @@ from penstock.dialects.op.elementwise import (
     ReciprocalOp,
     SubOp,
 )
+from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.functions import (
     CeilOp,
     ErfOp,
@@ -93,6 +94,7 @@ Op = Dialect(
         ConstantOp,
         Conv2dOp,
         DivOp,
+        EpilogueOp,
         EqualOp,
         ErfOp,
         ExpOp,

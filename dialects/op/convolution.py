@@ -24,7 +24,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
+from penstock.dialects.interfaces import ContractionOp, element_count, tensor_type
 from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.checks import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class Conv2dOp(TensorOp):
+class Conv2dOp(ContractionOp):
     """
     The cross-correlation of images [n, channels, h, w] with weights [out channels,
     channels / groups, taps down, taps across], plus a bias [out channels] if there is

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @irdl_op_definition
 class YieldOp(IRDLOperation):
     """
-    What the ops inside an `op.fused` compute together.
+    What the ops inside an `op.fused` or an `op.epilogue` compute together.
 
     ```mlir
     op.yield %r : tensor<4xf32>
@@ -59,12 +59,19 @@ class YieldOp(IRDLOperation):
 
     value = operand_def(TensorType)
 
-    traits = lazy_traits_def(lambda: (HasParent(FusedOp), IsTerminator(), Pure()))
+    traits = lazy_traits_def(lambda: (HasParent(*_parents()), IsTerminator(), Pure()))
 
     assembly_format = "$value attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue | Operation):
         super().__init__(operands=[value])
+
+
+def _parents() -> tuple[type[Operation], ...]:
+    """The ops whose bodies end in `op.yield`."""
+    from penstock.dialects.op.epilogue import EpilogueOp
+
+    return FusedOp, EpilogueOp
 
 
 @irdl_op_definition

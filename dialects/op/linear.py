@@ -29,7 +29,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import (
-    TensorOp,
+    ContractionOp,
     broadcast_shapes,
     element_count,
     shape_text,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class MatmulOp(TensorOp):
+class MatmulOp(ContractionOp):
     """
     The products of two stacks of matrices, as `numpy.matmul` has them: the last two
     dimensions are multiplied, those before are broadcast, and a tensor of one dimension
@@ -187,7 +187,7 @@ class MatmulOp(TensorOp):
 
 
 @irdl_op_definition
-class GemmOp(TensorOp):
+class GemmOp(ContractionOp):
     """
     `alpha * A * B + beta * C`, where `transpose_a` and `transpose_b` swap the
     dimensions of the matrices A and B first, and C, if there is one, is broadcast to

@@ -1,8 +1,8 @@
 // RUN: penstock-opt %s --pipeline cpu | filecheck %s
 // RUN: penstock-opt %s --pipeline cpu -t numba | filecheck %s --check-prefix SOURCE
 
-// A job becomes one program: its input and output at the edges, two kernels for three
-// ops, as the addition and the activation are one and work in place, and weights that are
+// A job becomes one program: its input and output at the edges, one kernel for three ops,
+// as the addition and the activation are computed with the product, and weights that are
 // loaded.
 
 !x = tensor<4x8xf32>
@@ -16,26 +16,22 @@
 // CHECK:          launch.register @"x/out" in @c0 at {{[0-9]+}} slots 1 : memref<4x8xf32>
 // CHECK-NEXT:     launch.variable @w in @c0 at 0 init <he_normal, seed = 7> : memref<8x2xf32>
 // CHECK-NEXT:     launch.variable @b in @c0 at 64 init <zeros> : memref<2xf32>
-// CHECK:          launch.kernel @matmul_0 target "cpu" (%{{.*}}: memref<4x8xf32>, %{{.*}}: memref<8x2xf32>, %{{.*}}: memref<4x2xf32>) {
+// CHECK:          launch.kernel @epilogue_0 target "cpu" (%{{.*}}: memref<4x8xf32>, %{{.*}}: memref<8x2xf32>, %{{.*}}: memref<2xf32>, %{{.*}}: memref<4x2xf32>)
+// CHECK:            schedule = #launch.contraction<{{.*}}, folds [1, 1]>
 // CHECK:            arith.mulf
-// CHECK:          launch.kernel @fused_0 target "cpu" (
 // CHECK:            arith.addf
 // CHECK:            arith.maximumf
 // CHECK-NOT:      launch.kernel
 // CHECK:          launch.actor @x on <0, cpu:0> stream 0
 // CHECK-NEXT:       launch.feed "x" to @"x/out"
-// CHECK:          launch.actor @m on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"m/out"] {
-// CHECK-NEXT:       launch.call @matmul_0 [@"x/out", @w, @"m/out"]
-// CHECK:          launch.actor @r on <0, cpu:0> stream 0 reads [@"m/out"] writes [@"r/out"] {
-// CHECK-NEXT:       launch.call @fused_0 [@b, @"r/out"]
-// CHECK:          launch.actor @y on <0, cpu:0> stream 0 reads [@"r/out", @"m/out"]
+// CHECK:          launch.actor @r on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"r/out"] {
+// CHECK-NEXT:       launch.call @epilogue_0 [@"x/out", @w, @b, @"r/out"]
+// CHECK:          launch.actor @y on <0, cpu:0> stream 0 reads [@"r/out"]
 // CHECK-NEXT:       launch.fetch "y" from @"r/out"
 // CHECK-NOT:      launch.actor
 
 // All kernels are printed, and nothing else.
-// SOURCE:      # kernel matmul_0
-// SOURCE:      def kernel(args, part, parts):
-// SOURCE:      # kernel fused_0
+// SOURCE:      # kernel epilogue_0
 // SOURCE:      def kernel(args, part, parts):
 // SOURCE-NOT:  # kernel
 job.job @net placement <cpu, [0:0]> {

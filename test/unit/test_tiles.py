@@ -296,10 +296,13 @@ def test_convolutions_of_any_size(
     ]
     places = (f"{loop} * {stride} + {tap} * {dilation}" for loop, tap in ("yp", "xq"))
     maps = ["g, o, c, p, q", f"i, g, c, {', '.join(places)}", "i, g, o, y, x"]
-    if schedule:
+    # Of one window at each place, the channels are the columns.
+    if schedule and windows > 1:
         block = [outputs, max(1, channels // 2) * taps * taps]
         schedule = f"<outer, tile [{outputs}, 3, 8], block {block}, {schedule}>"
         schedule = f"#launch.contraction{schedule}"
+    else:
+        schedule = ""
     text = contraction(maps, shapes, "i, g, o, y, x, c, p, q", type, schedule)
     kernel = parse_kernel(text)
     schedule_kernel(kernel, vector_bytes)

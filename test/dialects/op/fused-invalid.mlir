@@ -84,6 +84,6 @@ func.func @f(%x: tensor<4xf32>) {
 // Only a group yields.
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{op.yield: 'op.yield' expects parent op 'op.fused'}}
+  // expected-error@+1 {{op.yield: 'op.yield' expects parent op to be one of 'op.fused', 'op.epilogue'}}
   op.yield %x : tensor<4xf32>
 }

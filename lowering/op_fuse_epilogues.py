@@ -1,0 +1,128 @@
+"""
+Compute elementwise ops together with the sums of products that they follow.
+
+An elementwise op (or an `op.fused`) becomes an `op.epilogue` with an op whose result it
+reads (a product of matrices or a convolution; its last such operand, where there are
+several),
+if nothing else uses that result, both have one type and run in the same place, the sum
+of products asks for no `slots` of its own, and the op is one that a kernel computes in
+registers: all that it is made of works on floats of one type. On several devices, where
+ops say how they are cut in parts, they stay apart.
+
+What is saved is a tensor that is written and read again. On a processor the op that
+follows costs next to nothing (`launch-schedule-contractions`); on any device the two
+are one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from penstock.dialects.interfaces import ContractionOp, ElementwiseOp, tensor_type
+from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.op.epilogue import EpilogueOp
+from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.lowering.job_layouts import OPERANDS, RESULTS
+
+OF_THE_WHOLE = ("placement", "slots")
+"""The attributes that say how an op runs, not what it computes."""
+
+
+def root_of(op: ElementwiseOp, job: JobOp) -> ContractionOp | None:
+    """The sum of products that an elementwise op can be computed with, if any."""
+    if not _is_of_floats(op) or _is_cut(op):
+        return None
+    owners = dict.fromkeys(value.owner for value in op.operands)
+    roots = [root for root in owners if isinstance(root, ContractionOp)]
+    return next((root for root in reversed(roots) if _is_root(root, op, job)), None)
+
+
+def _is_cut(op: Operation) -> bool:
+    """Whether an op says how it runs in parts."""
+    return OPERANDS in op.attributes or RESULTS in op.attributes
+
+
+def _is_root(root: ContractionOp, op: ElementwiseOp, job: JobOp) -> bool:
+    return (
+        not _is_cut(root)
+        and "slots" not in root.attributes
+        and root.results[0].type == op.results[0].type
+        and all(use.operation is op for use in root.results[0].uses)
+        and placement_of(root, job) == placement_of(op, job)
+    )
+
+
+def _is_of_floats(op: ElementwiseOp) -> bool:
+    """Whether all that an op computes is of the type of its result, and static."""
+    result = tensor_type(op.results[0])
+    return (
+        isinstance(result.element_type, AnyFloat)
+        and result.has_static_shape()
+        and all(
+            tensor_type(value).element_type == result.element_type
+            for value in _tensors(op)
+        )
+    )
+
+
+def _tensors(op: ElementwiseOp) -> Iterator[SSAValue]:
+    yield from (*op.operands, *op.results)
+    if isinstance(op, FusedOp):
+        for member in op.members():
+            yield from (*member.operands, *member.results)
+
+
+def fuse(root: ContractionOp, op: ElementwiseOp) -> None:
+    """Replace both ops by one, where the elementwise op stood."""
+    made = root.results[0]
+    ins = dict.fromkeys((*root.operands, *op.operands))
+    ins.pop(made)
+    block = Block(arg_types=[value.type for value in ins])
+    for value, arg in zip(ins, block.args, strict=True):
+        arg.name_hint = value.name_hint
+    epilogue = EpilogueOp.create(
+        operands=[*ins],
+        result_types=[op.results[0].type],
+        attributes={k: a for k, a in op.attributes.items() if k in OF_THE_WHOLE},
+        regions=[Region(block)],
+        location=root.location,
+    )
+    Rewriter.insert_op(epilogue, InsertPoint.before(op))
+    op.results[0].replace_all_uses_with(epilogue.result)
+    epilogue.result.name_hint = op.results[0].name_hint
+    inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
+    for member in (root, op):
+        member.detach()
+        member.operands = [inside.get(value, value) for value in member.operands]
+        for key in OF_THE_WHOLE:
+            member.attributes.pop(key, None)
+        block.add_op(member)
+    block.add_op(YieldOp.create(operands=op.results))
+
+
+def fuse_job(job: JobOp) -> None:
+    """Give each sum of products of a job the elementwise op that follows it."""
+    for op in tuple(job.body.block.ops):
+        if isinstance(op, ElementwiseOp) and (root := root_of(op, job)) is not None:
+            fuse(root, op)
+
+
+@dataclass(frozen=True)
+class OpFuseEpiloguesPass(ModulePass):
+    """
+    Compute elementwise ops in the kernels of the sums of products that they follow.
+    """
+
+    name = "op-fuse-epilogues"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for job in op.walk():
+            if isinstance(job, JobOp):
+                fuse_job(job)

@@ -1,0 +1,104 @@
+// RUN: penstock-opt %s -p op-fuse-epilogues | filecheck %s
+
+!x = tensor<4x8xf32>
+!w = tensor<8x8xf32>
+!b = tensor<8xf32>
+!y = tensor<4x8xf32>
+
+// An elementwise op is computed with the product that only it uses.
+// CHECK-LABEL: job.job @fused
+job.job @fused placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %b = job.input "b" : !b
+  %m = op.matmul %x, %w : !x, !w -> !y
+  // CHECK:      %s = op.epilogue %x, %w, %b : tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+  // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<8x8xf32>, %[[B:.+]]: tensor<8xf32>):
+  // CHECK-NEXT:   %[[M:.+]] = op.matmul %[[X]], %[[W]]
+  // CHECK-NEXT:   %[[S:.+]] = op.add %[[M]], %[[B]]
+  // CHECK-NEXT:   op.yield %[[S]]
+  // CHECK-NEXT: }
+  // CHECK-NEXT: job.output "y", %s
+  %s = op.add %m, %b : !y, !b -> !y
+  job.output "y", %s : !y
+}
+
+// So is a group of them, which may use the product twice, and a convolution is a sum of
+// products, too.
+// CHECK-LABEL: job.job @group
+job.job @group placement <cpu, [0:0]> {
+  %i = job.input "i" : tensor<1x2x4x4xf32>
+  %w = job.input "w" : tensor<2x2x1x1xf32>
+  %c = op.conv2d %i, %w strides [1, 1] : tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32> -> tensor<1x2x4x4xf32>
+  // CHECK:      op.epilogue %i, %w
+  // CHECK:        %[[C:.+]] = op.conv2d
+  // CHECK-NEXT:   op.fused %[[C]]
+  // CHECK-NOT:  op.fused
+  // CHECK:      job.output
+  %r = op.fused %c : tensor<1x2x4x4xf32> -> tensor<1x2x4x4xf32> {
+  ^bb0(%p: tensor<1x2x4x4xf32>):
+    %q = op.sigmoid %p : tensor<1x2x4x4xf32> -> tensor<1x2x4x4xf32>
+    %s = op.mul %p, %q : tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32> -> tensor<1x2x4x4xf32>
+    op.yield %s : tensor<1x2x4x4xf32>
+  }
+  job.output "r", %r : tensor<1x2x4x4xf32>
+}
+
+// Of two products that an op reads, the later operand is computed with it. Slots of the
+// elementwise op are those of the whole.
+// CHECK-LABEL: job.job @two
+job.job @two placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  // CHECK:      %m = op.matmul
+  // CHECK-NEXT: %s = op.epilogue %x, %w, %m : {{.*}} attributes {slots = 2 : i64} {
+  %m = op.matmul %x, %w : !x, !w -> !y
+  %n = op.matmul %x, %w : !x, !w -> !y
+  %s = op.add %m, %n {slots = 2 : i64} : !y, !y -> !y
+  job.output "s", %s : !y
+}
+
+// A product that something else uses, that has slots or a placement of its own, or that
+// the elementwise op broadcasts or turns into another type, is not.
+// CHECK-LABEL: job.job @apart
+// CHECK-NOT:   op.epilogue
+job.job @apart placement <cpu, [0:0-1]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %m = op.matmul %x, %w : !x, !w -> !y
+  %a = op.relu %m : !y -> !y
+  job.output "m", %m : !y
+  job.output "a", %a : !y
+  %n = op.matmul %x, %w {slots = 2 : i64} : !x, !w -> !y
+  %b = op.relu %n : !y -> !y
+  job.output "b", %b : !y
+  %o = op.matmul %x, %w {placement = #job.placement<cpu, [0:1]>} : !x, !w -> !y
+  %c = op.relu %o {placement = #job.placement<cpu, [0:0]>} : !y -> !y
+  job.output "c", %c : !y
+  %p = op.matmul %x, %w : !x, !w -> !y
+  %z = job.input "z" : tensor<2x4x8xf32>
+  %d = op.add %p, %z : !y, tensor<2x4x8xf32> -> tensor<2x4x8xf32>
+  job.output "d", %d : tensor<2x4x8xf32>
+  %q = op.matmul %x, %w : !x, !w -> !y
+  %e = op.cast %q to f64 : !y -> tensor<4x8xf64>
+  job.output "e", %e : tensor<4x8xf64>
+}
+
+// Nor what is cut in parts, nor an op that computes with other types than its result's.
+// CHECK-LABEL: job.job @parts
+// CHECK-NOT:   op.epilogue
+job.job @parts placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %m = op.matmul %x, %w {sbp = #job.sbp<S(0)>} : !x, !w -> !y
+  %a = op.relu %m : !y -> !y
+  job.output "a", %a : !y
+  %n = op.matmul %x, %w : !x, !w -> !y
+  %b = op.fused %n : !y -> !y {
+  ^bb0(%p: !y):
+    %q = op.cast %p to i32 : !y -> tensor<4x8xi32>
+    %r = op.cast %q to f32 : tensor<4x8xi32> -> !y
+    op.yield %r : !y
+  }
+  job.output "b", %b : !y
+}
