@@ -1,17 +1,22 @@
 """The compiled core as one C function, and the edges: what `entries` compiles."""
 
-# Most of numba carries no types.
+# llvmlite and most of numba carry no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
-from numba import cfunc, types
+from llvmlite import binding
+from numba import types
+from numba.core.compiler import Flags, compile_extra
+from numba.core.registry import cpu_target
 
 from penstock.runtime.edge_kernels import copy, feed, fetch
-from penstock.runtime.state import STATE_OFFSET, layout_at, state_at
+from penstock.runtime.jit import externals_of
+from penstock.runtime.objects import ObjectCode
 from penstock.runtime.workers import (
     attend,
     begin,
@@ -19,11 +24,7 @@ from penstock.runtime.workers import (
     leave_all_seats,
     take_all_seats,
     take_part,
-    tending,
 )
-
-KERNEL = types.int32(types.int64, types.int64, types.int64)
-_CORE = types.int64(types.int64, types.int64, types.int64, types.int64)
 
 
 def core(verb: int, tables: int, first: int, second: int) -> int:
@@ -43,33 +44,57 @@ def core(verb: int, tables: int, first: int, second: int) -> int:
     return 0
 
 
-def make_recorder() -> Callable[[int, int, int], int]:
-    """What threads do instead of `tend` where acts are recorded."""
-    tend = tending(True)
+_MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
+    "core": (lambda: core, 4, 64),
+    "feed": (lambda: feed, 3, 32),
+    "fetch": (lambda: fetch, 3, 32),
+    "copy": (lambda: copy, 3, 32),
+}
+"""By name: what makes the function, its number of words, and the bits of its result."""
 
-    def recorder(tables: int, worker: int, deadline: int) -> int:
-        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
-        return 1 if tend(worker, layout, state, deadline) else 0
-
-    return recorder
-
-
-def compile_entry(name: str) -> object:
-    """
-    Compile `core`, `recorder`, `feed`, `fetch` or `copy` to a C function of that name.
-    """
-    if name == "recorder":
-        return _compile(make_recorder(), KERNEL)
-    functions: dict[str, tuple[Callable[..., int], object]] = {
-        "core": (core, _CORE),
-        "feed": (feed, KERNEL),
-        "fetch": (fetch, KERNEL),
-        "copy": (copy, KERNEL),
-    }
-    function, signature = functions[name]
-    return _compile(function, signature)
+_C_FUNCTION = """
+declare i32 @"{inner}"(ptr, ptr, {words})
+define i{bits} @"{name}"({named}) {{
+  %result = alloca i{bits}
+  %error = alloca ptr
+  store i{bits} 0, ptr %result
+  %status = call i32 @"{inner}"(ptr %result, ptr %error, {named})
+  %value = load i{bits}, ptr %result
+  ret i{bits} %value
+}}
+"""
+"""What Numba makes for C calls Python where an error may come, which never does."""
 
 
-def _compile(function: Callable[..., int], signature: object) -> object:
-    decorate = cast("Callable[..., Callable[[object], object]]", cfunc)
-    return decorate(signature, error_model="numpy", _nrt=False)(function)
+def compile_entry(name: str) -> ObjectCode:
+    """The machine code of the function of that name, as a C function."""
+    make, words, bits = _MAKERS[name]
+    compiled = _compiled(make(), words, types.int64 if bits == 64 else types.int32)
+    symbol = f"penstock_{name}"
+    named = ", ".join(f"i64 %word{i}" for i in range(words))
+    text = _C_FUNCTION.format(
+        inner=compiled.fndesc.llvm_func_name,
+        words=", ".join(["i64"] * words),
+        named=named,
+        name=symbol,
+        bits=bits,
+    )
+    library = compiled.library
+    module = binding.parse_bitcode(library._final_module.as_bitcode())
+    module.link_in(binding.parse_assembly(text))
+    code = cast("bytes", library._codegen._tm.emit_object(module))
+    return ObjectCode(symbol, 1, externals_of(module), code)
+
+
+def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
+    """What Numba makes of a function of words, without what Python calls it by."""
+    flags: Any = Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.nrt, flags.error_model = False, "numpy"
+    # Numba's own types for these do not know what they are.
+    typing: Any = cpu_target.typing_context
+    target: Any = cpu_target.target_context
+    typing.refresh()
+    target.refresh()
+    arguments = (types.int64,) * words
+    return compile_extra(typing, target, function, arguments, result, flags, {})

@@ -11,10 +11,8 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 from penstock.runtime.cache import cache_dir, content_hash
-from penstock.runtime.jit import object_of
 from penstock.runtime.objects import load_object, read_object, write_object
 
 _PARTS = (
@@ -34,9 +32,6 @@ _PARTS = (
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
 
-_alive: list[object] = []
-"""What was compiled in this process and must not be collected."""
-
 
 @cache
 def address_of_entry(name: str) -> int:
@@ -47,11 +42,12 @@ def address_of_entry(name: str) -> int:
         return address
     from penstock.runtime.core_entry import compile_entry
 
-    function = compile_entry(name)
-    _alive.append(function)
+    made = compile_entry(name)
     path.parent.mkdir(exist_ok=True)
-    write_object(path, object_of(function))
-    return cast("int", getattr(function, "address"))  # noqa: B009
+    write_object(path, made)
+    address = load_object(made)
+    assert address is not None, "Numba has been imported, with all that it needs"
+    return address
 
 
 @cache

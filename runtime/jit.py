@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,23 +27,33 @@ from penstock.runtime.objects import (
 )
 
 
-class _Function(Protocol):
+class LlvmFunction(Protocol):
     """What is used of functions in LLVM modules."""
 
-    name: str
-    is_declaration: bool
+    @property
+    def name(self) -> str:
+        """The symbol."""
+        ...
+
+    @property
+    def is_declaration(self) -> bool:
+        """Whether it is not defined here."""
+        ...
 
 
-class _Module(Protocol):
+class LlvmModule(Protocol):
     """What is used of LLVM modules."""
 
-    functions: list[_Function]
+    @property
+    def functions(self) -> Iterable[LlvmFunction]:
+        """Those it defines, and those it declares."""
+        ...
 
 
 class _Library(Protocol):
     """What is used of the machine code that Numba has made."""
 
-    _final_module: _Module
+    _final_module: LlvmModule
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """Its name, what it is, and the object file with the bitcode."""
@@ -130,13 +140,17 @@ def object_of(function: object, parts: int = 1) -> ObjectCode:
     # Numba's public names have no way to its object files.
     library = compiled._library  # pyright: ignore[reportPrivateUsage]
     _, _, (code, _) = library.serialize_using_object_code()
-    functions = library._final_module.functions  # pyright: ignore[reportPrivateUsage]
-    externals = [
+    module = library._final_module  # pyright: ignore[reportPrivateUsage]
+    return ObjectCode(compiled.native_name, parts, externals_of(module), code)
+
+
+def externals_of(module: LlvmModule) -> list[str]:
+    """The functions that a module calls by name and does not define."""
+    return [
         declared.name
-        for declared in functions
+        for declared in module.functions
         if declared.is_declaration and not declared.name.startswith("llvm.")
     ]
-    return ObjectCode(compiled.native_name, parts, externals, code)
 
 
 def _execute(source: str, path: Path, name: str) -> dict[str, object]:
