@@ -69,9 +69,10 @@ def load_object(entry: ObjectCode) -> int | None:
     ends; None if there are no such functions as it calls. The same symbol is loaded
     once per process.
     """
+    # Functions of this process are known once there is an engine.
+    engine = _engine()
     if any(binding.address_of_symbol(name) is None for name in entry.externals):
         return None
-    engine = _engine()
     if not (address := _addresses.get(entry.symbol)):
         engine.add_object_file(binding.ObjectFileRef.from_data(entry.code))
         engine.finalize_object()
