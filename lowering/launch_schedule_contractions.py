@@ -17,8 +17,9 @@ share. What has a schedule already keeps it. The attribute `schedule`, a
   products, whichever takes longest; tiles at the edges count like the others.
 * *Packed*, if columns do not follow each other or are windows, or if at least 96 rows
   read a `b` of more than 256 KiB; the panel has up to 32768 elements. Where nothing is
-  packed, blocks of up to 256 terms keep the columns of a strip in the cache.
-* *Height*. All rows, unless there are fewer than 16 units of work without cutting them.
+  packed, blocks of up to 256 terms (or 16384 elements) keep columns in the cache.
+* *Height*. All rows; for several `parts` as many as let them share the units of work
+  evenly, or give each at least four.
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
 
@@ -65,8 +66,8 @@ MAX_WIDTH = 24
 """The vectors of a tile of one row."""
 FEW_ROWS = 8
 PACKED_ROWS, CACHED_BYTES = 96, 1 << 18
-CACHED_TERMS = 256
-MIN_UNITS = 16
+CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
+UNITS_OF_A_PART = 4
 MIN_HEIGHT, MIN_PACKED_HEIGHT = 64, 128
 MIN_WINDOW_ROWS = 4
 MAX_WINDOW_COLUMNS = 512
@@ -160,18 +161,25 @@ def depth_of(contraction: Contraction, most: int) -> int:
     return evenly(outer, max(1, most // inner)) * inner
 
 
+def is_shared(units: int, parts: int) -> bool:
+    """Whether units of one size keep all parts about equally busy."""
+    return units % parts == 0 or units >= UNITS_OF_A_PART * parts
+
+
 def height_of(
-    contraction: Contraction, tile_rows: int, columns: int, least: int
+    contraction: Contraction, tile_rows: int, columns: int, least: int, parts: int
 ) -> int:
     """The rows of a unit of work: a multiple of those of a tile."""
     rows, all_columns, _ = contraction.extents
     units = prod(contraction.outer_extents) * ceil(all_columns / columns)
-    pieces = max(1, min(ceil(MIN_UNITS / units), rows // max(least, tile_rows)))
-    return ceil(evenly(rows, ceil(rows / pieces)) / tile_rows) * tile_rows
+    most = max(1, rows // max(least, tile_rows))
+    pieces = range(1, most + 1)
+    count = next((n for n in pieces if is_shared(units * n, parts)), most)
+    return ceil(ceil(rows / count) / tile_rows) * tile_rows
 
 
 def schedule_of(
-    contraction: Contraction, vector_bytes: int, folds: tuple[int, int]
+    contraction: Contraction, vector_bytes: int, parts: int, folds: tuple[int, int]
 ) -> ContractionAttr:
     """The schedule of a contraction."""
     size = BYTES[contraction.element]
@@ -179,19 +187,21 @@ def schedule_of(
     rows, columns, terms = contraction.extents
     if is_along_terms(contraction):
         tile = min(rows, 4), min(columns, 8 if rows < 3 else 4)
-        block = height_of(contraction, tile[0], tile[1], MIN_HEIGHT), terms
+        block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
         return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
     height, width = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
     panel = width * lanes
     large = rows >= PACKED_ROWS and columns * terms * size > CACHED_BYTES
     packed = large or not has_lines(contraction)
-    most = MAX_PANEL_ELEMENTS // panel if packed else CACHED_TERMS
+    most = MAX_PANEL_ELEMENTS // panel
+    if not packed:
+        most = max(CACHED_TERMS, CACHED_ELEMENTS // panel)
     depth = depth_of(contraction, most) if packed or rows > height else terms
     least = MIN_PACKED_HEIGHT if packed else MIN_HEIGHT
     return ContractionAttr(
         "outer",
         (height, width, lanes),
-        (height_of(contraction, height, panel, least), depth),
+        (height_of(contraction, height, panel, least, parts), depth),
         packed=packed,
         prefetch=PREFETCH if rows == 1 and not packed else 0,
         folds=folds,
@@ -207,8 +217,8 @@ def with_windows(contraction: Contraction) -> Contraction | str:
     return contraction
 
 
-def schedule_kernel(kernel: KernelOp, vector_bytes: int) -> None:
-    """Schedule the contractions of a kernel."""
+def schedule_kernel(kernel: KernelOp, vector_bytes: int, parts: int = 1) -> None:
+    """Schedule the contractions of a kernel that runs in about so many parts."""
     phases = phases_of(kernel.body.block)
     for position, op in enumerate(phases):
         if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
@@ -220,7 +230,7 @@ def schedule_kernel(kernel: KernelOp, vector_bytes: int) -> None:
             op.attributes[REFUSAL] = StringAttr(found)
         elif found is not None:
             folds = most_folds(found, phases, position)
-            op.attributes[SCHEDULE] = schedule_of(found, vector_bytes, folds)
+            op.attributes[SCHEDULE] = schedule_of(found, vector_bytes, parts, folds)
 
 
 @dataclass(frozen=True)
@@ -234,7 +244,12 @@ class LaunchScheduleContractionsPass(ModulePass):
     vector_bytes: int | None = None
     """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
 
+    parts: int = 1
+    """How many threads may share the work of a kernel."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.parts < 1:
+            raise PassFailedException(f"parts must be at least 1, got {self.parts}")
         if self.vector_bytes not in (None, *VECTOR_BYTES):
             known = ", ".join(map(str, VECTOR_BYTES))
             raise PassFailedException(
@@ -243,4 +258,4 @@ class LaunchScheduleContractionsPass(ModulePass):
         width = self.vector_bytes or vector_bytes_here()
         for kernel in op.walk():
             if isinstance(kernel, KernelOp) and kernel.target.data == "cpu":
-                schedule_kernel(kernel, width)
+                schedule_kernel(kernel, width, self.parts)

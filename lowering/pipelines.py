@@ -51,7 +51,8 @@ def pipeline(
             "verify-program",
             # Kernels, which did not exist before.
             "canonicalize,cse",
-            "launch-schedule-contractions",
+            "launch-schedule-contractions"
+            + (f"{{parts={streams}}}" if streams > 1 else ""),
         )
     )
 

@@ -1,8 +1,11 @@
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | filecheck %s
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=32}' | filecheck %s --check-prefix=NARROW
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | penstock-opt -p 'launch-schedule-contractions{vector-bytes=16}' | filecheck %s
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 parts=3}' | filecheck %s --check-prefix=PARTS
 // RUN: not penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=48}' 2>&1 | filecheck %s --check-prefix=ODD
+// RUN: not penstock-opt %s -p 'launch-schedule-contractions{parts=0}' 2>&1 | filecheck %s --check-prefix=NO-PARTS
 
+// NO-PARTS: launch-schedule-contractions: parts must be at least 1, got 0
 // ODD: launch-schedule-contractions: vectors have 16, 32, 64 bytes, got 48
 
 #a = affine_map<(m, n, k) -> (m, k)>
@@ -34,6 +37,16 @@ launch.kernel @doubles target "cpu" (%a: memref<64x64xf64>, %b: memref<64x64xf64
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [1026, 512], packed>}
 launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x1024xf32>, %o: memref<1024x1024xf32>) {
   linalg.matmul ins(%a, %b : memref<1024x1024xf32>, memref<1024x1024xf32>) outs(%o : memref<1024x1024xf32>)
+}
+
+// Rows are cut where few columns would leave parts without work: 512 x 16 columns are one
+// unit, three for three parts.
+// CHECK-LABEL: launch.kernel @narrow
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [29, 1, 16], block [522, 64]>}
+// PARTS-LABEL: launch.kernel @narrow
+// PARTS:       linalg.matmul {schedule = #launch.contraction<outer, tile [29, 1, 16], block [174, 64]>}
+launch.kernel @narrow target "cpu" (%a: memref<512x64xf32>, %b: memref<64x16xf32>, %o: memref<512x16xf32>) {
+  linalg.matmul ins(%a, %b : memref<512x64xf32>, memref<64x16xf32>) outs(%o : memref<512x16xf32>)
 }
 
 // One row reads rows of the matrix as they lie, and fetches them ahead.
