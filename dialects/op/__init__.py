@@ -17,6 +17,7 @@ from penstock.dialects.op.activation import (
     SigmoidOp,
     TanhOp,
 )
+from penstock.dialects.op.bits import BitAndOp, BitOrOp, BitXorOp
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.comparison import (
     EqualOp,
@@ -56,6 +57,13 @@ from penstock.dialects.op.functions import (
     SqrtOp,
 )
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.indexing import (
+    GatherElementsOp,
+    GatherNdOp,
+    ScatterElementsOp,
+    ScatterModeAttr,
+    ScatterNdOp,
+)
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import (
@@ -79,20 +87,51 @@ from penstock.dialects.op.reduction import (
     ReduceSumOp,
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
+from penstock.dialects.op.rounding import Log1pOp, RoundOp
+from penstock.dialects.op.scan import CumProdOp, CumSumOp
+from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
+from penstock.dialects.op.trigonometry import (
+    AcoshOp,
+    AcosOp,
+    AsinhOp,
+    AsinOp,
+    AtanhOp,
+    AtanOp,
+    CoshOp,
+    CosOp,
+    SinhOp,
+    SinOp,
+    TanOp,
+)
 
 Op = Dialect(
     "op",
     [
         AbsOp,
+        AcosOp,
+        AcoshOp,
         AddOp,
+        ArgMaxOp,
+        ArgMinOp,
+        AsinOp,
+        AsinhOp,
+        AtanOp,
+        AtanhOp,
         AveragePool2dOp,
         BatchNormOp,
+        BitAndOp,
+        BitOrOp,
+        BitXorOp,
         CastOp,
         CeilOp,
         ClipOp,
         ConcatOp,
         ConstantOp,
         Conv2dOp,
+        CosOp,
+        CoshOp,
+        CumProdOp,
+        CumSumOp,
         DivOp,
         EpilogueOp,
         EqualOp,
@@ -101,6 +140,8 @@ Op = Dialect(
         ExpandOp,
         FloorOp,
         FusedOp,
+        GatherElementsOp,
+        GatherNdOp,
         GatherOp,
         GeluOp,
         GemmOp,
@@ -112,6 +153,7 @@ Op = Dialect(
         LessEqualOp,
         LessOp,
         LocalResponseNormOp,
+        Log1pOp,
         LogOp,
         LogSoftmaxOp,
         LogicalAndOp,
@@ -135,19 +177,27 @@ Op = Dialect(
         ReduceSumOp,
         ReluOp,
         ReshapeOp,
+        RoundOp,
         RsqrtOp,
+        ScatterElementsOp,
+        ScatterNdOp,
         SigmoidOp,
+        SinOp,
+        SinhOp,
         SliceOp,
         SoftmaxOp,
         SplitOp,
         SqrtOp,
         SubOp,
+        TanOp,
         TanhOp,
+        TopKOp,
         TransposeOp,
         WhereOp,
         YieldOp,
     ],
     [
         PadModeAttr,
+        ScatterModeAttr,
     ],
 )

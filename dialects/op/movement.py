@@ -451,12 +451,12 @@ class GatherOp(TensorOp):
         shape = memref_type(data).get_shape()
         axis = normal_axis(self.axis.value.data, len(shape))
         end = axis + memref_type(indices).get_num_dims()
-        place = _checked_place(k, k.load(indices, loops[axis:end]), shape[axis])
+        place = checked_place(k, k.load(indices, loops[axis:end]), shape[axis])
         element = k.load(data, [*loops[:axis], place, *loops[end:]])
         k.store(element, out, loops)
 
 
-def _checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
+def checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
     """The place from the front that an index means, checked to be in range."""
     index = k.insert(arith.IndexCastOp(raw, IndexType()))
     count, zero = k.index(extent), k.index(0)
@@ -474,9 +474,14 @@ def gathered(data: TensorType, indices: TensorType, axis: int) -> TensorType:
 
     Raises `VerifyException` when they do not fit.
     """
-    if not isinstance(kind := indices.element_type, IntegerType) or kind == i1:
-        raise VerifyException(f"indices should be integers, got {kind}")
+    check_indices(indices)
     shape = data.get_shape()
     axis = normal_axis(axis, len(shape))
     extents = [*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]]
     return TensorType(data.element_type, extents)
+
+
+def check_indices(indices: TensorType) -> None:
+    """Refuse indices that are no integers."""
+    if not isinstance(kind := indices.element_type, IntegerType) or kind == i1:
+        raise VerifyException(f"indices should be integers, got {kind}")

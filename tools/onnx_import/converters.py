@@ -7,9 +7,8 @@ are brought to a newer version first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 from onnx import TensorProto
@@ -61,13 +60,13 @@ from penstock.dialects.op.reduction import (
     ReduceSumOp,
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
+from penstock.tools.onnx_import import arithmetic, indexing, reductions
 from penstock.tools.onnx_import.graph import (
+    Converter,
     Node,
     Unsupported,
     element_type_of_onnx,
 )
-
-Converter: TypeAlias = Callable[[Node], None]
 
 
 def flag(condition: bool) -> UnitAttr | None:
@@ -242,6 +241,8 @@ def layer_norm(node: Node) -> None:
         "axis": IntegerAttr(axis, i64),
         "epsilon": number(node.float("epsilon", 1e-5)),
     }
+    if node.wants(1) or node.wants(2):
+        reductions.layer_norm_statistics(node)
     if element != f16 or node.int("stash_type", 1) != TensorProto.FLOAT:
         node.give(LayerNormOp, operands, properties)
         return
@@ -519,6 +520,9 @@ def shape(node: Node) -> None:
 
 
 CONVERTERS: Mapping[str, Converter] = {
+    **arithmetic.CONVERTERS,
+    **indexing.CONVERTERS,
+    **reductions.CONVERTERS,
     "Abs": same(elementwise.AbsOp),
     "Add": same(elementwise.AddOp),
     "And": same(comparison.LogicalAndOp),

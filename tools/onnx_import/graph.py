@@ -9,11 +9,10 @@ as `op.constant`, any other as `job.variable`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import NodeProto
 from xdsl.dialects.builtin import TensorType
@@ -24,9 +23,7 @@ from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
 from penstock.dialects.numpy_types import dense_of, element_type_of
 from penstock.dialects.op.checks import normal_axis
 from penstock.dialects.op.constant import ConstantOp
-
-Array: TypeAlias = npt.NDArray[np.generic]
-Value: TypeAlias = SSAValue | Array
+from penstock.tools.onnx_import.ops import Array, Ops, Value
 
 LONGEST_CONSTANT = 8
 """Elements; longer arrays are data beside the IR, not text in it."""
@@ -34,6 +31,14 @@ LONGEST_CONSTANT = 8
 
 class Unsupported(Exception):
     """What a node asks for cannot be said in the op dialect."""
+
+
+class NotKnown(Unsupported):
+    """A node can only be converted if the value of this name is known."""
+
+    def __init__(self, message: str, value: str):
+        super().__init__(message)
+        self.value = value
 
 
 class JobBuilder:
@@ -47,6 +52,7 @@ class JobBuilder:
         self.block = Block()
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
+        self.ops = Ops(self)
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
 
@@ -95,6 +101,12 @@ class JobBuilder:
         """
         return self._insert(op.inferred(operands, properties, len(names)), names)
 
+    def as_tensor(self, value: Value) -> SSAValue:
+        """A value of no name as a tensor of the job."""
+        if isinstance(value, SSAValue):
+            return value
+        return self._materialize(f"known_{len(self.weights)}", value)
+
     def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
         self.block.add_op(op)
         for result, name in zip(op.results, names, strict=True):
@@ -118,6 +130,8 @@ class Node:
 
     def __init__(self, proto: NodeProto, builder: JobBuilder):
         self.builder = builder
+        self.ops = builder.ops
+        self.op_type = proto.op_type
         self.inputs = list(proto.input)
         self.outputs = list(proto.output)
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
@@ -149,7 +163,7 @@ class Node:
         """The value of an operand, which must be known."""
         value = self.value(index)
         if isinstance(value, SSAValue):
-            raise Unsupported(f"{what} is only known at run time")
+            raise NotKnown(f"{what} is only known at run time", self.inputs[index])
         return value
 
     def known_ints(self, index: int, what: str) -> list[int]:
@@ -176,6 +190,31 @@ class Node:
         if name not in self._attributes:
             return default
         return self._attributes[name].s.decode()
+
+    def floats(self, name: str) -> list[float] | None:
+        """A list of floats, or None where it is left out."""
+        return list(self._attributes[name].floats) if name in self._attributes else None
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of strings, or None where it is left out."""
+        if name not in self._attributes:
+            return None
+        return [text.decode() for text in self._attributes[name].strings]
+
+    def given(self, name: str) -> bool:
+        """Whether an attribute is given."""
+        return name in self._attributes
+
+    def optional(self, index: int) -> Value | None:
+        """An operand, or None where it is left out."""
+        return self.value(index) if self.has(index) else None
+
+    def element(self, index: int = 0) -> Attribute:
+        """
+        The element type of an operand. Raises `VerifyException` if the op dialect has
+        no tensors of it.
+        """
+        return self.ops.element(self.value(index))
 
     def ints(self, name: str) -> list[int] | None:
         """A list of integers, or None where it is left out."""
@@ -204,9 +243,18 @@ class Node:
         results = self.builder.add(op, operands, properties, names=names)
         self.builder.values.update(zip(names, results, strict=True))
 
-    def give_value(self, value: Value) -> None:
-        """Let a value be the first output of this node."""
-        self.builder.values[self.outputs[0]] = value
+    def give_value(self, value: Value, index: int = 0) -> None:
+        """Let a value be an output of this node, the first one by default."""
+        if self.wants(index):
+            self.builder.values[self.outputs[index]] = value
+
+    def wants(self, index: int) -> bool:
+        """Whether an output has a name."""
+        return index < len(self.outputs) and bool(self.outputs[index])
+
+
+Converter: TypeAlias = Callable[[Node], None]
+"""Makes ops of a node, and gives the node's outputs."""
 
 
 def element_type_of_onnx(element: int) -> Attribute:

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
-from onnx.inliner import inline_local_functions
+from onnx.inliner import inline_local_functions, inline_selected_functions
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import (
     FileLineColLoc,
@@ -32,6 +32,7 @@ from penstock.tools.onnx_import.graph import (
     Array,
     JobBuilder,
     Node,
+    NotKnown,
     Unsupported,
     element_type_of_onnx,
     hint,
@@ -43,6 +44,9 @@ OLDEST_OPSET = 13
 
 TARGET_OPSET = 18
 """The version that older models are brought to."""
+
+DEEPEST_FUNCTIONS = 4
+"""How often functions are written out that are defined by functions."""
 
 RANDOM_OPS = frozenset(
     {
@@ -115,6 +119,13 @@ class _Onnx(Protocol):
     def load(self, f: str) -> ModelProto: ...
 
 
+class _Schema(Protocol):
+    """Of the definition of an op, what `onnx` leaves without annotations."""
+
+    has_function: bool
+    has_context_dependent_function: bool
+
+
 class _Evaluator(Protocol):
     """Of ONNX's evaluator, what its own annotations leave open."""
 
@@ -133,16 +144,20 @@ def import_model(
     name: str,
     weights_file: str = "weights.npz",
     extra_outputs: Sequence[str] = (),
+    known: Mapping[str, Array] | None = None,
 ) -> ImportedModel:
     """
     The job that a model stands for; its variables start from `weights_file`.
 
     `extra_outputs` names values of the graph that become outputs beside those it has.
-    A node that no output depends on is left out. Raises `Rejected` with everything in
-    the model that cannot be imported, and UsageError if it cannot be brought to a newer
-    version: `name` is what messages call it.
+    A node that no output depends on is left out. Inputs whose values are `known` are
+    no inputs of the job, which is made for these values alone. Raises `Rejected` with
+    everything in the model that cannot be imported (`NeedsInputs` if it could be, were
+    more inputs known), and UsageError if it cannot be brought to a newer version:
+    `name` is what messages call it.
     """
-    reader = _Reader(modernized(model, name), JobBuilder(weights_file), _Complaints())
+    builder, complaints = JobBuilder(weights_file), _Complaints()
+    reader = _Reader(modernized(model, name), builder, complaints, known or {})
     given = [output.name for output in model.graph.output]
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
     reader.read(outputs, names_of(model.graph))
@@ -157,6 +172,24 @@ def import_model(
     return ImportedModel(ModuleOp([job]), reader.builder.weights, proto)
 
 
+def import_for(
+    model: ModelProto, name: str, inputs: Mapping[str, Array]
+) -> ImportedModel:
+    """
+    The job that a model stands for where some inputs have these values: those that it
+    cannot be imported without, such as shapes. See `import_model`.
+    """
+    known: dict[str, Array] = {}
+    while True:
+        try:
+            return import_model(model, name, known=known)
+        except NeedsInputs as error:
+            missing = error.inputs & inputs.keys() - known.keys()
+            if not missing:
+                raise
+            known |= {input: inputs[input] for input in sorted(missing)}
+
+
 def modernized(model: ModelProto, name: str) -> ModelProto:
     """
     The model in a version that the converters read, with the functions that it defines
@@ -169,15 +202,38 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
     try:
         if model.functions:
             model = inline_local_functions(model)
-        if version >= OLDEST_OPSET:
-            return model
-        return onnx.version_converter.convert_version(model, TARGET_OPSET)
+        if version < OLDEST_OPSET:
+            model = onnx.version_converter.convert_version(model, TARGET_OPSET)
+        return with_functions_inlined(model)
     except Exception as error:
         # Both are C++ and say what is wrong only in the text.
         raise UsageError(
             f"{name} cannot be brought from opset {version} to {TARGET_OPSET}: "
             f"{first_line(error)}"
         ) from error
+
+
+def with_functions_inlined(model: ModelProto) -> ModelProto:
+    """The model in which ops are written out that ONNX defines by ops we convert."""
+    for depth in range(DEEPEST_FUNCTIONS):
+        used = {proto.op_type for proto in model.graph.node if is_standard(proto)}
+        unknown = used - CONVERTERS.keys() - EVALUATED_OPS - RANDOM_OPS
+        found = [("", op) for op in sorted(unknown) if has_function(op)]
+        if not found:
+            break
+        if depth > 0:
+            # What a function is may depend on types, which new values lack.
+            model = onnx.shape_inference.infer_shapes(model)
+        model = inline_selected_functions(model, found, False, True)
+    return model
+
+
+def has_function(op: str) -> bool:
+    """Whether ONNX defines an op by other ops."""
+    if not onnx.defs.has(op):
+        return False
+    schema = cast(_Schema, onnx.defs.get_schema(op))
+    return schema.has_function or schema.has_context_dependent_function
 
 
 def with_outputs(model: ModelProto, outputs: Iterable[str]) -> ModelProto:
@@ -192,10 +248,20 @@ def with_outputs(model: ModelProto, outputs: Iterable[str]) -> ModelProto:
     return changed
 
 
+class NeedsInputs(Rejected):
+    """A model that cannot be imported unless the values of these inputs are known."""
+
+    def __init__(self, diagnoses: Sequence[Diagnosis], inputs: frozenset[str]):
+        super().__init__(diagnoses)
+        self.inputs = inputs
+
+
 class _Complaints:
     """What is wrong with a model, with the nodes concerned."""
 
     def __init__(self):
+        self.inputs: set[str] = set()
+        """Those that would have to be known."""
         self._unknown: dict[str, list[str]] = defaultdict(list)
         self._others: list[str] = []
 
@@ -214,7 +280,10 @@ class _Complaints:
         notes += [f"  {text}" for text in self._others]
         if notes:
             message = "the model cannot be imported:"
-            raise Rejected([Diagnosis(None, message, tuple(notes))])
+            diagnoses = [Diagnosis(None, message, tuple(notes))]
+            if self.inputs:
+                raise NeedsInputs(diagnoses, frozenset(self.inputs))
+            raise Rejected(diagnoses)
 
 
 @dataclass
@@ -224,6 +293,7 @@ class _Reader:
     model: ModelProto
     builder: JobBuilder
     complaints: _Complaints
+    known: Mapping[str, Array]
 
     def read(self, outputs: Sequence[str], known: Sequence[str]) -> None:
         """
@@ -249,6 +319,9 @@ class _Reader:
         for value in graph.input:
             if value.name in values:
                 continue
+            if value.name in self.known:
+                values[value.name] = self.known[value.name]
+                continue
             try:
                 self.builder.add_input(value.name, input_type(value))
             except (Unsupported, VerifyException) as error:
@@ -268,11 +341,20 @@ class _Reader:
                     self._convert(proto, needed)
             elif is_standard(proto) and proto.op_type in EVALUATED_OPS:
                 if present:
-                    raise Unsupported("its operands are only known at run time")
+                    message = "its operands are only known at run time"
+                    raise NotKnown(message, proto.output[0])
             else:
                 self.complaints.add_unknown(proto, name)
         except (Unsupported, VerifyException) as error:
             self.complaints.add(f"{proto.op_type} '{name}': {error}")
+            if isinstance(error, NotKnown):
+                self.complaints.inputs |= self._inputs_of(error.value)
+
+    def _inputs_of(self, name: str) -> set[str]:
+        """The inputs that a value depends on."""
+        needed = needed_values(self.model.graph, [name])
+        given = {value.name for value in self.model.graph.input}
+        return needed & given - self.known.keys()
 
     def _evaluate(self, proto: NodeProto, operands: Sequence[str]) -> None:
         arrays = {

@@ -436,8 +436,9 @@ CASES: dict[str, Case] = {
 }
 
 
-def test_every_converter_has_a_case():
-    assert {case.op for case in CASES.values()} == set(CONVERTERS)
+def test_all_cases_are_of_ops_that_are_converted():
+    """Those of the other ops are ONNX's own (`test_onnx_nodes.py`)."""
+    assert {case.op for case in CASES.values()} <= set(CONVERTERS)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

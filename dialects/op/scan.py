@@ -1,0 +1,181 @@
+"""The ops of the op dialect that combine each element with those before it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+
+from penstock.dialects.interfaces import (
+    InPlacePair,
+    TensorOp,
+    element_count,
+    tensor_type,
+)
+from penstock.dialects.kernel import memref_type
+from penstock.dialects.op.axes import I64Attr, dense
+from penstock.dialects.op.checks import normal_axis
+from penstock.dialects.op.elementwise import NUMBERS
+from penstock.dialects.op.lines import Line
+from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+
+class ScanOp(TensorOp, ABC):
+    """
+    An op that combines all elements of a line up to each place: with `exclusive` up to
+    but without it, with `reverse` from the end of the line on.
+    """
+
+    NEUTRAL: ClassVar[int]
+    """The number that changes no element it is combined with."""
+
+    operand = operand_def(TensorType)
+    axis = prop_def(I64Attr)
+    exclusive = opt_prop_def(UnitAttr)
+    reverse = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$operand `axis` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? "
+        "attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    @abstractmethod
+    def ufunc(self) -> np.ufunc:
+        """The function of NumPy that combines two elements."""
+
+    @abstractmethod
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Build the scalar op that combines two elements."""
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.operand)
+        NUMBERS.verify(type)
+        normal_axis(self.axis.value.data, type.get_num_dims())
+        return (type,)
+
+    def flops(self) -> int:
+        return element_count(self.operand.type)
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return (InPlacePair(0, 0),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rank = tensor_type(self.operand).get_num_dims()
+        line = normal_axis(self.axis.value.data, rank)
+        return [signature([axis], [axis]) for axis in range(rank) if axis != line]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        axis = normal_axis(self.axis.value.data, operands[0].ndim)
+        lines = np.moveaxis(operands[0], axis, -1)
+        lines = lines[..., ::-1] if self.reverse is not None else lines
+        with np.errstate(all="ignore"):
+            sums = self.ufunc().accumulate(lines, -1, dtype=lines.dtype)
+        if self.exclusive is not None:
+            first = np.full_like(sums[..., :1], self.NEUTRAL)
+            sums = np.concatenate([first, sums[..., :-1]], -1)
+        sums = sums[..., ::-1] if self.reverse is not None else sums
+        return (dense(np.moveaxis(sums, -1, axis)),)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        extents = memref_type(ins[0]).get_shape()
+        axis = normal_axis(self.axis.value.data, len(extents))
+        outer, inner = prod(extents[:axis]), prod(extents[axis + 1 :])
+        shape = [outer, extents[axis], inner]
+        input, out = k.view(ins[0], shape), k.view(outs[0], shape)
+        k.parallel(
+            [outer, inner],
+            lambda k, place: self._scan(
+                k,
+                Line(input, place[:1], place[1:]),
+                Line(out, place[:1], place[1:]),
+            ),
+        )
+
+    def _scan(self, k: KernelBuilder, line: Line, out: Line) -> None:
+        last = k.index(line.extent - 1)
+
+        def step(
+            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            place = index if self.reverse is None else k.sub(last, index)
+            total = self.combine(k, carried[0], line.load(k, place))
+            out.store(k, total if self.exclusive is None else carried[0], place)
+            return [total]
+
+        element = memref_type(line.memref).element_type
+        start = [k.constant(self.NEUTRAL, element)]
+        k.loop(k.index(0), k.index(line.extent), start, step)
+
+
+@irdl_op_definition
+class CumSumOp(ScanOp):
+    """
+    The sums along one axis of all elements up to each place. Those of integers wrap.
+
+    ```mlir
+    %r = op.cum_sum %a axis 1 exclusive reverse : tensor<4x8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.cum_sum"
+    NEUTRAL: ClassVar[int] = 0
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.add
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.add(a, b)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return (*super().sbp_signatures(devices), signature([PARTIAL], [PARTIAL]))
+
+
+@irdl_op_definition
+class CumProdOp(ScanOp):
+    """
+    The products along one axis of all elements up to each place. Those of integers
+    wrap.
+
+    ```mlir
+    %r = op.cum_prod %a axis 1 : tensor<4x8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.cum_prod"
+    NEUTRAL: ClassVar[int] = 1
+
+    def ufunc(self) -> np.ufunc:
+        import numpy as np
+
+        return np.multiply
+
+    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.mul(a, b)

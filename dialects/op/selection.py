@@ -1,0 +1,315 @@
+"""The ops of the op dialect that find the largest and smallest elements."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    IndexType,
+    TensorType,
+    UnitAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
+from penstock.dialects.op.axes import I64Attr, dense
+from penstock.dialects.op.checks import normal_axis
+from penstock.dialects.op.elementwise import NUMBERS
+from penstock.dialects.op.lines import Line
+from penstock.dialects.sbp import SbpSignature, signature
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from penstock.dialects.interfaces import Array
+    from penstock.dialects.kernel import KernelBuilder
+
+################################################################################
+# Places of the largest or smallest                                            #
+################################################################################
+
+
+class ArgOp(TensorOp, ABC):
+    """
+    The place of the largest or smallest element along one axis, from 0 on: the first
+    of equal ones, or with `last` the last one. The first NaN comes before all numbers.
+
+    The axis stays, with an extent of 1.
+    """
+
+    RELATION: ClassVar[str]
+    """How an element stands to those that it wins against."""
+
+    operand = operand_def(TensorType)
+    axis = prop_def(I64Attr)
+    last = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$operand `axis` $axis (`last` $last^)? attr-dict "
+        "`:` type($operand) `->` type($result)"
+    )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.operand)
+        NUMBERS.verify(type)
+        shape = list(type.get_shape())
+        axis = normal_axis(self.axis.value.data, len(shape))
+        if shape[axis] == 0:
+            raise VerifyException("an empty axis has no place to name")
+        shape[axis] = 1
+        return (TensorType(i64, shape),)
+
+    def flops(self) -> int:
+        return element_count(self.operand.type)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rank = tensor_type(self.operand).get_num_dims()
+        line = normal_axis(self.axis.value.data, rank)
+        return [signature([axis], [axis]) for axis in range(rank) if axis != line]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        array = operands[0]
+        axis = normal_axis(self.axis.value.data, array.ndim)
+        first = self._first(array, axis)
+        if self.last is None:
+            return (dense(first),)
+        has_nan = np.isnan(array.astype(np.float64)).any(axis, keepdims=True)
+        last = array.shape[axis] - 1 - self._first(np.flip(array, axis), axis)
+        return (dense(np.where(has_nan, first, last)),)
+
+    def _first(self, array: Array, axis: int) -> NDArray[np.int64]:
+        import numpy as np
+
+        if self.RELATION == "gt":
+            return np.argmax(array, axis, keepdims=True)
+        return np.argmin(array, axis, keepdims=True)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        outer, extent, inner = lines_of(self.operand, self.axis.value.data)
+        input = k.view(ins[0], [outer, extent, inner])
+        out = k.view(outs[0], [outer, 1, inner])
+
+        def find(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+            line = Line(input, place[:1], place[1:])
+            found = self._place(k, line)
+            Line(out, place[:1], place[1:]).store(k, found, k.index(0))
+
+        k.parallel([outer, inner], find)
+
+    def _place(self, k: KernelBuilder, line: Line) -> SSAValue:
+        def step(
+            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            best, place = carried
+            value = line.load(k, index)
+            relation = self.RELATION if self.last is None else self.RELATION[0] + "e"
+            wins = k.compare(relation, value, best)
+            if isinstance(value.type, AnyFloat):
+                wins = k.insert(arith.OrIOp(wins, k.compare("ne", value, value)))
+                settled = k.compare("eq", best, best)
+                wins = k.insert(arith.AndIOp(wins, settled))
+            return k.select(wins, value, best), k.select(wins, index, place)
+
+        zero = k.index(0)
+        first = [line.load(k, zero), zero]
+        _, place = k.loop(k.index(1), k.index(line.extent), first, step)
+        return k.insert(arith.IndexCastOp(place, i64))
+
+
+def lines_of(value: SSAValue, axis: int) -> tuple[int, int, int]:
+    """The elements before an axis, along it and after it."""
+    shape = tensor_type(value).get_shape()
+    axis = normal_axis(axis, len(shape))
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+
+
+@irdl_op_definition
+class ArgMaxOp(ArgOp):
+    """
+    The place of the largest element along one axis, whose extent becomes 1: the first
+    of equal ones, or with `last` the last one. The first NaN comes before all numbers.
+
+    ```mlir
+    %r = op.arg_max %a axis 1 : tensor<4x8xf32> -> tensor<4x1xi64>
+    ```
+    """
+
+    name = "op.arg_max"
+    RELATION: ClassVar[str] = "gt"
+
+
+@irdl_op_definition
+class ArgMinOp(ArgOp):
+    """
+    The place of the smallest element along one axis, whose extent becomes 1: the first
+    of equal ones, or with `last` the last one. The first NaN comes before all numbers.
+
+    ```mlir
+    %r = op.arg_min %a axis 1 last : tensor<4x8xf32> -> tensor<4x1xi64>
+    ```
+    """
+
+    name = "op.arg_min"
+    RELATION: ClassVar[str] = "lt"
+
+
+################################################################################
+# The first of all in order                                                    #
+################################################################################
+
+
+@irdl_op_definition
+class TopKOp(TensorOp):
+    """
+    The `count` largest elements along one axis in descending order, and their places;
+    with `smallest` the smallest ones in ascending order. Of equal elements the first
+    comes first. A NaN counts as larger than all numbers.
+
+    ```mlir
+    %v, %p = op.top_k %a count 3 axis 1 smallest
+      : tensor<4x8xf32> -> tensor<4x3xf32>, tensor<4x3xi64>
+    ```
+    """
+
+    name = "op.top_k"
+
+    operand = operand_def(TensorType)
+    count = prop_def(I64Attr)
+    axis = prop_def(I64Attr)
+    smallest = opt_prop_def(UnitAttr)
+    values = result_def(TensorType)
+    indices = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$operand `count` $count `axis` $axis (`smallest` $smallest^)? attr-dict "
+        "`:` type($operand) `->` type($values) `,` type($indices)"
+    )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type, count = tensor_type(self.operand), self.count.value.data
+        NUMBERS.verify(type)
+        shape = list(type.get_shape())
+        axis = normal_axis(self.axis.value.data, len(shape))
+        most = shape[axis]
+        if count < 0 or (count > most and most != DYNAMIC_INDEX):
+            raise VerifyException(f"there are no {count} elements among {most}")
+        shape[axis] = count
+        return TensorType(type.element_type, shape), TensorType(i64, shape)
+
+    def flops(self) -> int:
+        # Each element is compared with the best so far and with the one before.
+        return 2 * self.count.value.data * element_count(self.operand.type)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rank = tensor_type(self.operand).get_num_dims()
+        line = normal_axis(self.axis.value.data, rank)
+        axes = [axis for axis in range(rank) if axis != line]
+        return [signature([axis], [axis, axis]) for axis in axes]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        array = operands[0]
+        axis = normal_axis(self.axis.value.data, array.ndim)
+        if self.smallest is not None:
+            order = np.argsort(array, axis, kind="stable")
+        else:
+            # Equal elements keep their order, so that the array is turned twice.
+            turned = np.argsort(np.flip(array, axis), axis, kind="stable")
+            order = array.shape[axis] - 1 - np.flip(turned, axis)
+        places = np.take(order, range(self.count.value.data), axis)
+        found = np.take_along_axis(array, places, axis)
+        return dense(found), dense(places.astype(np.int64))
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        outer, extent, inner = lines_of(self.operand, self.axis.value.data)
+        count = self.count.value.data
+        input = k.view(ins[0], [outer, extent, inner])
+        # The first of all is compared with what stands here.
+        for out in outs:
+            k.fill(out, 0)
+        values, places = (k.view(out, [outer, count, inner]) for out in outs)
+
+        def select(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
+            line, *targets = (
+                Line(memref, at[:1], at[1:]) for memref in (input, values, places)
+            )
+            k.each(count, lambda k, rank: self._select(k, line, targets, rank))
+
+        k.parallel([outer, inner], select)
+
+    def _select(
+        self, k: KernelBuilder, line: Line, targets: Sequence[Line], rank: SSAValue
+    ) -> None:
+        """Write the first of the elements that come after the one written before."""
+        values, places = targets
+        zero, one, none = k.index(0), k.index(1), k.index(-1)
+        is_first = k.compare("eq", rank, zero)
+        before = k.select(is_first, zero, k.sub(rank, one))
+        old_value = values.load(k, before)
+        old_place = k.insert(arith.IndexCastOp(places.load(k, before), IndexType()))
+
+        def step(
+            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            best, place = carried
+            value = line.load(k, index)
+            # Of equal elements those behind the last one are left.
+            later = k.compare("gt", index, old_place)
+            same = k.insert(arith.AndIOp(self._equal(k, value, old_value), later))
+            left = k.insert(arith.OrIOp(self._before(k, old_value, value), same))
+            left = k.insert(arith.OrIOp(left, is_first))
+            better = self._before(k, value, best)
+            better = k.insert(arith.OrIOp(better, k.compare("eq", place, none)))
+            wins = k.insert(arith.AndIOp(left, better))
+            return k.select(wins, value, best), k.select(wins, index, place)
+
+        start = [line.load(k, zero), none]
+        best, place = k.loop(zero, k.index(line.extent), start, step)
+        values.store(k, best, rank)
+        places.store(k, k.insert(arith.IndexCastOp(place, i64)), rank)
+
+    def _before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether `a` comes before `b`, whatever their places."""
+        if self.smallest is not None:
+            a, b = b, a
+        larger = k.compare("gt", a, b)
+        if not isinstance(a.type, AnyFloat):
+            return larger
+        only_a = k.insert(arith.AndIOp(k.compare("ne", a, a), k.compare("eq", b, b)))
+        return k.insert(arith.OrIOp(larger, only_a))
+
+    def _equal(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether only their places tell which of two elements comes first."""
+        either = k.insert(arith.OrIOp(self._before(k, a, b), self._before(k, b, a)))
+        return k.insert(arith.XOrIOp(either, k.constant(1, i1)))

@@ -1,0 +1,253 @@
+"""
+Which of ONNX's own test cases of single ops are passed: the page `docs/onnx.md`.
+
+    python -m penstock.tools.onnx_import.node_cases docs/onnx.md
+
+Each case is imported, made to a job, and taken through the passes on jobs; what NumPy
+makes of the job is compared with what the case says. Inputs that a shape depends on
+are taken as known.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.job import InputOp
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.diagnostics import Rejected, UsageError
+from penstock.tools.onnx_import.model import ImportedModel, import_for
+from penstock.tools.onnx_import.ops import Array
+from penstock.tools.oracle import evaluate_model
+from penstock.tools.session import Model
+
+JOB_PASSES = (
+    "op-infer-shapes,job-clean,op-fold-constants,op-split-pads,job-clean,"
+    "op-fuse-elementwise,job-clean"
+)
+"""What a job goes through before it becomes a plan."""
+
+EXPANDED = "_expanded"
+"""What is in the name of a case whose op is written out by other ops."""
+
+
+class Case(Protocol):
+    """Of a test case, what is used here."""
+
+    name: str
+    model: ModelProto | None
+    data_sets: Sequence[tuple[Sequence[object], Sequence[object]]] | None
+    rtol: float
+    atol: float
+
+
+class Verdict(StrEnum):
+    """What came of a case."""
+
+    PASSED = "passed"
+    FOLDED = "folded"
+    """Passed, but with nothing left to do at run time."""
+    UNSUPPORTED = "unsupported"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case, and why it did not pass."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+@cache
+def all_cases() -> Sequence[Case]:
+    """The cases of single ops that the package `onnx` makes, sorted by name."""
+    with warnings.catch_warnings():
+        # They are about overflows that the cases mean to have.
+        warnings.simplefilter("ignore")
+        cases = cast(list[Case], collect_testcases(None))
+    return sorted(cases, key=lambda case: case.name)
+
+
+def op_of(case: Case) -> str:
+    """The op that a case is about."""
+    return _ops_by_name()[case.name.partition(EXPANDED)[0]]
+
+
+@cache
+def _ops_by_name() -> Mapping[str, str]:
+    ops: dict[str, str] = {}
+    for case in all_cases():
+        assert case.model is not None, "cases of single ops have their model"
+        base = case.name.partition(EXPANDED)[0]
+        if EXPANDED not in case.name or base not in ops:
+            # The op that others prepare operands for is the last one.
+            proto = case.model.graph.node[-1]
+            ops[base] = f"{proto.domain}.{proto.op_type}".lstrip(".")
+    return ops
+
+
+def run_case(case: Case) -> Outcome:
+    """Import a case and compare what NumPy makes of the job with what is expected."""
+    assert case.model is not None, "cases of single ops have their model"
+    assert case.data_sets is not None, "cases of single ops have their data"
+    names = [value.name for value in case.model.graph.input]
+    outcomes = [
+        run_once(case, case.model, dict(zip(names, inputs, strict=False)), wanted)
+        for inputs, wanted in case.data_sets
+    ]
+    return max(outcomes, key=lambda outcome: list(Verdict).index(outcome.verdict))
+
+
+def run_once(
+    case: Case,
+    model: ModelProto,
+    inputs: Mapping[str, object],
+    wanted: Sequence[object],
+) -> Outcome:
+    """What comes of a model for some inputs."""
+    arrays = {
+        name: as_array(value)
+        for name, value in inputs.items()
+        if not isinstance(value, list | None)
+    }
+    try:
+        imported = import_for(model, case.name, arrays)
+    except (Rejected, UsageError) as error:
+        return Outcome(Verdict.UNSUPPORTED, reason_of(error))
+    try:
+        got = evaluated(imported, arrays)
+    except (Rejected, LocatedPassFailure, UsageError) as error:
+        return Outcome(Verdict.WRONG, f"{type(error).__name__}: {error}")
+    problem = difference(case, list(got.values()), wanted)
+    if problem:
+        return Outcome(Verdict.WRONG, problem)
+    works = any(isinstance(op, InputOp) for op in imported.module.walk())
+    return Outcome(Verdict.PASSED if works else Verdict.FOLDED)
+
+
+def as_array(value: object) -> Array:
+    """A tensor of a data set as an array."""
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value)
+
+
+def evaluated(imported: ImportedModel, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """What NumPy makes of a job after the passes on jobs."""
+    compiler, passes = installed_compiler()
+    compiler.verify(imported.module)
+    run_pipeline(compiler, passes, imported.module, JOB_PASSES)
+    model = Model(imported.module, imported.weights, Path())
+    results = evaluate_model(model, inputs)
+    return {value.name: results[value.name] for value in imported.proto.graph.output}
+
+
+def difference(case: Case, got: Sequence[Array], wanted: Sequence[object]) -> str:
+    """How results differ from those of a case; empty if they do not."""
+    if len(got) != len(wanted):
+        return f"{len(wanted)} results are expected, got {len(got)}"
+    for array, value in zip(got, wanted, strict=True):
+        expected = as_array(value)
+        if array.dtype != expected.dtype:
+            return f"expected {expected.dtype}, got {array.dtype}"
+        if array.shape != expected.shape:
+            return f"expected the shape {expected.shape}, got {array.shape}"
+        if not np.allclose(
+            array.astype(np.float64),
+            expected.astype(np.float64),
+            case.rtol,
+            case.atol,
+            equal_nan=True,
+        ):
+            return "the values differ"
+    return ""
+
+
+def reason_of(error: Rejected | UsageError) -> str:
+    """Why a model cannot be imported, without the names of nodes."""
+    if isinstance(error, UsageError):
+        return str(error).partition(": ")[2]
+    notes = [note.strip() for each in error.diagnoses for note in each.notes]
+    first = notes[0] if notes else str(error)
+    if first.startswith("op "):
+        return first.partition(":")[0]
+    return first.partition("': ")[2] or first
+
+
+@dataclass
+class Tally:
+    """What came of the cases of one op."""
+
+    counts: dict[Verdict, int] = field(
+        default_factory=lambda: dict.fromkeys(Verdict, 0)
+    )
+    reasons: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a case."""
+        self.counts[outcome.verdict] += 1
+        if outcome.reason:
+            self.reasons[outcome.reason] = self.reasons.get(outcome.reason, 0) + 1
+
+
+def tallied(outcomes: Mapping[str, Outcome]) -> dict[str, Tally]:
+    """Outcomes of cases by name, counted by op; sorted."""
+    found: defaultdict[str, Tally] = defaultdict(Tally)
+    for case in all_cases():
+        found[op_of(case)].add(outcomes[case.name])
+    return dict(sorted(found.items()))
+
+
+HEAD = """# Ops of ONNX
+
+<!-- Made by `python -m penstock.tools.onnx_import.node_cases`; do not edit. -->
+
+The importer reads ONNX from opset 7 on. This page counts the cases that the package
+`onnx` has for single ops: each is imported, taken through the passes on jobs, and
+compared with the outputs that belong to it. *Folded* cases pass, too, but nothing is
+left of them at run time, as all they need is known before; shapes that a case feeds
+as an input are taken as known. No case gives a wrong result: what cannot be said is
+refused when it is imported.
+
+"""
+
+
+def page(found: Mapping[str, Tally]) -> str:
+    """The text of the page."""
+    total = {v: sum(t.counts[v] for t in found.values()) for v in Verdict}
+    lines = [
+        f"With onnx {onnx.__version__}: {sum(total.values())} cases, "
+        f"{total[Verdict.PASSED]} passed, {total[Verdict.FOLDED]} folded, "
+        f"{total[Verdict.UNSUPPORTED]} unsupported, {total[Verdict.WRONG]} wrong.\n",
+        "| op | passed | folded | unsupported | wrong | why |",
+        "|---|---|---|---|---|---|",
+    ]
+    for op, tally in found.items():
+        counts = " | ".join(str(tally.counts[verdict]) for verdict in Verdict)
+        lines.append(f"| {op} | {counts} | {_reasons(tally)} |")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _reasons(tally: Tally) -> str:
+    ranked = sorted(tally.reasons.items(), key=lambda item: (-item[1], item[0]))
+    shown = "; ".join(f"{reason} ({count})" for reason, count in ranked)
+    return shown.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    done = {case.name: run_case(case) for case in all_cases()}
+    Path(sys.argv[1]).write_text(page(tallied(done)), encoding="utf-8")
