@@ -14,12 +14,13 @@ import threading
 import time
 import weakref
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from penstock.runtime.edges import CALLBACK_FAILED
 from penstock.runtime.entries import (
+    address_of_entry,
     attend,
     begin,
     halt,
@@ -44,18 +45,24 @@ from penstock.runtime.words import (
     INTERRUPTED,
     LEFT,
     LEFT_OUT,
+    LOG,
     MOST_PARTS,
     NAP,
     OBSERVER,
     OPEN,
     QUEUED,
+    RECORDER,
     RUNNING,
     SEAT_WORDS,
     SLICE,
     STOP,
+    TABLES,
     TARGET,
     State,
 )
+
+if TYPE_CHECKING:
+    from penstock.runtime.log import Log
 
 CHUNKS = 4
 """Parts of a kernel for each thread, so that late threads find some too."""
@@ -91,6 +98,7 @@ class _Memory:
         words = [word for x in arrays for word in (x.ctypes.data, x.size)]
         self._table = np.array(words, np.int64)
         self.address: int = self._table.ctypes.data
+        self.state.control[TABLES] = self.address
         self.reset(tables)
 
     def reset(self, tables: Tables) -> None:
@@ -193,6 +201,7 @@ class Core:
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []
         self._started = False
+        self._log: Log | None = None
         self._wake = tables.workers > 1 or self._caller == OBSERVER
         self._clean = True
         self._closed = False
@@ -211,9 +220,10 @@ class Core:
     ) -> None:
         self.close()
 
-    def run(self, acts: int) -> None:
+    def run(self, acts: int, log: Log | None = None) -> None:
         """
-        Let every actor act this many times; one thread at a time, others wait.
+        Let every actor act this many times; one thread at a time, others wait. A log
+        that was made for so many acts is filled with what happens when.
 
         Raises TaskError if a kernel fails, DeadlockError if no actor can go on, and
         what a signal raises in the calling thread, once all threads have stopped.
@@ -227,7 +237,18 @@ class Core:
             if not self._clean:
                 self._stop()
             if acts > 0 and self.tables.actors:
+                self._record(log)
                 self._run(acts)
+
+    def _record(self, log: Log | None) -> None:
+        """Let threads fill a log in the next run, or none."""
+        self._log = log
+        if log is None:
+            self._control[RECORDER] = 0
+            return
+        log.first = int(self._control[TARGET])
+        self._control[LOG] = log.address
+        self._control[RECORDER] = address_of_entry("recorder")
 
     def close(self) -> None:
         """Stop a run that another thread is in, and end the threads."""

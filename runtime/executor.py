@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import NoReturn, Self, TypeAlias
 
@@ -13,8 +14,11 @@ from penstock.runtime.core import Core
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import BATCH, LoadedProgram, Port, fitting
+from penstock.runtime.log import Log, RecordedRun
+from penstock.runtime.observers import Observers
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.simulator import Simulation, simulate
+from penstock.runtime.subject import subject_of
 
 Pieces: TypeAlias = list[dict[str, Array]]
 
@@ -39,6 +43,8 @@ class Executor:
         self._core = (
             Core(program.tables, program.threads) if engine == "actors" else None
         )
+        self.observers = Observers(lambda: subject_of(program.tables, program.image))
+        """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
         self._closed = False
         self._lock = threading.Lock()
         self._pieces: tuple[Pieces, Pieces] = ([], [])
@@ -64,6 +70,14 @@ class Executor:
         self._closed = True
         if self._core is not None:
             self._core.close()
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Let no run be under way meanwhile. Raises PenstockError if closed."""
+        with self._lock:
+            if self._closed:
+                raise PenstockError("the executor is closed")
+            yield
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """
@@ -113,9 +127,12 @@ class Executor:
             )
         with self._lock:
             results = self._point_to(fed)
-            found = simulate(
-                self._program.tables, len(fed), [times[name] for name in names]
-            )
+            with self.observers.watch(len(fed), virtual=True) as log:
+                found = simulate(
+                    self._program.tables, len(fed), [times[name] for name in names]
+                )
+                if log is not None:
+                    log.add(found)
             self._pieces = ([], [])
         return results, found
 
@@ -141,8 +158,18 @@ class Executor:
         return results
 
     def _act(self, acts: int) -> None:
+        if not self.observers:
+            self._act_for(acts, None)
+            return
+        with self.observers.watch(acts) as log:
+            self._act_for(acts, log)
+
+    def _act_for(self, acts: int, log: Log | None) -> None:
+        """Let all actors act, and fill the log if there is one."""
         if self._core is not None:
-            self._core.run(acts)
+            self._core.run(acts, log)
+        elif log is not None:
+            RecordedRun(log).run()
         else:
             run_sequential(self._program.tables, acts)
 

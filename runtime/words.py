@@ -19,7 +19,7 @@ FOREVER = 1 << 60
 # Words of `State.control`, on lines of their own where all write them.
 STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
 RECORDER, LOG, TABLES = 4, 5, 6
-"""While acts are recorded: the address of who tends workers instead, and of the log.
+"""While acts are recorded: the address of who lets actors act, and of the log.
 Always: that of the table of arrays."""
 OPEN = 1 * CACHE_LINE
 BELL = 2 * CACHE_LINE

@@ -193,24 +193,19 @@ def is_stuck(layout: Layout, state: State) -> bool:
     return stuck
 
 
-def tending(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], bool]:
-    """What `tend` is, which leaves rows in the log of the worker if it is recorded."""
+def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], bool]:
+    """What `act` is, which leaves rows in the log of the worker if it is recorded."""
 
     @compiled(
         types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
     )
-    def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
+    def act(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
         """
         Let the actors of a worker act as long as they can, or until past the deadline
-        if that is not 0. False if another thread has the seat or none of them can act.
+        if that is not 0, and leave its seat, which the thread has. False if none of
+        them can act.
         """
         seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
-        if load_acquire(seats, seat + LEFT) == 0:
-            return False
-        while not enter(state, seat):
-            if layout.free[worker]:
-                return False
-            pause()
         head, tail = seats[seat + HEAD], seats[seat + TAIL]
         left = seats[seat + LEFT]
         ring = layout.ring_start[worker]
@@ -271,24 +266,33 @@ def tending(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], bo
             ring_bell(state)
         return acted
 
-    return tend
+    return act
 
 
-tend = tending(False)
-"""A loop that is not recorded has no test for that."""
+act = acting(False)
+"""There is no test in its loop whether it is recorded."""
 
 
 @compiled(
     types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
 )
-def tend_as_wanted(
-    worker: Integer, layout: Layout, state: State, deadline: Integer
-) -> bool:
-    """What `tend` does, or who records it."""
-    recorder, tables = state.control[RECORDER], state.control[TABLES]
+def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
+    """
+    Let the actors of a worker act as long as they can, or until past the deadline if
+    that is not 0. False if another thread has the seat or none of them can act.
+    """
+    seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
+    if load_acquire(seats, seat + LEFT) == 0:
+        return False
+    while not enter(state, seat):
+        if layout.free[worker]:
+            return False
+        pause()
+    # Who has a seat sees what was written before the run.
+    recorder = control[RECORDER]
     if recorder != 0:
-        return call_kernel(recorder, tables, worker, deadline) != 0
-    return tend(worker, layout, state, deadline)
+        return call_kernel(recorder, control[TABLES], worker, deadline) != 0
+    return act(worker, layout, state, deadline)
 
 
 # Threads -----------------------------------------------------------------------------
@@ -306,13 +310,13 @@ def find_work(
     no other thread may run does nothing else.
     """
     workers = layout.free.size
-    if thread < workers and tend_as_wanted(thread, layout, state, deadline):
+    if thread < workers and tend(thread, layout, state, deadline):
         return True
     if thread < workers and not layout.free[thread]:
         return False
     if looks >= STEAL_AFTER:
         for worker in range(workers):
-            if layout.free[worker] and tend_as_wanted(worker, layout, state, deadline):
+            if layout.free[worker] and tend(worker, layout, state, deadline):
                 return True
     helped = False
     for worker in range(workers):
