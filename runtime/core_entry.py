@@ -7,7 +7,9 @@ from collections.abc import Callable
 from penstock.runtime.c_functions import compile_c_function
 from penstock.runtime.edge_kernels import copy, feed, fetch
 from penstock.runtime.objects import ObjectCode
+from penstock.runtime.state import STATE_OFFSET, layout_at, state_at
 from penstock.runtime.workers import (
+    acting,
     attend,
     begin,
     halt,
@@ -34,13 +36,26 @@ def core(verb: int, tables: int, first: int, second: int) -> int:
     return 0
 
 
+def make_recorder() -> Callable[[int, int, int], int]:
+    """What threads do instead of `act` where acts are recorded."""
+    act = acting(True)
+
+    def recorder(tables: int, worker: int, deadline: int) -> int:
+        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
+        return 1 if act(worker, layout, state, deadline) else 0
+
+    return recorder
+
+
 _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
     "core": (lambda: core, 4, 64),
     "feed": (lambda: feed, 3, 32),
     "fetch": (lambda: fetch, 3, 32),
     "copy": (lambda: copy, 3, 32),
+    "recorder": (make_recorder, 3, 32),
 }
 """By name: what makes the function, its number of words, and the bits of its result."""
+
 
 def compile_entry(name: str) -> ObjectCode:
     """The machine code of the function of that name, as a C function."""
