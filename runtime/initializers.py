@@ -7,14 +7,16 @@ import zlib
 from collections.abc import Sequence
 from math import prod, sqrt
 from pathlib import Path
-from typing import Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
-from penstock.dialects.job import InitAttr
 from penstock.runtime.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.dialects.job import InitAttr
 
 Array: TypeAlias = npt.NDArray[np.generic]
 

@@ -346,13 +346,13 @@ class _Loader:
         return Slot(self.registers[name])
 
 
-def raise_if_any(problems: Sequence[str]) -> None:
-    """Raise PenstockError with all that is wrong, each thing once."""
+def raise_if_any(problems: Sequence[str], what: str = "weights") -> None:
+    """Raise PenstockError with all that is wrong with something, each thing once."""
     different = list(dict.fromkeys(problems))
     if len(different) == 1:
         raise PenstockError(different[0])
     if different:
-        head = f"{len(different)} things are wrong with the weights:"
+        head = f"{len(different)} things are wrong with the {what}:"
         raise PenstockError("\n  ".join((head, *different)))
 
 

@@ -10,8 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.tools.diagnostics import UsageError
-from penstock.tools.files import explain_os_error
+from penstock.tools.errors import UsageError, explain_os_error
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array

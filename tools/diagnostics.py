@@ -9,6 +9,9 @@ from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
 
 from penstock.dialects.diagnostics import Place, place_of
+from penstock.tools.errors import InternalError as InternalError
+from penstock.tools.errors import UsageError as UsageError
+from penstock.tools.errors import printable as printable
 
 _LONGEST_QUOTED_LINE = 200
 """In characters; binary garbage has lines of megabytes."""
@@ -16,18 +19,6 @@ _LONGEST_QUOTED_LINE = 200
 
 NEEDS_ONNX = "ONNX models need the extra 'onnx': pip install 'penstock[onnx]' ({})"
 """What to say, with the reason, when the package `onnx` cannot be imported."""
-
-
-class UsageError(Exception):
-    """The command line asks for what cannot be done."""
-
-
-class InternalError(Exception):
-    """A defect in `where`, shown by the exception that caused this one."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(where)
-        self.where = where
 
 
 @dataclass(frozen=True)
@@ -99,13 +90,6 @@ def _quote(span: Span[str] | Span[bytes]) -> tuple[str, ...]:
     width = max(1, min(span.end - start, len(line.rstrip())) - column)
     indent = "".join(c if c == "\t" else " " for c in line[:column])
     return (line, indent + "^" * width)
-
-
-def printable(text: str) -> str:
-    """Escape what would confuse a terminal."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text
-    )
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

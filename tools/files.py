@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from penstock.tools.diagnostics import UsageError
+from penstock.tools.errors import UsageError
+from penstock.tools.errors import explain_os_error as explain_os_error
 
 
 def write_whole(path: str, text: str) -> None:
@@ -29,8 +30,3 @@ def _replace(target: Path, text: str) -> None:
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def explain_os_error(error: OSError) -> str:
-    """Return the system's own words, in lower case."""
-    return (error.strerror or str(error)).lower()

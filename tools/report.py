@@ -3,11 +3,63 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.ir import Operation
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
-from penstock.dialects.job import DeviceAttr, JobOp
-from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp, ProgramOp
+    from penstock.dialects.launch import ChunkOp, ProgramOp
+
+
+class Report(NamedTuple):
+    """A program's name, what it is made of, and a line on each of its memories."""
+
+    name: str
+    tasks: int
+    kernels: int
+    devices: str
+    memory: tuple[str, ...]
+
+    def text(
+        self, threads: int, *, ops: int | None = None, simulated: bool = False
+    ) -> str:
+        """
+        The lines to print. `ops` is the number of ops it was made from, if that is
+        known; `simulated` is said of CUDA.
+        """
+        parts = [counted(self.tasks, "task"), counted(self.kernels, "kernel")]
+        if ops is not None:
+            parts.insert(0, counted(ops, "op"))
+        head = (
+            f"{self.name}: {', '.join(parts)} on {self.devices}"
+            f"{' (simulated)' * simulated}, " + counted(threads, "thread")
+        )
+        return "\n".join((head, *self.memory))
+
+
+def report_of(program: ProgramOp) -> Report:
+    """The report of a program."""
+    from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp
+
+    ops = list(program.body.block.ops)
+    chunks = [op for op in ops if isinstance(op, ChunkOp)]
+    kinds = Counter(chunk.memory_case.kind.data for chunk in chunks)
+    ranks = {chunk.memory_case.rank for chunk in chunks}
+    lines = tuple(
+        memory_line(
+            chunk,
+            of_device=kinds[chunk.memory_case.kind.data] > 1,
+            of_rank=len(ranks) > 1,
+        )
+        for chunk in chunks
+    )
+    return Report(
+        program.sym_name.data,
+        sum(isinstance(op, ActorOp) for op in ops),
+        sum(isinstance(op, KernelOp) for op in ops),
+        devices_of(program),
+        lines,
+    )
 
 
 def summary(
@@ -17,33 +69,16 @@ def summary(
     The ops of a job, what became of it, and the memory that takes. Of a plan or program
     it is not known what it was made from. `simulated` is said of CUDA.
     """
-    ops = list(program.body.block.ops)
-    parts = [
-        counted(sum(isinstance(op, ActorOp) for op in ops), "task"),
-        counted(sum(isinstance(op, KernelOp) for op in ops), "kernel"),
-    ]
-    if isinstance(entry, JobOp):
-        parts.insert(0, counted(len(entry.body.block.ops), "op"))
-    lines = [
-        f"{program.sym_name.data}: {', '.join(parts)} on {devices_of(program)}"
-        f"{' (simulated)' * simulated}, " + counted(threads, "thread")
-    ]
-    chunks = [op for op in ops if isinstance(op, ChunkOp)]
-    kinds = Counter(chunk.memory_case.kind.data for chunk in chunks)
-    ranks = {chunk.memory_case.rank for chunk in chunks}
-    lines += [
-        memory_line(
-            chunk,
-            of_device=kinds[chunk.memory_case.kind.data] > 1,
-            of_rank=len(ranks) > 1,
-        )
-        for chunk in chunks
-    ]
-    return "\n".join(lines)
+    from penstock.dialects.job import JobOp
+
+    ops = len(entry.body.block.ops) if isinstance(entry, JobOp) else None
+    return report_of(program).text(threads, ops=ops, simulated=simulated)
 
 
 def devices_of(program: ProgramOp) -> str:
     """The kinds of devices that a program has kernels for, such as `cpu and cuda`."""
+    from penstock.dialects.launch import KernelOp
+
     ops = program.body.block.ops
     kinds = {op.target.data for op in ops if isinstance(op, KernelOp)}
     return " and ".join(sorted(kinds)) or "cpu"
@@ -59,6 +94,8 @@ def memory_line(chunk: ChunkOp, of_device: bool = False, of_rank: bool = False) 
     How full a chunk is at most, against what it would take at least. `of_device` names
     the device whose memory it is, `of_rank` its rank.
     """
+    from penstock.dialects.job import DeviceAttr
+
     case = f"{chunk.memory_case.kind.data.replace('_', ' ')} memory"
     if of_device and isinstance(device := chunk.memory_case.device, DeviceAttr):
         case += f" of {device.kind.data}:{device.index.data}"

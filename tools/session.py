@@ -13,25 +13,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.job import JobOp
-from penstock.dialects.launch import ChunkOp, KernelOp, ProgramOp
-from penstock.dialects.plan import PlanOp
-from penstock.tools.compiler import Compiler, installed_compiler, run_pipeline
-from penstock.tools.diagnostics import UsageError, reject_if_any
-from penstock.tools.files import explain_os_error
-from penstock.tools.pass_pipeline import PassTable
+from penstock.tools.errors import UsageError, explain_os_error
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
+    from penstock.dialects.launch import ProgramOp
     from penstock.runtime.devices import Device
     from penstock.runtime.executor import Executor
     from penstock.runtime.initializers import Array
-
-LEVELS = (JobOp, PlanOp, ProgramOp)
-"""What can be run, from the highest level to the lowest."""
+    from penstock.tools.compiler import Compiler
+    from penstock.tools.pass_pipeline import PassTable
+    from penstock.tools.report import Report
+    from penstock.tools.saved_plan.derived import Derived
+    from penstock.tools.saved_plan.plan import Plan
 
 
 @dataclass
@@ -51,7 +47,12 @@ class Model:
         The one job, plan or program of the module. Raises UsageError if there is none
         or more than one.
         """
-        found = [op for op in self.module.body.block.ops if isinstance(op, LEVELS)]
+        from penstock.dialects.job import JobOp
+        from penstock.dialects.launch import ProgramOp
+        from penstock.dialects.plan import PlanOp
+
+        levels = (JobOp, PlanOp, ProgramOp)
+        found = [op for op in self.module.body.block.ops if isinstance(op, levels)]
         if len(found) != 1:
             raise UsageError(
                 f"the module should hold one job, plan or program, got {len(found)}"
@@ -85,6 +86,7 @@ def lower(
     thing to run, and `Rejected` if that cannot be lowered.
     """
     from penstock.lowering.pipelines import pipeline
+    from penstock.tools.compiler import run_pipeline
 
     _ = model.entry
     text = pipeline(device, streams, simulate_ranks=simulate_ranks)
@@ -93,6 +95,8 @@ def lower(
 
 def program_of(model: Model) -> ProgramOp:
     """The launch program of a lowered model. Raises UsageError if it is not one."""
+    from penstock.dialects.launch import ProgramOp
+
     if not isinstance(entry := model.entry, ProgramOp):
         raise UsageError(f"{entry.name} was not lowered to a launch program")
     return entry
@@ -105,7 +109,10 @@ def kernel_sources(
     The source text of each kernel for one of these kinds of devices by its name.
     Raises `Rejected` with all in the kernels that has no source.
     """
+    from penstock.dialects.diagnostics import LocatedPassFailure
+    from penstock.dialects.launch import KernelOp
     from penstock.lowering.numba_target import kernel_source
+    from penstock.tools.diagnostics import reject_if_any
 
     sources: dict[str, str] = {}
     complaints: list[tuple[Operation, str]] = []
@@ -124,7 +131,10 @@ def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executo
     """
     Allocate and compile what a program needs. Raises PenstockError if it cannot run.
     """
-    devices = open_devices(program)
+    from penstock.dialects.launch import ChunkOp
+
+    cases = [op.memory_case for op in program.walk() if isinstance(op, ChunkOp)]
+    devices = open_devices({case.device_kind for case in cases})
     from penstock.runtime.executor import Executor
     from penstock.runtime.loader import load_program
 
@@ -139,16 +149,27 @@ def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executo
     return Executor(loaded, engine)
 
 
-def open_devices(program: ProgramOp) -> dict[str, Device]:
+def load_plan(plan: Plan, threads: int, engine: str) -> Executor:
     """
-    The devices that a program needs besides the processor, by kind.
+    Allocate what a saved plan needs, and find its machine code. Raises PenstockError if
+    it cannot run.
+    """
+    devices = open_devices(plan.devices)
+    from penstock.runtime.executor import Executor
+    from penstock.runtime.loader import load_image
+
+    image, sources = plan.image, plan.derived.sources
+    loaded = load_image(image, sources, plan.values, threads=threads, devices=devices)
+    return Executor(loaded, engine)
+
+
+def open_devices(kinds: Collection[str]) -> dict[str, Device]:
+    """
+    The devices besides the processor among these kinds.
 
     It comes before anything that imports Numba, which reads only once whether CUDA is
     simulated.
     """
-    kinds = {
-        op.memory_case.device_kind for op in program.walk() if isinstance(op, ChunkOp)
-    }
     if "cuda" not in kinds:
         return {}
     from penstock.runtime.cuda import open_cuda
@@ -179,10 +200,13 @@ class Session:
         simulate_ranks: bool = False,
         compiler: tuple[Compiler, PassTable] | None = None,
     ):
+        from penstock.tools.compiler import installed_compiler
+
         front, passes = compiler or installed_compiler()
         lower(front, passes, model, device, threads, simulate_ranks=simulate_ranks)
-        self.program = program_of(model)
-        self._executor = load(self.program, model, threads, engine)
+        self._program: ProgramOp | None = program_of(model)
+        self._plan: Plan | None = None
+        self._executor = load(self._program, model, threads, engine)
 
     @classmethod
     def open(
@@ -194,7 +218,18 @@ class Session:
         engine: str = "actors",
         simulate_ranks: bool = False,
     ) -> Self:
-        """The session of a file of IR."""
+        """
+        The session of a file of IR, or of a plan that `save` has written, which is not
+        compiled again: it runs where, and on as many streams and ranks, as it was
+        compiled for.
+        """
+        from penstock.tools.saved_plan.plan import is_plan, read_plan
+
+        if is_plan(Path(path)):
+            plan = read_plan(Path(path), device)
+            return cls.of_plan(plan, threads=threads, engine=engine)
+        from penstock.tools.compiler import installed_compiler
+
         compiler = installed_compiler()
         model = read_model(compiler[0], Path(path))
         return cls(
@@ -206,6 +241,14 @@ class Session:
             compiler=compiler,
         )
 
+    @classmethod
+    def of_plan(cls, plan: Plan, *, threads: int = 1, engine: str = "actors") -> Self:
+        """The session of a saved plan."""
+        session = cls.__new__(cls)
+        session._program, session._plan = None, plan
+        session._executor = load_plan(plan, threads, engine)
+        return session
+
     def __enter__(self) -> Self:
         return self
 
@@ -216,6 +259,27 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def program(self) -> ProgramOp:
+        """The launch program that is run."""
+        if self._program is None:
+            from penstock.tools.compiler import installed_compiler
+
+            assert self._plan is not None, "a session has a program or a plan"
+            compiler, _ = installed_compiler()
+            module = compiler.parse(self._plan.text.encode(), "program.mlir")
+            self._program = program_of(Model(module, {}, Path()))
+        return self._program
+
+    @property
+    def report(self) -> Report:
+        """What the program is made of."""
+        from penstock.tools.report import report_of
+
+        if self._plan is not None:
+            return self._plan.derived.report
+        return report_of(self.program)
 
     @property
     def is_simulated(self) -> bool:
@@ -235,6 +299,46 @@ class Session:
     def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
         """The outputs for each piece of inputs; the work on pieces overlaps."""
         return self._executor.run_many(pieces)
+
+    def state(self) -> dict[str, Array]:
+        """
+        A copy of all that runs can change: the whole array of each variable by name, in
+        however many parts it lies. No run is under way meanwhile.
+        """
+        from penstock.runtime.variables import read_variables
+
+        with self._executor.stopped():
+            return read_variables(self._executor.program)
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """
+        Set all variables to what `state` once returned, here or in another session of
+        the same model. Raises PenstockError, and changes none, unless there is an array
+        for each that fits, and no other.
+        """
+        from penstock.runtime.variables import write_variables
+
+        with self._executor.stopped():
+            write_variables(self._executor.program, state)
+
+    def save(self, path: str | Path) -> None:
+        """
+        Write the compiled program, with its variables as they are now, to a file for
+        `open`. Raises PenstockError if it cannot be written.
+        """
+        from penstock.tools.saved_plan.plan import save_plan
+
+        text, derived = self._compiled()
+        save_plan(Path(path), text, derived, self.state())
+
+    def _compiled(self) -> tuple[str, Derived]:
+        if self._plan is not None:
+            return self._plan.text, self._plan.derived
+        from penstock.tools.saved_plan.derived import derive
+        from penstock.tools.saved_plan.plan import program_text
+
+        program = self.program
+        return program_text(program), derive(program, kernel_sources(program))
 
     def close(self) -> None:
         """End the threads of the executor."""

@@ -1,0 +1,96 @@
+"""
+What follows from the text of a launch program, and is kept in the cache folder.
+
+To make it, IR has to be parsed, verified and printed as source. To find it again takes
+only the text's checksum, and none of the libraries. It never comes from a plan's file,
+so whoever wrote that file has no say in it but by the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from penstock import runtime
+from penstock.runtime.cache import cache_dir, content_hash
+from penstock.runtime.image import ProgramImage, image_from_json, image_of
+from penstock.tools.report import Report, report_of
+from penstock.tools.saved_plan.archive import Archive, PlanError, write_archive
+from penstock.tools.saved_plan.arrays import Array, array_members, read_array
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+
+_MAKERS = ("dialects/launch", "lowering/numba", "runtime", "tools/saved_plan")
+"""The folders of the modules that say what follows from a text."""
+
+
+class Derived(NamedTuple):
+    """
+    The image of a program, the source of its kernels by name, the values of its
+    constants by name, and what a person is told of it.
+    """
+
+    image: ProgramImage
+    sources: Mapping[str, str]
+    constants: Mapping[str, Array]
+    report: Report
+
+
+def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
+    """What follows from a verified program."""
+    from penstock.dialects.launch import VariableOp
+    from penstock.dialects.numpy_types import array_of
+
+    constants = {
+        op.sym_name.data: array_of(op.value)
+        for op in program.body.block.ops
+        if isinstance(op, VariableOp) and op.value is not None
+    }
+    return Derived(image_of(program), sources, constants, report_of(program))
+
+
+def kept(text_hash: str) -> Derived | None:
+    """What is in the cache for a text of this checksum; None if there is nothing."""
+    with suppress(PlanError):
+        archive = Archive(_path(text_hash))
+        archive.check_members()
+        sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
+        report = json.loads(archive.text("report.json"))
+        index = cast("dict[str, str]", archive.manifest["constants"])
+        return Derived(
+            image_from_json(archive.text("image.json")),
+            sources,
+            {name: read_array(archive, member) for name, member in index.items()},
+            Report(*report),
+        )
+    return None
+
+
+def keep(text_hash: str, derived: Derived) -> None:
+    """Put into the cache what follows from the text of this checksum."""
+    index, arrays = array_members("constants", derived.constants)
+    texts = {
+        "image.json": derived.image.to_json(),
+        "sources.json": json.dumps(dict(derived.sources)),
+        "report.json": json.dumps(derived.report),
+    }
+    members = {name: [text.encode()] for name, text in texts.items()}
+    path = _path(text_hash)
+    path.parent.mkdir(exist_ok=True)
+    write_archive(path, {"constants": index}, {**members, **arrays})
+
+
+def _path(text_hash: str) -> Path:
+    return cache_dir() / content_hash([text_hash, *_makers()]) / "plan.zip"
+
+
+@cache
+def _makers() -> tuple[str, ...]:
+    root = Path(runtime.__file__).parents[1]
+    files = [path for name in _MAKERS for path in sorted((root / name).glob("*.py"))]
+    return tuple(path.read_text() for path in files)
