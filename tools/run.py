@@ -13,16 +13,8 @@ from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
-from penstock.tools.compiler import Compiler, installed_compiler
-from penstock.tools.diagnostics import (
-    NEEDS_ONNX,
-    InternalError,
-    Rejected,
-    UsageError,
-    printable,
-)
-from penstock.tools.oracle import evaluate_model, has_numpy_meaning
-from penstock.tools.report import summary
+from penstock.tools.errors import InternalError, UsageError, printable
+from penstock.tools.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session import Model, Session, read_model
 
 if TYPE_CHECKING:
@@ -30,6 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.runtime.initializers import Array
     from penstock.runtime.loader import Port
+    from penstock.tools.compiler import Compiler
 
 _PROGRAM = "penstock-run"
 _NO_FINITE_VALUES = "has no finite values to compare"
@@ -54,10 +47,6 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     args = _arguments().parse_args(argv)
     try:
         return _run(args)
-    except Rejected as rejected:
-        for diagnosis in rejected.diagnoses:
-            print(diagnosis.render(str(args.file)), file=sys.stderr)
-        return EXIT_FAILED
     except UsageError as error:
         return _fail(str(error), EXIT_USAGE)
     except BrokenPipeError:
@@ -72,7 +61,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         cause = error.__cause__ or error
         return _fail(f"internal error in {error.where}: {cause!r}", EXIT_INTERNAL)
     except Exception as error:
-        return _fail_to_run(error, args.debug)
+        return _fail_to_run(error, args)
 
 
 def _fail(message: str, code: int) -> int:
@@ -80,12 +69,19 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _fail_to_run(error: Exception, debug: bool) -> int:
+def _fail_to_run(error: Exception, args: argparse.Namespace) -> int:
     from penstock.runtime.errors import PenstockError
 
     if isinstance(error, PenstockError):
         return _fail(str(error), EXIT_FAILED)
-    if debug:
+    # It imports much that a plan does not need.
+    from penstock.tools.diagnostics import Rejected
+
+    if isinstance(error, Rejected):
+        for diagnosis in error.diagnoses:
+            print(diagnosis.render(str(args.file)), file=sys.stderr)
+        return EXIT_FAILED
+    if args.debug:
         raise error
     return _fail(
         f"internal error: {type(error).__name__}: {error}; please report it "
@@ -99,7 +95,10 @@ def _arguments() -> argparse.ArgumentParser:
         _PROGRAM, description="Compile a model, run it, and check what comes out."
     )
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a model: .onnx, or .mlir of any level"
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="a model: .onnx, .mlir of any level, or a plan that --save-plan has saved",
     )
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument(
@@ -126,6 +125,12 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--outputs", type=Path, metavar="OUT.npz", help="write the outputs by name"
+    )
+    parser.add_argument(
+        "--save-plan",
+        type=Path,
+        metavar="PLAN.penstock",
+        help="write the compiled program, to be run later without compiling",
     )
     parser.add_argument(
         "--check",
@@ -196,43 +201,46 @@ def _tolerance(text: str) -> float:
 
 @dataclass
 class Job:
-    """A model as it was read: what is run, and what it can be checked against."""
+    """What is run: a model that was compiled, or a saved plan."""
 
-    model: Model
-    oracle: Model
-    """A copy that stays as it was read."""
-    onnx: ModelProto | None
+    session: Session
+    oracle: Model | None = None
+    """The model as it was read; of a plan there is none."""
+    onnx: ModelProto | None = None
+
+    @property
+    def summary(self) -> str:
+        """What the program is made of, and the model."""
+        session, ops = self.session, None
+        if self.oracle is not None:
+            from penstock.dialects.job import JobOp
+
+            entry = self.oracle.entry
+            ops = len(entry.body.block.ops) if isinstance(entry, JobOp) else None
+        threads = session.executor.program.threads
+        return session.report.text(threads, ops=ops, simulated=session.is_simulated)
 
 
 def _run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
-    front = installed_compiler()
-    job = _read(args, front[0])
-    _check_request(args, job)
     # Files that cannot be read or written should not cost a compilation.
-    if args.outputs is not None:
-        check_writable(args.outputs)
+    for path in (args.outputs, args.save_plan):
+        if path is not None:
+            check_writable(path)
     given = None if args.inputs is None else read_arrays(args.inputs)
     expected = _expected(args)
-    with Session(
-        job.model,
-        device=args.device,
-        threads=args.threads,
-        simulate_ranks=args.simulate_ranks,
-        compiler=front,
-    ) as session:
+    job = _open_plan(args) if is_plan(args.file) else _compile(args)
+    with job.session as session:
         loading = time.perf_counter() - start
+        # Before it runs: variables are saved as they start.
+        if args.save_plan is not None:
+            session.save(args.save_plan)
         inputs = _inputs(args, session.executor.program.inputs, given)
         outputs, seconds = _timed(session, inputs, args.repeat)
-        print(
-            summary(
-                job.oracle.entry,
-                session.program,
-                args.threads,
-                simulated=session.is_simulated,
-            )
-        )
-    print(f"compile and load {loading:.2f} s, run {_time_text(seconds)}")
+        print(job.summary)
+    print(f"{_loading_text(job)} {loading:.2f} s, run {_time_text(seconds)}")
+    if args.save_plan is not None:
+        print(f"wrote {args.save_plan}")
     if args.outputs is not None:
         write_arrays(args.outputs, outputs)
         print(f"wrote {args.outputs}")
@@ -242,37 +250,77 @@ def _run(args: argparse.Namespace) -> int:
     return report_errors(outputs, reference, args.check, args.tolerance)
 
 
-def _read(args: argparse.Namespace, compiler: Compiler) -> Job:
-    if args.file.suffix.lower() == ".onnx":
-        try:
-            from penstock.tools.onnx_import.model import import_file
-        except ImportError as error:
-            raise UsageError(NEEDS_ONNX.format(error)) from error
-
-        imported = import_file(
-            args.file,
-            random_weights=args.random_weights,
-            extra_outputs=args.extra_output,
-        )
-        compiler.verify(imported.module)
-        model = Model(imported.module, imported.weights, args.file.parent)
-        onnx = imported.proto
-    else:
-        if args.random_weights is not None:
-            raise UsageError("--random-weights is for ONNX models")
-        if args.extra_output:
-            raise UsageError("--extra-output is for ONNX models")
-        model, onnx = read_model(compiler, args.file), None
-    return Job(model, Model(model.module.clone(), model.weights, model.directory), onnx)
+def _loading_text(job: Job) -> str:
+    return "load" if job.oracle is None else "compile and load"
 
 
-def _check_request(args: argparse.Namespace, job: Job) -> None:
+def _open_plan(args: argparse.Namespace) -> Job:
+    _refuse_onnx_options(args)
+    if args.check in ("numpy", "onnxruntime"):
+        raise UsageError(f"a saved plan cannot be checked against {args.check}")
+    if args.simulate_ranks:
+        raise UsageError("--simulate-ranks is for what is compiled")
+    plan = read_plan(args.file, args.device)
+    return Job(Session.of_plan(plan, threads=args.threads))
+
+
+def _compile(args: argparse.Namespace) -> Job:
+    from penstock.tools.compiler import installed_compiler
+
+    front = installed_compiler()
+    model, onnx = _read(args, front[0])
+    oracle = Model(model.module.clone(), model.weights, model.directory)
+    _check_request(args, oracle, onnx)
+    session = Session(
+        model,
+        device=args.device,
+        threads=args.threads,
+        simulate_ranks=args.simulate_ranks,
+        compiler=front,
+    )
+    return Job(session, oracle, onnx)
+
+
+def _read(
+    args: argparse.Namespace, compiler: Compiler
+) -> tuple[Model, ModelProto | None]:
+    if args.file.suffix.lower() != ".onnx":
+        _refuse_onnx_options(args)
+        return read_model(compiler, args.file), None
+    try:
+        from penstock.tools.onnx_import.model import import_file
+    except ImportError as error:
+        from penstock.tools.diagnostics import NEEDS_ONNX
+
+        raise UsageError(NEEDS_ONNX.format(error)) from error
+
+    imported = import_file(
+        args.file,
+        random_weights=args.random_weights,
+        extra_outputs=args.extra_output,
+    )
+    compiler.verify(imported.module)
+    model = Model(imported.module, imported.weights, args.file.parent)
+    return model, imported.proto
+
+
+def _refuse_onnx_options(args: argparse.Namespace) -> None:
+    if args.random_weights is not None:
+        raise UsageError("--random-weights is for ONNX models")
+    if args.extra_output:
+        raise UsageError("--extra-output is for ONNX models")
+
+
+def _check_request(
+    args: argparse.Namespace, oracle: Model, onnx: ModelProto | None
+) -> None:
     """Raise UsageError for what this model cannot be asked for."""
-    entry = job.oracle.entry
-    if args.check == "onnxruntime" and job.onnx is None:
+    from penstock.tools.oracle import has_numpy_meaning
+
+    if args.check == "onnxruntime" and onnx is None:
         raise UsageError("--check onnxruntime is for ONNX models")
-    if args.check == "numpy" and not has_numpy_meaning(entry):
-        raise UsageError(f"a {entry.name} cannot be checked against NumPy")
+    if args.check == "numpy" and not has_numpy_meaning(oracle.entry):
+        raise UsageError(f"a {oracle.entry.name} cannot be checked against NumPy")
 
 
 # Inputs and outputs
@@ -344,6 +392,9 @@ def _reference(
     args: argparse.Namespace, job: Job, inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
     if args.check == "numpy":
+        from penstock.tools.oracle import evaluate_model
+
+        assert job.oracle is not None, "checked before the run"
         return evaluate_model(job.oracle, inputs)
     assert job.onnx is not None, "checked before the run"
     from penstock.tools.onnx_import.model import run_onnxruntime

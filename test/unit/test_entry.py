@@ -14,14 +14,14 @@ import sys
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "xdsl":
+        if name in ("numpy", "xdsl"):
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupting())
 from penstock.tools.entry import {name}
 {name}()
 """
-"""Each tool imports xDSL long before it reads its arguments."""
+"""Each tool imports NumPy or xDSL long before it reads its arguments."""
 
 
 def commands() -> dict[str, str]:
