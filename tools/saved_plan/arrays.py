@@ -34,7 +34,7 @@ def array_members(
 
 
 def _npy(array: Array) -> list[bytes | memoryview]:
-    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    data = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     head = BytesIO()
     npy.write_array_header_1_0(head, npy.header_data_from_array_1_0(data))
     assert len(head.getvalue()) % ALIGNMENT == 0, "NumPy pads headers"
