@@ -1,0 +1,85 @@
+"""Checks that the jobs of a session mean the same by one name of a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region
+
+from penstock.dialects.job import JobOp, VariableOp
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.diagnostics import reject_if_any
+from penstock.tools.frontend.guards import Array
+from penstock.tools.frontend.jobs import HOST, TracedJob
+from penstock.tools.frontend.trace import same_values
+
+
+class Linker:
+    """
+    Knows the variables of the jobs so far: each as the first job defined it, and the
+    array that it starts from, if any.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: list[JobOp] = []
+        self._known: dict[str, Array | None] = {}
+
+    def link(self, jobs: Sequence[TracedJob]) -> None:
+        """
+        Take jobs in. Raises `Rejected` if one defines a variable in another way than a
+        job before, and then takes none of them.
+        """
+        definitions = [variables_of(traced) for traced in jobs]
+        self._verify(definitions)
+        known = dict(self._known)
+        complaints: list[tuple[Operation, str]] = []
+        for traced, job in zip(jobs, definitions, strict=True):
+            for op in tuple(job.body.block.ops):
+                assert isinstance(op, VariableOp), "nothing else was put there"
+                name = op.port.data
+                array = traced.weights.get(name)
+                if name not in known:
+                    known[name] = array
+                    continue
+                if not same_values(known[name], array):
+                    text = f"variable '{name}' starts from another array in another job"
+                    complaints.append((op, text))
+        reject_if_any(complaints, "")
+        self._take(definitions)
+        self._known = known
+
+    def _verify(self, definitions: Sequence[JobOp]) -> None:
+        jobs = [job.clone() for job in (*self._jobs, *definitions)]
+        run_pipeline(*installed_compiler(), ModuleOp(_renamed(jobs)), "verify-jobs")
+
+    def _take(self, definitions: Sequence[JobOp]) -> None:
+        """Keep the first definition of each name."""
+        seen = set(self._known)
+        for job in definitions:
+            for op in tuple(job.body.block.ops):
+                assert isinstance(op, VariableOp), "nothing else was put there"
+                if op.port.data in seen:
+                    op.detach()
+                seen.add(op.port.data)
+            if job.body.block.ops:
+                self._jobs.append(job)
+
+
+def variables_of(traced: TracedJob) -> JobOp:
+    """A job with the variables of another one, and nothing else."""
+    variables = [
+        op.clone() for op in traced.module.walk() if isinstance(op, VariableOp)
+    ]
+    return JobOp(traced.name, HOST, Region(Block(variables)))
+
+
+def _renamed(jobs: list[JobOp]) -> list[JobOp]:
+    """The jobs with names that differ: one that is compiled for two shapes is two."""
+    taken: dict[str, int] = {}
+    for job in jobs:
+        name = job.sym_name.data
+        count = taken[name] = taken.get(name, -1) + 1
+        if count:
+            job.properties["sym_name"] = type(job.sym_name)(f"{name}_{count}")
+    return jobs

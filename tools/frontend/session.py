@@ -1,0 +1,294 @@
+"""
+Sessions: where jobs are compiled, keep their variables, and run.
+
+    OPEN     --first call: all jobs so far are compiled-->  RUNNING  --close-->  CLOSED
+
+A job that comes later is compiled when it is called first. What jobs of a session call
+by one name is one variable: they must define it alike. Each compiled job has the values
+in memory of its own, which nothing can write yet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import Future
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from penstock.dialects.diagnostics import place_of
+from penstock.dialects.launch import ActorOp
+from penstock.runtime.errors import PenstockError, TaskError
+from penstock.tools import session as compiled
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.diagnostics import Rejected
+from penstock.tools.frontend.dispatcher import Dispatcher
+from penstock.tools.frontend.errors import CompileError, TraceError
+from penstock.tools.frontend.guards import Array
+from penstock.tools.frontend.jobs import Job, TracedJob
+from penstock.tools.frontend.linking import Linker
+from penstock.tools.frontend.placeholders import Arguments
+
+CACHE_SIZE = 16
+"""For how many shapes a session keeps a job compiled, unless it is told otherwise."""
+
+
+class SessionState(Enum):
+    """What a session can do."""
+
+    OPEN = "open"
+    """Nothing is compiled yet."""
+    RUNNING = "running"
+    """The jobs that it knows are compiled; more may come."""
+    CLOSED = "closed"
+    """It has ended its threads, and runs nothing more."""
+
+
+class Program:
+    """One compiled job. Threads that run it at once take turns."""
+
+    def __init__(self, traced: TracedJob, session: compiled.Session):
+        self.name = traced.name
+        self._rebuild = traced.rebuild
+        self._session = session
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, arrays: Mapping[str, Array]) -> object:
+        """What the job returns. Raises PenstockError if it fails."""
+        with self._lock:
+            if self._closed:
+                raise PenstockError(f"{self.name}: the session is closed")
+            try:
+                return self._rebuild(self._session.run(arrays))
+            except TaskError as error:
+                self._explain(error)
+                raise
+
+    def _explain(self, error: TaskError) -> None:
+        """Say which line of the function the task comes from."""
+        for op in self._session.program.walk():
+            if isinstance(op, ActorOp) and op.sym_name.data == error.task:
+                error.add_note(f"at {place_of(op)}, in job '{self.name}'")
+
+    def close(self) -> None:
+        """Wait for the call that is running, and end the threads."""
+        with self._lock:
+            self._closed = True
+            self._session.close()
+
+
+Cache: TypeAlias = OrderedDict[Hashable, Program]
+"""The programs of a job by what they are for; the one used last is the last."""
+
+
+class Session:
+    """
+    Compiles jobs and runs them. In a `with` statement it is the current session of the
+    process, in all threads: the one in which a call of a job runs.
+
+    `device` is the kind of device that jobs run on, `threads` the number of workers and
+    compute streams of the processor; `engine` is `actors`, or `sequential` for the
+    reference executor. For `cache_size` shapes of arguments a job is kept compiled; of
+    more, the one that was used longest ago is dropped.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str | None = None,
+        threads: int = 1,
+        engine: str = "actors",
+        cache_size: int = CACHE_SIZE,
+    ):
+        if cache_size < 1:
+            raise PenstockError(f"cache_size must be at least 1, got {cache_size}")
+        self._device = device
+        self._threads = threads
+        self._engine = engine
+        self._cache_size = cache_size
+        self._state = SessionState.OPEN
+        self._linker = Linker()
+        self._dispatcher = Dispatcher()
+        self._waiting: dict[str, Job] = {}
+        self._caches: WeakKeyDictionary[Job, Cache] = WeakKeyDictionary()
+        # The one is held for a moment, the other while something is compiled.
+        self._lock = threading.Lock()
+        self._compiling = threading.RLock()
+
+    @property
+    def state(self) -> SessionState:
+        """What the session can do."""
+        return self._state
+
+    def __enter__(self) -> Self:
+        _current.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _current.remove(self)
+        self.close(cancel=error is not None)
+
+    def add(self, job: Job) -> None:
+        """
+        Let the first call compile a job, too, if its shapes are known by then. One of
+        the same name that waits for it is replaced.
+        """
+        with self._lock:
+            if self._state is SessionState.OPEN:
+                self._waiting[job.name] = job
+
+    def call(self, job: Job, *args: object, **options: object) -> Any:
+        """Run a job and wait for what it returns; see `Job.__call__`."""
+        arguments = job.signature.bind(args, options)
+        return self._program(job, arguments).run(arguments.arrays)
+
+    def submit(self, job: Job, *args: object, **options: object) -> Future[Any]:
+        """
+        Run a job after what was submitted before; see `Job.submit`. The arrays are
+        copied, and may be changed at once.
+        """
+        arguments = job.signature.bind(args, options)
+        program = self._program(job, arguments)
+        arrays = {name: np.copy(array) for name, array in arguments.arrays.items()}
+        future = self._dispatcher.submit(lambda: program.run(arrays))
+        if future is None:
+            raise _closed()
+        return future
+
+    def close(self, *, cancel: bool = False) -> None:
+        """
+        Wait for calls that are running or were submitted, and end all threads. With
+        `cancel`, calls that have not started are cancelled. Results stay valid.
+        """
+        with self._lock:
+            self._state = SessionState.CLOSED
+        self._dispatcher.close(cancel=cancel)
+        with self._compiling:
+            caches = list(self._caches.values())
+            self._caches.clear()
+        for cache in caches:
+            for program in cache.values():
+                program.close()
+
+    def compiled_shapes(self, job: Job) -> list[Hashable]:
+        """What a job is compiled for, that used last at the end."""
+        with self._lock:
+            return list(self._caches.get(job, ()))
+
+    # Compiling
+
+    def _program(self, job: Job, arguments: Arguments) -> Program:
+        key = tuple(arguments.key)
+        return self._known(job, key) or self._compiled(job, key, arguments)
+
+    def _known(self, job: Job, key: Hashable) -> Program | None:
+        with self._lock:
+            if self._state is SessionState.CLOSED:
+                raise _closed()
+            cache = self._caches.get(job)
+            if cache is None or (program := cache.get(key)) is None:
+                return None
+            cache.move_to_end(key)
+            return program
+
+    def _compiled(self, job: Job, key: Hashable, arguments: Arguments) -> Program:
+        with self._compiling:
+            if (program := self._known(job, key)) is not None:
+                return program
+            if self._state is SessionState.OPEN:
+                self._start(job)
+            if (program := self._known(job, key)) is not None:
+                return program
+            traced = job.traced_for(arguments)
+            self._build([(job, key, traced)])
+            program = self._known(job, key)
+            assert program is not None, "it was used last"
+            return program
+
+    def _start(self, first: Job) -> None:
+        """Compile all jobs that wait and have one shape."""
+        jobs = {**self._waiting, first.name: first}
+        traced: list[tuple[Job, Hashable, TracedJob]] = []
+        errors: list[TraceError] = []
+        for job in jobs.values():
+            if not job.signature.is_static:
+                continue
+            try:
+                traced.append((job, (), job.trace()))
+            except TraceError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0] if len(errors) == 1 else _joined(errors)
+        self._build(traced)
+        with self._lock:
+            if self._state is SessionState.OPEN:
+                self._state = SessionState.RUNNING
+            self._waiting.clear()
+
+    def _build(self, jobs: Sequence[tuple[Job, Hashable, TracedJob]]) -> None:
+        try:
+            self._linker.link([traced for _, _, traced in jobs])
+            for job, key, traced in jobs:
+                self._keep(job, key, Program(traced, self._loaded(traced)))
+        except Rejected as error:
+            raise rejected(error) from error
+
+    def _loaded(self, traced: TracedJob) -> compiled.Session:
+        return compiled.Session(
+            traced.model(),
+            device=self._device,
+            threads=self._threads,
+            engine=self._engine,
+            compiler=installed_compiler(),
+        )
+
+    def _keep(self, job: Job, key: Hashable, program: Program) -> None:
+        with self._lock:
+            cache = self._caches.setdefault(job, OrderedDict())
+            cache[key] = program
+            # A call may still run it; its threads end when that has ended.
+            while len(cache) > self._cache_size:
+                cache.popitem(last=False)
+
+
+def _closed() -> PenstockError:
+    return PenstockError("the session is closed")
+
+
+def _joined(errors: Sequence[TraceError]) -> TraceError:
+    return TraceError("\n".join(str(error) for error in errors))
+
+
+def rejected(error: Rejected) -> CompileError:
+    """All the reasons why jobs cannot be compiled, a line each."""
+    lines = [
+        f"{d.place}: {d.message}" if d.place else d.message for d in error.diagnoses
+    ]
+    return CompileError("\n".join(lines))
+
+
+_current: list[Session] = []
+_default: list[Session] = []
+
+
+def current_session() -> Session:
+    """
+    The session of the `with` statement that was entered last in this process, or else
+    the default session, which is made anew when it was closed.
+    """
+    if _current:
+        return _current[-1]
+    if not _default or _default[0].state is SessionState.CLOSED:
+        _default[:] = [Session()]
+    return _default[0]
