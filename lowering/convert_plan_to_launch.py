@@ -16,6 +16,13 @@ there what lies there. Streams are numbered from 0 in the order in which they ap
 Where blocks carry a `sum`, the attribute `memory` of their chunk reports the bytes of
 blocks that hold variables only, and the size, `bound` and `sum` of all others.
 
+A plan of several jobs becomes a program of several jobs: actors say theirs, registers
+what interface they are, and the program which jobs exclude each other. An input that
+another job makes has no step, and neither has an output that another job takes
+(`job_interfaces`). If a job goes on after its last use of such an input, an actor
+`<input>/release`, for which the readers of the input signal, lets other jobs write it
+meanwhile.
+
 A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`, unless
 they share registers, which is an error. With `simulate-ranks` it becomes one program
 `<plan>` for one process instead, under the least of its ranks: each rank has chunks and
@@ -24,8 +31,10 @@ streams of its own there, and a copy between ranks is one between their memories
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
@@ -49,6 +58,7 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.lowering.aliases import Holds, does_nothing
+from penstock.lowering.job_interfaces import Interfaces
 from penstock.lowering.program_kernels import (
     Finding,
     Kernels,
@@ -68,13 +78,6 @@ def complaints_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif any(needs_place(register) for register in plan.registers):
         yield plan, "registers have no place yet, run regst-plan-memory first"
-    elif len(jobs := plan.jobs) > 1:
-        listed = ", ".join(f"'{job}'" for job in jobs)
-        yield (
-            plan,
-            f"a program runs one job, but the tasks belong to {listed}; "
-            "plan-select-job keeps one",
-        )
     else:
         yield from shape_complaints(plan)
         for task in plan.tasks:
@@ -134,6 +137,17 @@ def rank_complaints(plan: PlanOp) -> Iterator[Finding]:
 ################################################################################
 
 
+class Release(NamedTuple):
+    """
+    The actor that gives an interface back, the register, and the control register that
+    each reader of it writes.
+    """
+
+    name: str
+    register: str
+    signals: dict[TaskOp, str]
+
+
 class ProgramBuilder:
     """Makes the program of some ranks of a plan."""
 
@@ -152,6 +166,13 @@ class ProgramBuilder:
         }
         self._chunks = self._name_chunks()
         self._symbols = self._name_registers()
+        self._has_jobs = len(plan.jobs) > 1
+        self._interfaces = Interfaces(plan)
+        self._releases = self._name_releases() if self._has_jobs else {}
+        self._signals: dict[TaskOp, list[str]] = {}
+        for release in self._releases.values():
+            for reader, symbol in release.signals.items():
+                self._signals.setdefault(reader, []).append(symbol)
         self._kernels = Kernels(self._names)
         self._streams: dict[tuple[DeviceAttr, StreamAttr], int] = {}
 
@@ -166,8 +187,15 @@ class ProgramBuilder:
         chunks = [self._chunk(chunk, name) for chunk, name in self._chunks.items()]
         memory = [self._memory(register) for register in self._used_registers()]
         kernels = self._kernels.built.values()
-        block = Block([*chunks, *memory, *kernels, *actors])
-        program = launch.ProgramOp(name, self._ranks[0], Region(block))
+        controls = [
+            launch.ControlOp(symbol, 1)
+            for release in self._releases.values()
+            for symbol in release.signals.values()
+        ]
+        releases = [self._release(task) for task in self._releases]
+        block = Block([*chunks, *memory, *controls, *kernels, *actors, *releases])
+        exclusive = self._plan.exclusive if self._has_jobs else None
+        program = launch.ProgramOp(name, self._ranks[0], Region(block), exclusive)
         program.attributes = self._plan.attributes.copy()
         program.location = self._plan.location
         return program
@@ -196,6 +224,29 @@ class ProgramBuilder:
                 symbols[value] = self._names.make(register.register_name.data)
         return symbols
 
+    def _name_releases(self) -> dict[TaskOp, Release]:
+        """For each input that another job makes who releases it, if anybody has to."""
+        readers: dict[str, list[TaskOp]] = {}
+        sizes = Counter(task.job for task in self._tasks if task.kind != "variable")
+        for task in self._tasks:
+            for symbol in self._reads(task) if task.kind != "variable" else ():
+                readers.setdefault(symbol, []).append(task)
+        found: dict[TaskOp, Release] = {}
+        for task in self._tasks:
+            if task.kind != "input" or not self._interfaces.is_handed_on(task):
+                continue
+            register = self._symbols[task.outs[0]]
+            users = readers.get(register, [])
+            if len(users) + 1 == sizes[task.job]:
+                continue
+            name = self._names.make(f"{self._actors[task]}/release")
+            signals = {
+                user: self._names.make(f"{self._actors[user]} -> {name}")
+                for user in users
+            }
+            found[task] = Release(name, register, signals)
+        return found
+
     # Memory
 
     def _chunk(self, chunk: ChunkOp, symbol: str) -> launch.ChunkOp:
@@ -214,7 +265,8 @@ class ProgramBuilder:
             slots = register.slots.value.data
             memref = self._kernels.memref_of(type.payload)
             symbol = self._symbols[register.register]
-            made = launch.RegisterOp(symbol, chunk, offset, slots, memref)
+            interface = register.interface if self._has_jobs else None
+            made = launch.RegisterOp(symbol, chunk, offset, slots, memref, interface)
         else:
             initial = 0 if register.initial is None else register.initial.value.data
             symbol = self._symbols[register.register]
@@ -260,7 +312,8 @@ class ProgramBuilder:
         stream = self._streams.setdefault(
             (task.device, task.stream), len(self._streams)
         )
-        steps = [] if does_nothing(task) else [self._step(task)]
+        idle = does_nothing(task) or self._interfaces.is_handed_on(task)
+        steps = [] if idle else [self._step(task)]
         for step in steps:
             step.location = task.op.location
         actor = launch.ActorOp(
@@ -268,8 +321,26 @@ class ProgramBuilder:
             task.device,
             stream,
             list(self._reads(task)),
-            [self._symbols[value] for value in (*task.outs, *task.signals)],
+            [
+                *(self._symbols[value] for value in (*task.outs, *task.signals)),
+                *self._signals.get(task, ()),
+            ],
             Region(Block(steps)),
+            task.job if self._has_jobs else None,
+        )
+        actor.location = task.location
+        return actor
+
+    def _release(self, task: TaskOp) -> launch.ActorOp:
+        release = self._releases[task]
+        actor = launch.ActorOp(
+            release.name,
+            task.device,
+            self._streams[task.device, task.stream],
+            [release.register, *release.signals.values()],
+            [],
+            Region(Block([launch.ReleaseOp(release.register)])),
+            task.job,
         )
         actor.location = task.location
         return actor

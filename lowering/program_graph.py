@@ -17,7 +17,6 @@ from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import (
-    ActorOp,
     CallOp,
     ChunkOp,
     ControlOp,
@@ -27,6 +26,7 @@ from penstock.dialects.launch import (
     KernelOp,
     ProgramOp,
     RegisterOp,
+    ReleaseOp,
     VariableOp,
     memref_bytes,
     names_of,
@@ -140,19 +140,22 @@ class Piece(NamedTuple):
 
 @dataclass
 class ProgramGraph:
-    """The actors of a program by number, and how they use registers and variables."""
+    """
+    The actors of one job of a program by number, or of a program that names none, and
+    how they use registers and variables.
+    """
 
     program: ProgramOp
+    job: str | None = None
 
     def __post_init__(self) -> None:
         self.table = self.program.symbol_table()
-        self.actors = [op for op in self.table.values() if isinstance(op, ActorOp)]
+        self.actors = [x for x in self.program.actors if x.job_name == self.job]
         self.reads = [names_of(actor.reads) for actor in self.actors]
         self.writes = [names_of(actor.writes) for actor in self.actors]
         self.spans = self._spans()
         """Where each register and variable lies, as if chunks followed each other."""
-        kernels = [op for op in self.table.values() if isinstance(op, KernelOp)]
-        self._effects = {k.sym_name.data: KernelEffects(k) for k in kernels}
+        self._effects: dict[str, KernelEffects] = {}
         self.steps = [
             [self._access(step) for step in actor.body.block.ops]
             for actor in self.actors
@@ -161,6 +164,10 @@ class ProgramGraph:
         """The actor that writes, or shows, each register and control."""
         self.first_write = [first_writes(steps) for steps in self.steps]
         """For each actor the first step that writes a register."""
+        self.arriving = self._arriving()
+        """Interfaces that other jobs have written before an actor of this one acts."""
+        for name in self.arriving:
+            self.first_write[self.writer[name]][name] = 0
         self.last_use = [last_uses(steps) for steps in self.steps]
         """For each actor the last step that names a register or variable."""
         self.graph = MarkedGraph(len(self.actors), self._edges())
@@ -198,8 +205,11 @@ class ProgramGraph:
                 bases[name] = end, op.memory_case.alignment
                 end += op.size.value.data
         spans: dict[str, Span] = {}
+        own = {name for names in self.writes for name in names}
         for name, op in self.table.items():
-            if isinstance(op, RegisterOp | VariableOp):
+            if isinstance(op, VariableOp) or (
+                isinstance(op, RegisterOp) and name in own
+            ):
                 base, alignment = bases[op.chunk.root_reference.data]
                 start, size = base + op.offset.value.data, memref_bytes(op.type)
                 spans[name] = Span(start, size, size, 1)
@@ -212,7 +222,7 @@ class ProgramGraph:
         match step:
             case CallOp():
                 names = names_of(step.arguments)
-                effects = self._effects[step.kernel.root_reference.data]
+                effects = self._effects_of(step.kernel.root_reference.data)
                 written = [names[i] for i in sorted(effects.written)]
                 needed = [names[i] for i in sorted(effects.needed & effects.written)]
                 return Access(names, written, unchanged_by(step), needed)
@@ -222,9 +232,44 @@ class ProgramGraph:
             case FeedOp():
                 target = step.target.root_reference.data
                 return Access([target], [target])
+            case ReleaseOp():
+                return Access([], [])
             case _:
                 assert isinstance(step, FetchOp), "checked by the verifier"
                 return Access([step.source.root_reference.data], [])
+
+    def _effects_of(self, name: str) -> KernelEffects:
+        if (found := self._effects.get(name)) is None:
+            kernel = self.table[name]
+            assert isinstance(kernel, KernelOp), "checked by the verifier"
+            found = self._effects[name] = KernelEffects(kernel)
+        return found
+
+    def _arriving(self) -> list[str]:
+        """The interfaces that no step of this job writes, but one of another job."""
+        here: dict[str, str] = {}
+        for actor, names in enumerate(self.writes):
+            for name in names:
+                interface = self.interface(name)
+                if interface is not None and name not in self.first_write[actor]:
+                    here[name] = interface
+        wanted = set(here.values())
+        made = {
+            interface
+            for actor in (self.program.actors if wanted else ())
+            if actor.job_name != self.job
+            for name in names_of(actor.writes)
+            if (interface := self.interface(name)) in wanted
+            and name in first_writes([self._access(s) for s in actor.body.block.ops])
+        }
+        return [name for name, interface in here.items() if interface in made]
+
+    def interface(self, name: str) -> str | None:
+        """The name of the interface that a register or control is, if it is one."""
+        op = self.table[name]
+        if not isinstance(op, RegisterOp) or op.interface is None:
+            return None
+        return op.interface.data
 
     def _edges(self) -> list[Edge]:
         edges: list[Edge] = []
@@ -324,7 +369,8 @@ class ProgramGraph:
     def is_done_before(self, actor: int, victim: str, over: str) -> bool:
         """Whether an actor's steps use a register only before they write another."""
         begins = self.first_write[actor][over]
-        unchanged = self.steps[actor][begins].unchanged
+        steps = self.steps[actor]
+        unchanged = steps[begins].unchanged if steps else ()
         return all(
             step < begins or (step == begins and name in unchanged)
             for name, step in self.last_use[actor].items()

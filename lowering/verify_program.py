@@ -26,6 +26,9 @@ written all of it (`kernel_effects`). Then
 * all bytes of a register that no step writes are covered by what it can show, and so
   are those of a register whose first step that writes it needs them.
 
+In a program of several jobs all of this holds of each job alone, and the rules between
+jobs are those of `verify_program_jobs`.
+
 All that is wrong is listed.
 """
 
@@ -43,13 +46,21 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import ProgramOp
 from penstock.lowering.marked_graph import clashes, marks_of
 from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
+from penstock.lowering.verify_program_jobs import bad_sharing, early_releases
 
 Finding = tuple[Operation, str]
 
 
 def findings_in(program: ProgramOp) -> Iterator[Finding]:
     """All that is wrong with a program, each with the op it is about."""
-    graph = ProgramGraph(program)
+    graphs = [ProgramGraph(program, job) for job in program.jobs or (None,)]
+    for graph in graphs:
+        yield from findings_of(graph)
+    yield from bad_sharing(graphs)
+
+
+def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
+    """All that is wrong with a job."""
     yield from forbidden_writes(graph)
     if graph.graph.cycles:
         for cycle in graph.graph.cycles:
@@ -58,6 +69,7 @@ def findings_in(program: ProgramOp) -> Iterator[Finding]:
     yield from missing_bytes(graph)
     yield from needed_bytes(graph)
     yield from shared_bytes(graph)
+    yield from early_releases(graph)
 
 
 def deadlock(graph: ProgramGraph, cycle: Sequence[int]) -> Finding:

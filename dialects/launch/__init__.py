@@ -19,6 +19,7 @@ from penstock.dialects.launch.actors import (
     FeedOp,
     FetchOp,
     KernelOp,
+    ReleaseOp,
 )
 from penstock.dialects.launch.memory import (
     ChunkOp,
@@ -45,6 +46,7 @@ __all__ = [
     "Launch",
     "ProgramOp",
     "RegisterOp",
+    "ReleaseOp",
     "VariableOp",
     "memref_bytes",
     "names_of",
@@ -64,6 +66,7 @@ Launch = Dialect(
         KernelOp,
         ProgramOp,
         RegisterOp,
+        ReleaseOp,
         VariableOp,
     ],
     [ContractionAttr],

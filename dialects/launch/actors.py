@@ -20,6 +20,7 @@ from xdsl.irdl import (
     IRDLOperation,
     eq,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -273,12 +274,40 @@ class FetchOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ReleaseOp(IRDLOperation):
+    """
+    Let other jobs use an interface that this job only reads, before it has ended: it
+    reads it no more in this run.
+
+    ```mlir
+    launch.release @"train/x"
+    ```
+    """
+
+    name = "launch.release"
+
+    register = prop_def(FlatSymbolRefAttrConstr)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$register attr-dict"
+
+    def __init__(self, register: str):
+        super().__init__(properties={"register": SymbolRefAttr(register)})
+
+
+STEPS = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
+"""What an actor may do."""
+
+
+@irdl_op_definition
 class ActorOp(IRDLOperation):
     """
     Acts each time that all registers in `reads` have a full slot for it and all
     registers in `writes` a free one: runs its body in order, then frees the slots it
     read and fills those it wrote. What it has no steps for lies there already. The
-    actors of one device and stream act one after the other.
+    actors of one device and stream act one after the other. In a program of several
+    jobs it says its `job`: an actor acts in the runs of that one.
 
     ```mlir
     launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {
@@ -290,6 +319,7 @@ class ActorOp(IRDLOperation):
     name = "launch.actor"
 
     sym_name = prop_def(SymbolNameConstraint())
+    job = opt_prop_def(StringAttr)
     device = prop_def(DeviceAttr)
     stream = prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
     reads = prop_def(SymbolList)
@@ -299,8 +329,8 @@ class ActorOp(IRDLOperation):
     traits = traits_def(NoTerminator(), SymbolOpInterface(), MemoryWriteEffect())
 
     assembly_format = (
-        "$sym_name `on` $device `stream` $stream `reads` $reads `writes` $writes "
-        "attr-dict-with-keyword custom<Steps>($body)"
+        "$sym_name (`job` $job^)? `on` $device `stream` $stream `reads` $reads "
+        "`writes` $writes attr-dict-with-keyword custom<Steps>($body)"
     )
     custom_directives = (Steps,)
 
@@ -312,10 +342,12 @@ class ActorOp(IRDLOperation):
         reads: Sequence[str],
         writes: Sequence[str],
         body: Region,
+        job: StringAttr | None = None,
     ):
         super().__init__(
             properties={
                 "sym_name": StringAttr(sym_name),
+                "job": job,
                 "device": device,
                 "stream": IntegerAttr(stream, i64),
                 "reads": symbols(reads),
@@ -324,9 +356,14 @@ class ActorOp(IRDLOperation):
             regions=[body],
         )
 
+    @property
+    def job_name(self) -> str | None:
+        """The job that it belongs to, if it says one."""
+        return None if self.job is None else self.job.data
+
     def verify_(self) -> None:
         for op in self.body.block.ops:
-            if not isinstance(op, CallOp | CopyOp | FeedOp | FetchOp):
+            if not isinstance(op, STEPS):
                 raise VerifyException(f"{op.name} is no step of an actor")
         for what in (self.reads, self.writes):
             names = names_of(what)

@@ -117,10 +117,12 @@ class RegisterOp(IRDLOperation):
     """
     A queue of slots at a fixed place. Slots follow each other at multiples of the
     chunk's alignment. It may start at any of its elements, in the memory of a device at
-    a multiple of 16 bytes.
+    a multiple of 16 bytes. An `interface` is what several jobs know by this name: what
+    one of them writes there, others read, so it has one slot.
 
     ```mlir
     launch.register @x in @c0 at 0 slots 2 : memref<64x784xf32>
+    launch.register @"train/x" in @c0 at 0 slots 1 interface "x" : memref<64x784xf32>
     ```
     """
 
@@ -130,16 +132,24 @@ class RegisterOp(IRDLOperation):
     chunk = prop_def(FlatSymbolRefAttrConstr)
     offset = prop_def(Bytes)
     slots = prop_def(Count)
+    interface = opt_prop_def(StringAttr)
     type = prop_def(base(MemRefType))
 
     traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
-        "$sym_name `in` $chunk `at` $offset `slots` $slots attr-dict `:` $type"
+        "$sym_name `in` $chunk `at` $offset `slots` $slots "
+        "(`interface` $interface^)? attr-dict `:` $type"
     )
 
     def __init__(
-        self, sym_name: str, chunk: str, offset: int, slots: int, type: MemRefType
+        self,
+        sym_name: str,
+        chunk: str,
+        offset: int,
+        slots: int,
+        type: MemRefType,
+        interface: StringAttr | None = None,
     ):
         super().__init__(
             properties={
@@ -147,6 +157,7 @@ class RegisterOp(IRDLOperation):
                 "chunk": SymbolRefAttr(chunk),
                 "offset": IntegerAttr(offset, i64),
                 "slots": IntegerAttr(slots, i64),
+                "interface": interface,
                 "type": type,
             }
         )
@@ -157,6 +168,8 @@ class RegisterOp(IRDLOperation):
 
     def verify_(self) -> None:
         verify_dense(self.type)
+        if self.interface is not None and (slots := self.slots.value.data) > 1:
+            raise VerifyException(f"an interface has one slot, got {slots}")
 
 
 @irdl_op_definition

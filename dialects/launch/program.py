@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -14,6 +15,7 @@ from xdsl.ir import Operation, Region
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -29,6 +31,7 @@ from penstock.dialects.launch.actors import (
     FeedOp,
     FetchOp,
     KernelOp,
+    ReleaseOp,
 )
 from penstock.dialects.launch.memory import (
     ChunkOp,
@@ -45,7 +48,8 @@ from penstock.dialects.regst.ops import Bytes
 @irdl_op_definition
 class ProgramOp(IRDLOperation):
     """
-    Everything that one rank runs.
+    Everything that one rank runs. In a program of several jobs each actor says its job.
+    Jobs in one list of `exclusive` never run at the same time.
 
     ```mlir
     launch.program @empty rank 0 {
@@ -58,20 +62,47 @@ class ProgramOp(IRDLOperation):
 
     sym_name = prop_def(SymbolNameConstraint())
     rank = prop_def(Bytes)
+    exclusive = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
     body = region_def("single_block")
 
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
 
-    assembly_format = "$sym_name `rank` $rank attr-dict-with-keyword $body"
+    assembly_format = (
+        "$sym_name `rank` $rank (`exclusive` $exclusive^)? attr-dict-with-keyword $body"
+    )
 
-    def __init__(self, sym_name: str, rank: int, body: Region):
+    def __init__(
+        self,
+        sym_name: str,
+        rank: int,
+        body: Region,
+        exclusive: ArrayAttr[ArrayAttr[StringAttr]] | None = None,
+    ):
         super().__init__(
             properties={
                 "sym_name": StringAttr(sym_name),
                 "rank": IntegerAttr(rank, i64),
+                "exclusive": exclusive,
             },
             regions=[body],
         )
+
+    @property
+    def actors(self) -> list[ActorOp]:
+        """The actors, as they are listed."""
+        return [op for op in self.body.block.ops if isinstance(op, ActorOp)]
+
+    @property
+    def jobs(self) -> list[str]:
+        """The jobs that actors name, as they are listed."""
+        jobs = (actor.job.data for actor in self.actors if actor.job is not None)
+        return list(dict.fromkeys(jobs))
+
+    @property
+    def exclusive_jobs(self) -> list[list[str]]:
+        """The groups of jobs that never run at the same time."""
+        groups = () if self.exclusive is None else self.exclusive
+        return [[job.data for job in group] for group in groups]
 
     def symbol_table(self) -> dict[str, Operation]:
         """
@@ -101,6 +132,7 @@ class ProgramOp(IRDLOperation):
         for op in self.body.block.ops:
             if isinstance(op, ActorOp):
                 verify_fed(op, writers)
+        verify_jobs(self, table, writers)
 
 
 def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> None:
@@ -154,6 +186,34 @@ def verify_fed(actor: ActorOp, writers: dict[str, str]) -> None:
             )
 
 
+def verify_jobs(
+    program: ProgramOp, table: dict[str, Operation], writers: dict[str, str]
+) -> None:
+    """
+    Raise `VerifyException` unless each actor of a program of several jobs says one, and
+    uses what only actors of this one write.
+    """
+    jobs = program.jobs
+    for actor in program.actors if jobs else ():
+        name, job = actor.sym_name.data, actor.job_name
+        if job is None:
+            raise VerifyException(f"@{name} belongs to no job, but others do")
+        for register in names_of(actor.reads):
+            writer = table[writers[register]]
+            assert isinstance(writer, ActorOp), "only actors write"
+            if (other := writer.job_name) != job:
+                raise VerifyException(
+                    f"@{name} of job '{job}' reads @{register} of job '{other}'"
+                )
+    seen: set[str] = set()
+    for job in (job for group in program.exclusive_jobs for job in group):
+        if job not in jobs:
+            raise VerifyException(f"no actor belongs to job '{job}'")
+        if job in seen:
+            raise VerifyException(f"job '{job}' is in two exclusive groups")
+        seen.add(job)
+
+
 def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) -> None:
     """Raise `VerifyException` unless a step's arguments are the actor's and fit."""
     match step:
@@ -172,8 +232,24 @@ def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) ->
         case FetchOp():
             argument_type(step.source, actor, table)
             verify_reach("cpu", step.source, actor, table)
+        case ReleaseOp():
+            verify_release(step, actor, table)
         case _:
             pass
+
+
+def verify_release(
+    release: ReleaseOp, actor: ActorOp, table: dict[str, Operation]
+) -> None:
+    """Raise `VerifyException` unless what is released is an interface that is read."""
+    name = release.register.root_reference.data
+    register = table.get(name)
+    is_interface = isinstance(register, RegisterOp) and register.interface is not None
+    if not is_interface or name not in names_of(actor.reads):
+        raise VerifyException(
+            f"@{actor.sym_name.data} releases @{name}, "
+            "which is no interface that it reads"
+        )
 
 
 def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> None:

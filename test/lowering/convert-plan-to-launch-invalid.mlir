@@ -114,17 +114,3 @@ plan.plan @dynamic {
     plan.yield %v : tensor<?x4xf32>
   }
 }
-
-// -----
-
-// expected-error@+1 {{convert-plan-to-launch: a program runs one job, but the tasks belong to 'train', 'eval'; plan-select-job keeps one}}
-plan.plan @jobs {
-  plan.task "train/a" job "train" on <0, cpu:0> stream <compute, 0> ins() {
-    "test.op"() : () -> ()
-    plan.yield
-  }
-  plan.task "eval/a" job "eval" on <0, cpu:0> stream <compute, 0> ins() {
-    "test.op"() : () -> ()
-    plan.yield
-  }
-}

@@ -1,12 +1,17 @@
 // RUN: penstock-opt %s -p 'job-add-push-pull,verify-jobs,op-infer-shapes,job-place,job-infer-sbp,job-insert-boxing,op-fuse-elementwise,job-clean,convert-job-to-plan,plan-order-tasks,plan-assign-streams,plan-create-registers,regst-mark-interfaces,regst-alias-registers,regst-plan-memory,plan-merge-jobs,verify-plan,verify-deadlock' -o %t.mlir
 // RUN: filecheck %s < %t.mlir
 // RUN: penstock-opt %t.mlir -p plan-merge-jobs,verify-plan | filecheck %s
-// RUN: not penstock-opt %t.mlir --pipeline cuda 2>&1 | filecheck %s --check-prefix=LAUNCH
+// RUN: penstock-opt %t.mlir --pipeline cuda | filecheck %s --check-prefix=LAUNCH
 
 // Training and evaluation, and what brings their data in and out, from jobs to one plan. What
 // is pushed lies where both of them find it, and what is pulled where it was made.
 
-// LAUNCH: convert-plan-to-launch: a program runs one job, but the tasks belong to 'train', 'eval', 'System-Push-x', 'System-Pull-loss', 'System-Pull-y'
+// LAUNCH: launch.program @main rank 0 exclusive {{\[\["train", "eval"\]\]}}
+// LAUNCH: launch.actor @"train/x" job "train" {{.*}} writes [@"train/x/out"] {
+// LAUNCH-NEXT: }
+// LAUNCH: launch.actor @"System-Push-x/x" job "System-Push-x"
+// LAUNCH-NEXT: launch.feed "ForeignInput-System-Push-x"
+// LAUNCH: launch.release @"train/x/out"
 
 !x = tensor<16x8xf32>
 !w = tensor<8x4xf32>

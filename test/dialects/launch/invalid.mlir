@@ -396,3 +396,64 @@ launch.program @p rank 0 {
   launch.kernel @k target "cpu" () attributes {cost = {flops = 2}} {
   }
 }
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 128
+  // expected-error@+1 {{launch.register: an interface has one slot, got 2}}
+  launch.register @x in @c at 0 slots 2 interface "x" : memref<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @b belongs to no job, but others do}}
+launch.program @p rank 0 {
+  launch.actor @a job "train" on <0, cpu:0> stream 0 reads [] writes [] { }
+  launch.actor @b on <0, cpu:0> stream 0 reads [] writes [] { }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @b of job 'eval' reads @k of job 'train'}}
+launch.program @p rank 0 {
+  launch.control @k slots 1
+  launch.actor @a job "train" on <0, cpu:0> stream 0 reads [] writes [@k] { }
+  launch.actor @b job "eval" on <0, cpu:0> stream 0 reads [@k] writes [] { }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: no actor belongs to job 'eval'}}
+launch.program @p rank 0 exclusive [["train", "eval"]] {
+  launch.actor @a job "train" on <0, cpu:0> stream 0 reads [] writes [] { }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: job 'train' is in two exclusive groups}}
+launch.program @p rank 0 exclusive [["train", "eval"], ["train"]] {
+  launch.actor @a job "train" on <0, cpu:0> stream 0 reads [] writes [] { }
+  launch.actor @b job "eval" on <0, cpu:0> stream 0 reads [] writes [] { }
+}
+
+// -----
+
+// Only what other jobs write can be released, by an actor that reads it.
+
+// expected-error@+1 {{launch.program: @b releases @x, which is no interface that it reads}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [] { launch.release @x }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a releases @x, which is no interface that it reads}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 interface "x" : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] { launch.release @x }
+}

@@ -77,3 +77,25 @@ launch.program @job rank 3 {
   // CHECK-NEXT: }
   launch.actor @view on <3, cpu:0> stream 0 reads [] writes [] { }
 }
+
+// In a program of several jobs each actor says its own. What one writes to an interface
+// another one reads, and may release before it ends.
+// CHECK: launch.program @jobs rank 0 exclusive {{\[\["train", "eval"\]\]}} attributes {note} {
+// GENERIC: "launch.program"() <{sym_name = "jobs", rank = 0 : i64, exclusive = {{\[\["train", "eval"\]\]}}}>
+launch.program @jobs rank 0 exclusive [["train", "eval"]] attributes {note} {
+  launch.chunk @c on <0, host> size 64
+  // CHECK: launch.register @"train/x" in @c at 0 slots 1 interface "x" : memref<4xf32>
+  launch.register @"train/x" in @c at 0 slots 1 interface "x" : memref<4xf32>
+  // CHECK: launch.register @"eval/x" in @c at 0 slots 1 interface "x" {note} : memref<4xf32>
+  launch.register @"eval/x" in @c at 0 slots 1 interface "x" {note} : memref<4xf32>
+  // CHECK: launch.actor @train job "train" on <0, cpu:0> stream 0 reads [] writes [@"train/x"] {
+  launch.actor @train job "train" on <0, cpu:0> stream 0 reads [] writes [@"train/x"] {
+    launch.feed "x" to @"train/x"
+  }
+  launch.actor @eval job "eval" on <0, cpu:0> stream 0 reads [] writes [@"eval/x"] { }
+  // CHECK:      launch.actor @release job "eval" on <0, cpu:0> stream 0 reads [@"eval/x"] writes [] {
+  // CHECK-NEXT:   launch.release @"eval/x"
+  launch.actor @release job "eval" on <0, cpu:0> stream 0 reads [@"eval/x"] writes [] {
+    launch.release @"eval/x"
+  }
+}
