@@ -70,8 +70,7 @@ CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
 UNITS_OF_A_PART = 4
 MIN_HEIGHT, MIN_PACKED_HEIGHT = 64, 128
 MIN_WINDOW_ROWS = 4
-MAX_WINDOW_COLUMNS = 512
-"""More columns than any tile has."""
+MAX_WINDOW_TERMS = 200
 PREFETCH = 8
 
 
@@ -152,6 +151,13 @@ def is_along_terms(contraction: Contraction) -> bool:
     return terms == 1 or steps == (1, 1)
 
 
+def most_terms(columns: int, packed: bool) -> int:
+    """The terms that a block of so many columns may have."""
+    if packed:
+        return MAX_PANEL_ELEMENTS // columns
+    return max(CACHED_TERMS, CACHED_ELEMENTS // columns)
+
+
 def depth_of(contraction: Contraction, most: int) -> int:
     """The terms of a block: whole windows, if there are any."""
     if not contraction.has_windows:
@@ -190,12 +196,12 @@ def schedule_of(
         block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
         return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
     height, width = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
+    if contraction.has_windows:
+        width = min(width, MAX_PANEL_ELEMENTS // (contraction.inner_terms * lanes))
     panel = width * lanes
     large = rows >= PACKED_ROWS and columns * terms * size > CACHED_BYTES
     packed = large or not has_lines(contraction)
-    most = MAX_PANEL_ELEMENTS // panel
-    if not packed:
-        most = max(CACHED_TERMS, CACHED_ELEMENTS // panel)
+    most = most_terms(panel, packed)
     depth = depth_of(contraction, most) if packed or rows > height else terms
     least = MIN_PACKED_HEIGHT if packed else MIN_HEIGHT
     return ContractionAttr(
@@ -212,8 +218,8 @@ def with_windows(contraction: Contraction) -> Contraction | str:
     """A contraction whose windows are worth a panel, or why they are not."""
     if contraction.extents[0] < MIN_WINDOW_ROWS:
         return "too few rows share the windows"
-    if contraction.inner_terms > MAX_PANEL_ELEMENTS // MAX_WINDOW_COLUMNS:
-        return "windows are too large"
+    if contraction.inner_terms > MAX_WINDOW_TERMS:
+        return f"windows of {contraction.inner_terms} terms do not fit into panels"
     return contraction
 
 

@@ -102,6 +102,28 @@ launch.kernel @one_tap target "cpu" (%w: memref<64x64x1x1xf32>, %x: memref<1x64x
   }
 }
 
+// A panel has at least all terms of one channel; there may be up to 200 of them.
+// CHECK-LABEL: launch.kernel @large_windows
+// CHECK:       linalg.generic {{.*}} attrs = {schedule = #launch.contraction<outer, tile [4, 4, 16], block [8, 392], packed>}
+// CHECK-LABEL: launch.kernel @too_large
+// CHECK:       linalg.generic {{.*}} attrs = {no_schedule = "windows of 225 terms do not fit into panels"}
+launch.kernel @large_windows target "cpu" (%w: memref<8x2x14x14xf32>, %x: memref<2x45x45xf32>, %o: memref<8x32x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<8x2x14x14xf32>, memref<2x45x45xf32>) outs(%o : memref<8x32x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+launch.kernel @too_large target "cpu" (%w: memref<8x2x15x15xf32>, %x: memref<2x46x46xf32>, %o: memref<8x32x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<8x2x15x15xf32>, memref<2x46x46xf32>) outs(%o : memref<8x32x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+
 // The phase that starts the sums, and those that change them in their places, are folded;
 // a later one that has no ops of vectors ends that.
 // CHECK-LABEL: launch.kernel @folded
