@@ -30,7 +30,6 @@ from penstock.dialects.op import activation, comparison, elementwise, functions
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.checks import normal_axis
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import (
     ExpandOp,
@@ -39,7 +38,6 @@ from penstock.dialects.op.movement import (
     TransposeOp,
 )
 from penstock.dialects.op.normalization import (
-    BatchNormOp,
     LayerNormOp,
     LogSoftmaxOp,
     SoftmaxOp,
@@ -47,9 +45,7 @@ from penstock.dialects.op.normalization import (
 from penstock.dialects.op.padding import PadMode, PadModeAttr, PadOp
 from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.pooling import (
-    AveragePool2dOp,
     GlobalAveragePoolOp,
-    MaxPool2dOp,
 )
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
@@ -60,7 +56,15 @@ from penstock.dialects.op.reduction import (
     ReduceSumOp,
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
-from penstock.tools.onnx_import import arithmetic, indexing, reductions
+from penstock.tools.onnx_import import (
+    arithmetic,
+    einsum,
+    images,
+    indexing,
+    recurrent,
+    reductions,
+    resize,
+)
 from penstock.tools.onnx_import.graph import (
     Converter,
     Node,
@@ -115,77 +119,6 @@ def dropout(node: Node) -> None:
     identity(node)
 
 
-def conv(node: Node) -> None:
-    """A convolution of images."""
-    if len(node.shape()) != 4:
-        raise Unsupported(f"only images are convolved, got {len(node.shape())} axes")
-    kernel = node.shape(1)[2:]
-    strides, dilations = pair(node, "strides"), pair(node, "dilations")
-    node.give(
-        Conv2dOp,
-        node.tensors(),
-        {
-            "strides": int_list(strides),
-            "pads": int_list(pads_of(node, kernel, strides, dilations)),
-            "dilations": int_list(dilations),
-            "groups": IntegerAttr(node.int("group", 1), i64),
-        },
-    )
-
-
-def pair(node: Node, name: str) -> list[int]:
-    """A list of one number for each axis of an image, ones if it is left out."""
-    values = node.ints(name) or [1, 1]
-    if len(values) != 2:
-        raise Unsupported(f"'{name}' should be 2 numbers, got {values}")
-    return values
-
-
-def pads_of(
-    node: Node, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> list[int]:
-    """Top, left, bottom, right, as `pads` or `auto_pad` say."""
-    auto = node.text("auto_pad", "NOTSET")
-    if auto == "NOTSET":
-        return node.ints("pads") or [0, 0, 0, 0]
-    if auto == "VALID":
-        return [0, 0, 0, 0]
-    total = [
-        max(0, (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1 - extent)
-        for extent, size, stride, dilation in zip(
-            node.shape()[2:], kernel, strides, dilations, strict=True
-        )
-    ]
-    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
-    return [*small, *large] if auto == "SAME_UPPER" else [*large, *small]
-
-
-def pool(op: type[MaxPool2dOp | AveragePool2dOp]) -> Converter:
-    """The largest element or the average of each window of images."""
-
-    def convert(node: Node) -> None:
-        if len(node.shape()) != 4:
-            raise Unsupported(f"only images are pooled, got {len(node.shape())} axes")
-        kernel = pair(node, "kernel_shape")
-        strides, dilations = pair(node, "strides"), pair(node, "dilations")
-        properties: dict[str, Attribute | None] = {
-            "kernel": int_list(kernel),
-            "strides": int_list(strides),
-            "pads": int_list(pads_of(node, kernel, strides, dilations)),
-            "ceil_mode": flag(node.int("ceil_mode", 0) == 1),
-        }
-        if op is MaxPool2dOp:
-            properties["dilations"] = int_list(dilations)
-        elif dilations != [1, 1]:
-            raise Unsupported("averages of dilated windows are not computed")
-        else:
-            include = node.int("count_include_pad", 0) == 1
-            properties["count_include_pad"] = flag(include)
-        node.give(op, node.tensors(), properties)
-
-    return convert
-
-
 def gemm(node: Node) -> None:
     """A product of matrices, scaled, plus a third one."""
     node.give(
@@ -198,14 +131,6 @@ def gemm(node: Node) -> None:
             "beta": number(node.float("beta", 1.0)),
         },
     )
-
-
-def batch_norm(node: Node) -> None:
-    """Normalisation by statistics that are given."""
-    if node.int("training_mode", 0):
-        raise Unsupported("training is not imported")
-    epsilon = number(node.float("epsilon", 1e-5))
-    node.give(BatchNormOp, node.tensors(), {"epsilon": epsilon})
 
 
 def local_response_norm(node: Node) -> None:
@@ -521,18 +446,19 @@ def shape(node: Node) -> None:
 
 CONVERTERS: Mapping[str, Converter] = {
     **arithmetic.CONVERTERS,
+    **einsum.CONVERTERS,
+    **images.CONVERTERS,
     **indexing.CONVERTERS,
+    **recurrent.CONVERTERS,
     **reductions.CONVERTERS,
+    **resize.CONVERTERS,
     "Abs": same(elementwise.AbsOp),
     "Add": same(elementwise.AddOp),
     "And": same(comparison.LogicalAndOp),
-    "AveragePool": pool(AveragePool2dOp),
-    "BatchNormalization": batch_norm,
     "Cast": cast,
     "Ceil": same(functions.CeilOp),
     "Clip": clip,
     "Concat": concat,
-    "Conv": conv,
     "Div": same(elementwise.DivOp),
     "Dropout": dropout,
     "Equal": same(comparison.EqualOp),
@@ -557,7 +483,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "LogSoftmax": along_axis(LogSoftmaxOp),
     "MatMul": same(MatmulOp),
     "Max": variadic(elementwise.MaximumOp),
-    "MaxPool": pool(MaxPool2dOp),
     "Min": variadic(elementwise.MinimumOp),
     "Mul": same(elementwise.MulOp),
     "Neg": same(elementwise.NegOp),

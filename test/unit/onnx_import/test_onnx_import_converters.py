@@ -242,6 +242,7 @@ CASES: dict[str, Case] = {
         attributes={"transA": 1, "transB": 1, "alpha": 0.5, "beta": -2.0},
     ),
     "global average pool": Case("GlobalAveragePool", [X4]),
+    "global lp pool": Case("GlobalLpPool", [X4], until=21, attributes={"p": 3}),
     "greater": Case("Greater", [integers(3, 4), integers(4)]),
     "greater or equal": Case("GreaterOrEqual", [integers(3, 4), integers(4)]),
     "identity": Case("Identity", [floats(3, 4)]),

@@ -27,7 +27,7 @@ from penstock.tools.onnx_import.model import (
 )
 
 Array: TypeAlias = NDArray[np.generic]
-Attribute: TypeAlias = (
+Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[str]
     int | float | str | Sequence[int] | Sequence[float] | TensorProto | GraphProto
 )
 Arrays: TypeAlias = Mapping[str, Array]
@@ -331,35 +331,83 @@ REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
         {},
         "its output 'y' is not computed",
     ),
-    "batch norm in training": (
-        node("BatchNormalization", "x", "s", "s", "s", "s", training_mode=1),
+    "conv of a matrix": (
+        node("Conv", "x", "w"),
+        {"x": X},
+        {"w": np.ones((2, 3), np.float32)},
+        "an image has 3 axes or more, got 2",
+    ),
+    "remainders of floats": (
+        node("Mod", "x", "x", fmod=1),
+        {"x": X},
+        {},
+        "remainders of floats are not computed",
+    ),
+    "a reduction nobody knows": (
+        node("ScatterND", "x", "n", "x", reduction="mean"),
+        {"x": X},
+        {"n": np.array([[0], [1]])},
+        "the reduction 'mean' is not known",
+    ),
+    "a norm of another order": (
+        node("LpNormalization", "x", p=3),
+        {"x": X},
+        {},
+        "there is no norm of order 3",
+    ),
+    "groups that do not fit": (
+        node("GroupNormalization", "x", "s", "s", num_groups=2),
         {"x": X},
         {"s": np.ones(3, np.float32)},
-        "training is not imported",
+        "3 channels do not make 2 groups",
     ),
-    "conv of volumes": (
-        node("Conv", "x", "w"),
-        {"x": CUBE},
-        {"w": np.ones((4, 4, 3, 3, 3), np.float32)},
-        "only images are convolved, got 5 axes",
-    ),
-    "pool of volumes": (
-        node("MaxPool", "x", kernel_shape=[2, 2, 2]),
-        {"x": CUBE},
+    "powers of integers": (
+        node("ReduceLogSumExp", "n"),
+        {"n": N},
         {},
-        "only images are pooled, got 5 axes",
+        "powers of e of i64 are not summed",
+    ),
+    "a direction nobody knows": (
+        node("RNN", "t", "w", "w", direction="up"),
+        {"t": np.ones((2, 1, 3), np.float32)},
+        {"w": np.ones((1, 3, 3), np.float32)},
+        "the direction 'up' is not known",
+    ),
+    "a function nobody knows": (
+        node("RNN", "t", "w", "w", activations=["Sine"]),
+        {"t": np.ones((2, 1, 3), np.float32)},
+        {"w": np.ones((1, 3, 3), np.float32)},
+        "the function 'Sine' is not known",
+    ),
+    "a way to resize nobody knows": (
+        node("Resize", "x", "", "s", mode="spline"),
+        {"x": X},
+        {"s": np.ones(2, np.float32)},
+        "the mode 'spline' is not known",
+    ),
+    "integers between others": (
+        node("Resize", "n", "", "s", mode="linear"),
+        {"n": N},
+        {"s": np.full(1, 2, np.float32)},
+        "i64 cannot lie between others",
+    ),
+    "an equation for others": (
+        node("Einsum", "x", equation="ij,jk"),
+        {"x": X},
+        {},
+        "'ij,jk' is not for 1 operands",
+    ),
+    "an equation of another rank": (
+        node("Einsum", "x", equation="ijk"),
+        {"x": X},
+        {},
+        "'ijk' does not fit the ranks [2]",
     ),
     "strides of another rank": (
         node("Conv", "x", "w", strides=[1, 1, 1]),
         {"x": IMAGE},
         {"w": WEIGHTS},
         "'strides' should be 2 numbers, got [1, 1, 1]",
-    ),
-    "dilated averages": (
-        node("AveragePool", "x", kernel_shape=[2, 2], dilations=[2, 2]),
-        {"x": IMAGE},
-        {},
-        "averages of dilated windows are not computed",
     ),
     "a shape of run time": (
         node("Reshape", "x", "n"),

@@ -1,0 +1,258 @@
+"""
+Resizing of images in ONNX: each axis on its own, as sums of weighted elements.
+
+Which elements, and with which weights, follows from the shapes, and is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import AnyFloat, f32
+
+from penstock.dialects.op.checks import normal_axis
+from penstock.tools.onnx_import.graph import Converter, Node, Unsupported
+from penstock.tools.onnx_import.ops import Ops, Value
+
+
+@dataclass
+class Axis:
+    """How one axis is resized."""
+
+    extent: int
+    result: int
+    scale: float
+    start: float
+    """Where the part of the input begins that is resized, from 0 to 1."""
+    end: float
+
+    @property
+    def exact(self) -> float:
+        """The extent of the result before it was rounded."""
+        return self.scale * self.extent
+
+
+def aligned(axis: Axis, place: int) -> float:
+    """The first and last elements stay where they are."""
+    if axis.exact == 1:
+        return 0.0
+    return place * (axis.extent - 1) / (axis.exact - 1)
+
+
+def cropped(axis: Axis, place: int) -> float:
+    """A part of the input is resized."""
+    last, share = axis.extent - 1, axis.end - axis.start
+    if axis.result == 1:
+        return (axis.start + axis.end) * last / 2
+    return axis.start * last + place * share * last / (axis.result - 1)
+
+
+def half_pixel(axis: Axis, place: int) -> float:
+    """Elements are squares, whose centers are scaled."""
+    return (place + 0.5) / axis.scale - 0.5
+
+
+def half_pixel_of_pytorch(axis: Axis, place: int) -> float:
+    """Like `half_pixel`, but one element is the first one."""
+    return half_pixel(axis, place) if axis.exact > 1 else 0.0
+
+
+def half_pixel_symmetric(axis: Axis, place: int) -> float:
+    """Like `half_pixel`, but about the center."""
+    offset = axis.extent / 2 * (1 - axis.result / axis.exact)
+    return offset + half_pixel(axis, place)
+
+
+COORDINATES: Mapping[str, Callable[[Axis, int], float]] = {
+    "align_corners": aligned,
+    "asymmetric": lambda axis, place: place / axis.scale,
+    "half_pixel": half_pixel,
+    "half_pixel_symmetric": half_pixel_symmetric,
+    "pytorch_half_pixel": half_pixel_of_pytorch,
+    "tf_crop_and_resize": cropped,
+}
+"""Where in the input a place of the result lies."""
+
+ROUNDING: Mapping[str, Callable[[float], int]] = {
+    "ceil": ceil,
+    "floor": floor,
+    "round_prefer_ceil": lambda place: floor(place + 0.5),
+    "round_prefer_floor": lambda place: ceil(place - 0.5),
+}
+"""The element nearest to a place."""
+
+
+def tent(distance: float, _: float) -> float:
+    """The weight of an element so far away, for straight lines between them."""
+    return max(0.0, 1 - abs(distance))
+
+
+def cubic(distance: float, a: float) -> float:
+    """The weight of an element so far away, for cubic curves between them."""
+    x = abs(distance)
+    if x <= 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a if x < 2 else 0.0
+
+
+@dataclass
+class Filter:
+    """What an element of the result is made of."""
+
+    mode: str
+    coordinates: Callable[[Axis, int], float]
+    nearest: Callable[[float], int]
+    cubic_a: float
+    exclude_outside: bool
+    antialias: bool
+
+    def taps(self, axis: Axis, place: float) -> dict[int, float]:
+        """The weights of the elements that a place of the input is made of."""
+        if self.mode == "nearest":
+            return {min(max(self.nearest(place), 0), axis.extent - 1): 1.0}
+        shrink = min(axis.scale, 1.0) if self.antialias else 1.0
+        weight, reach = (tent, 1) if self.mode == "linear" else (cubic, 2)
+        first, last = floor(place - reach / shrink), ceil(place + reach / shrink)
+        weights = {
+            index: weight((index - place) * shrink, self.cubic_a)
+            for index in range(first, last + 1)
+        }
+        if self.exclude_outside:
+            weights = {i: w for i, w in weights.items() if 0 <= i < axis.extent}
+        total = sum(weights.values())
+        taps: dict[int, float] = {}
+        for index, share in weights.items():
+            inside = min(max(index, 0), axis.extent - 1)
+            taps[inside] = taps.get(inside, 0.0) + share / total
+        return {index: share for index, share in taps.items() if share}
+
+
+def resize(node: Node) -> None:
+    """A tensor with other extents, its elements between those of the input."""
+    axes = resized_axes(node)
+    filter = filter_of(node)
+    ops, value, element = node.ops, node.value(), node.element()
+    outside = node.float("extrapolation_value", 0.0)
+    crops = node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    wide = element if filter.mode == "nearest" and not crops else f32
+    if isinstance(element, AnyFloat):
+        wide = element
+    elif wide is f32:
+        raise Unsupported(f"{element} cannot lie between others")
+    missing: dict[int, NDArray[np.bool_]] = {}
+    for index, axis in axes.items():
+        places = [filter.coordinates(axis, place) for place in range(axis.result)]
+        beyond = [place < 0 or place > axis.extent - 1 for place in places]
+        if crops and any(beyond):
+            missing[index] = np.array(beyond)
+        taps = [filter.taps(axis, place) for place in places]
+        value = mixed(ops, value, index, taps)
+    for index, beyond in missing.items():
+        extents = [1] * len(node.shape())
+        extents[index] = len(beyond)
+        value = ops.where(beyond.reshape(extents), ops.like(outside, value), value)
+    node.give_value(value)
+
+
+def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Value:
+    """Elements along an axis as weighted sums of others."""
+    extent, result = ops.shape(value)[axis], len(taps)
+    if taps == [{index: 1.0} for index in range(extent)]:
+        return value
+    factor = result // max(1, extent)
+    if taps == [{place // factor: 1.0} for place in range(factor * extent)]:
+        return repeated(ops, value, axis, factor)
+    count = max(map(len, taps), default=0)
+    total: Value | None = None
+    for at in range(count):
+        pairs = [[*tap.items()][at] if at < len(tap) else (0, 0.0) for tap in taps]
+        term = ops.gather(value, np.array([index for index, _ in pairs]), axis)
+        weights = np.array([weight for _, weight in pairs])
+        if not np.all(weights == 1):
+            extents = [1] * len(ops.shape(value))
+            extents[axis] = result
+            shares = ops.cast(weights.reshape(extents), ops.element(value))
+            term = ops.mul(term, shares)
+        total = term if total is None else ops.add(total, term)
+    if total is None:
+        return ops.gather(value, np.zeros(0, np.int64), axis)
+    return total
+
+
+def repeated(ops: Ops, value: Value, axis: int, factor: int) -> Value:
+    """Each element along an axis several times."""
+    shape = ops.shape(value)
+    split = [*shape[: axis + 1], 1, *shape[axis + 1 :]]
+    whole = [*shape[: axis + 1], factor, *shape[axis + 1 :]]
+    result = ops.expand(ops.reshape(value, split), whole)
+    shape[axis] *= factor
+    return ops.reshape(result, shape)
+
+
+def filter_of(node: Node) -> Filter:
+    """What an element of the result is made of, by the attributes."""
+    mode = node.text("mode", "nearest")
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel")
+    nearest = node.text("nearest_mode", "round_prefer_floor")
+    for known, what, name in (
+        ({"nearest", "linear", "cubic"}, "mode", mode),
+        (COORDINATES.keys(), "coordinate transformation", coordinates),
+        (ROUNDING.keys(), "rounding", nearest),
+    ):
+        if name not in known:
+            raise Unsupported(f"the {what} '{name}' is not known")
+    return Filter(
+        mode,
+        COORDINATES[coordinates],
+        ROUNDING[nearest],
+        node.float("cubic_coeff_a", -0.75),
+        node.int("exclude_outside", 0) == 1,
+        node.int("antialias", 0) == 1,
+    )
+
+
+def resized_axes(node: Node) -> dict[int, Axis]:
+    """How each axis is resized that is."""
+    shape = node.shape()
+    axes = [normal_axis(axis, len(shape)) for axis in node.ints("axes") or []]
+    axes = axes or list(range(len(shape)))
+    extents = [shape[axis] for axis in axes]
+    roi = [float(x) for x in known_numbers(node, 1)] or [0.0, 1.0]
+    starts = roi[: len(roi) // 2] * (len(axes) if len(roi) == 2 else 1)
+    ends = roi[len(roi) // 2 :] * (len(axes) if len(roi) == 2 else 1)
+    scales = known_numbers(node, 2)
+    sizes = [int(size) for size in known_numbers(node, 3)]
+    if sizes:
+        sizes, scales = kept_aspect(node, extents, sizes)
+    else:
+        sizes = [floor(e * s) for e, s in zip(extents, scales, strict=True)]
+    rows = zip(axes, extents, sizes, scales, starts, ends, strict=True)
+    return {axis: Axis(*numbers) for axis, *numbers in rows}
+
+
+def known_numbers(node: Node, index: int) -> list[float]:
+    """The numbers of an operand, which are none where it is left out."""
+    if not node.has(index):
+        return []
+    numbers = node.known(index, "how it is resized").astype(np.float64)
+    return [float(number) for number in numbers.reshape(-1)]
+
+
+def kept_aspect(
+    node: Node, extents: list[int], sizes: list[int]
+) -> tuple[list[int], list[float]]:
+    """The sizes and scales of axes, which may have to be the same."""
+    policy = node.text("keep_aspect_ratio_policy", "stretch")
+    scales = [size / extent for size, extent in zip(sizes, extents, strict=True)]
+    if policy == "stretch":
+        return sizes, scales
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return [floor(scale * extent + 0.5) for extent in extents], [scale] * len(extents)
+
+
+CONVERTERS: Mapping[str, Converter] = {"Resize": resize}
+"""How resizing is converted."""
