@@ -27,8 +27,15 @@ from penstock.tools.onnx_import.model import (
 )
 
 Array: TypeAlias = NDArray[np.generic]
-Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[str]
-    int | float | str | Sequence[int] | Sequence[float] | TensorProto | GraphProto
+Attribute: TypeAlias = (
+    int
+    | float
+    | str
+    | Sequence[int]
+    | Sequence[float]
+    | Sequence[str]
+    | TensorProto
+    | GraphProto
 )
 Arrays: TypeAlias = Mapping[str, Array]
 MakeModel: TypeAlias = Callable[..., ModelProto]
