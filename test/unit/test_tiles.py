@@ -586,3 +586,29 @@ def test_parts_are_as_many_as_the_work_is_worth(parse_kernel: ParseKernel) -> No
 
     assert parts(16, 16, 16) == 1
     assert 8 <= parts(512, 512, 512) <= 2 * prod((512, 512, 512)) // 400_000
+
+
+def test_one_product_after_the_other(parse_kernel: ParseKernel) -> None:
+    a, b, o = memref((9, 40), "f32"), memref((40, 40), "f32"), memref((9, 40), "f32")
+    text = f"""
+    launch.kernel @k target "cpu" (%a: {a}, %b: {b}, %p: {o}, %o: {o}) {{
+      %z = arith.constant 0.0 : f32
+      linalg.fill ins(%z : f32) outs(%p : {o})
+      linalg.matmul ins(%a, %b : {a}, {b}) outs(%p : {o})
+      linalg.fill ins(%z : f32) outs(%o : {o})
+      linalg.matmul ins(%p, %b : {o}, {b}) outs(%o : {o})
+    }}"""
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    source = kernel_source(kernel)
+    assert "PARTS = 1\n" in source
+    assert "strip_1 = " in source
+    left, right = floats(1, "f32", 9, 40), floats(2, "f32", 40, 40)
+    made = left @ right
+    found = np.full_like(made, np.nan)
+    arrays = [left, right, np.full_like(made, np.nan), found]
+    row = np.array([array.ctypes.data for array in arrays], np.int64)
+    # A second part would not know when the first product is there.
+    for part in range(2):
+        assert compile_cpu(source, "k")(row.ctypes.data, part, 2) == 0
+    np.testing.assert_allclose(found, made @ right, rtol=1e-4, atol=1e-3)
