@@ -88,8 +88,7 @@ def ints(*shape: int, seed: int = 2) -> Any:
     return np.random.default_rng(seed).integers(-5, 6, shape, dtype=np.int32)
 
 
-def larger(x: Any, y: Any) -> Any:
-    return np.where(x > y, x, y)
+where: Any = np.where
 
 
 # Operators and functions of NumPy -------------------------------------------------
@@ -138,7 +137,7 @@ BINARY: list[Two] = [
     lambda x, y: (abs(x) + 1) ** (y / 2),
     lambda x, y: x.T @ y,
     lambda x, y: x @ y[0],
-    larger,
+    lambda x, y: where(x > y, x, y),
     lambda x, y: np.where(x, 1, y),
     lambda x, y: np.concatenate([x, y]),
     lambda x, y: np.concatenate([x, y[:, :2]], axis=1),
