@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from penstock.runtime import cache
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.image import image_from_json, image_of
 from penstock.runtime.initializers import Array
 from penstock.runtime.variables import read_variables
 from penstock.tools.compiler import installed_compiler
@@ -26,7 +27,7 @@ from penstock.tools.run import run_tool
 from penstock.tools.saved_plan import plan as plans
 from penstock.tools.saved_plan.archive import MANIFEST, PlanError
 from penstock.tools.saved_plan.plan import KERNEL_ABI, cpu_name, read_plan
-from penstock.tools.session import Model, Session
+from penstock.tools.session import Model, Session, program_of
 
 Members: TypeAlias = dict[str, bytes]
 Edit: TypeAlias = Callable[[Members], None]
@@ -159,6 +160,75 @@ def test_a_plan_that_was_seen_before_needs_no_compiler_at_all(
         for _ in range(2)
     ]
     assert runs[1].stdout == f"[] {expected['y'].tobytes().hex()}\n"
+
+
+COMMAND = """
+import sys
+from penstock.tools.run import run_tool
+assert run_tool([sys.argv[1], "--inputs", sys.argv[2]]) == 0
+print([name for name in ("numba", "xdsl", "penstock.lowering") if name in sys.modules])
+"""
+
+
+def test_the_command_needs_no_compiler_either(
+    saved: tuple[Path, dict[str, Array]], tmp_path: Path
+):
+    Session.open(saved[0]).close()
+    np.savez(tmp_path / "in.npz", x=inputs(1)["x"])
+    command = [sys.executable, "-c", COMMAND, str(saved[0]), str(tmp_path / "in.npz")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+EVERYTHING = """
+launch.program @all rank 0 {
+  launch.chunk @c on <0, host> size 512
+  launch.chunk @d on <0, device cuda:0> size 512
+  launch.variable @w port "weights" in @c at 64 init <ones>
+    part [2, 0] of [4, 8] : memref<2x8xf32>
+  launch.variable @t in @c at 0 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
+  launch.variable @z in @c at 256 init <zeros> : memref<i1>
+  launch.register @x in @c at 128 slots 2 : memref<4xf32>
+  launch.register @far in @d at 0 slots 1 : memref<4xf32>
+  launch.control @turn slots 3 initial 2
+  launch.kernel @k target "cpu" (%x: memref<4xf32>) {
+    %no = arith.constant false
+    cf.assert %no, "never"
+  }
+  launch.actor @a on <0, cpu:0> stream 1 reads [@turn] writes [@x] {
+    launch.feed "x" to @x
+    launch.call @k [@x]
+  }
+  launch.actor @b on <0, cuda:0> stream 2 reads [@x] writes [@far, @turn] {
+    launch.copy @x to @far
+  }
+  launch.actor @f on <0, cpu:0> stream 0 reads [@x] writes [] {
+    launch.fetch "y" from @x
+  }
+}
+"""
+
+
+def test_image_says_all_that_the_loader_needs_and_survives_as_json():
+    compiler, _ = installed_compiler()
+    module = compiler.parse(EVERYTHING.encode(), "all.mlir")
+    compiler.verify(module)
+    image = image_of(program_of(Model(module, {}, Path())))
+    assert image_from_json(image.to_json()) == image
+    assert [(x.port, x.place, x.whole) for x in image.variables] == [
+        ("weights", (slice(2, 4), slice(0, 8)), (4, 8)),
+        (None, (slice(0, 2),), (2,)),
+        ("z", (), ()),
+    ]
+    x, far, turn = image.queues
+    assert (x.stride, x.slots, x.kind and x.kind.size) == (64, 2, 16)
+    assert (far.chunk, far.stride) == ("d", 512)
+    assert (turn.chunk, turn.slots, turn.initial, turn.kind) == (None, 3, 2, None)
+    assert [memory.device for memory in image.chunks] == ["cpu", "cuda"]
+    assert image.kernels[0].messages == ("never",)
+    assert [step.verb for actor in image.actors for step in actor.steps] == [
+        *("feed", "call", "copy", "fetch")
+    ]
 
 
 def test_one_program_and_state_give_the_same_bytes(
