@@ -74,6 +74,11 @@ RETRY_SECONDS = 0.0005
 """How often a run that was interrupted is asked whether it has stopped."""
 
 
+def address_of_recorder() -> int:
+    """What runs need that fill a log; it is loaded by the first one, or here before."""
+    return address_of_entry("recorder")
+
+
 class _Memory:
     """The words that threads share; `address` is that of their table."""
 
@@ -248,7 +253,7 @@ class Core:
             return
         log.first = int(self._control[TARGET])
         self._control[LOG] = log.address
-        self._control[RECORDER] = address_of_entry("recorder")
+        self._control[RECORDER] = address_of_recorder()
 
     def close(self) -> None:
         """Stop a run that another thread is in, and end the threads."""

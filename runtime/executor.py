@@ -10,7 +10,7 @@ from typing import NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from penstock.runtime.core import Core
+from penstock.runtime.core import Core, address_of_recorder
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import BATCH, LoadedProgram, Port, fitting
@@ -161,6 +161,9 @@ class Executor:
         if not self.observers:
             self._act_for(acts, None)
             return
+        if self._core is not None:
+            # Not in the run, which is measured.
+            address_of_recorder()
         with self.observers.watch(acts) as log:
             self._act_for(acts, log)
 

@@ -269,9 +269,12 @@ def _cost(event: Event) -> Json:
     """The cost of the op of an event, and its rates."""
     op = event.op or _task_of(event).ops[0]
     found: Json = {}
-    for key, amount in (("flops", op.flops), ("bytes", op.bytes)):
+    for key, rate, amount in (
+        ("flops", "GFLOP/s", op.flops),
+        ("bytes", "GB/s", op.bytes),
+    ):
         if amount is not None:
             found[key] = amount
             if event.duration:
-                found[f"G{key}/s"] = round(amount / event.duration, 3)
+                found[rate] = round(amount / event.duration, 3)
     return found

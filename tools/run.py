@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.errors import InternalError, UsageError, printable
+from penstock.tools.progress import with_progress
 from penstock.tools.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session import Model, Session, read_model
+from penstock.tools.watching import Watching
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -167,6 +169,17 @@ def _arguments() -> argparse.ArgumentParser:
         "--repeat", type=_count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="TRACE.json",
+        help="write a time line of all runs, for penstock-view, Perfetto or Chrome",
+    )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="print what each op took, and its rates of computing and moving",
+    )
+    parser.add_argument(
         "--debug", action="store_true", help="show Python tracebacks of internal errors"
     )
     return parser
@@ -224,7 +237,7 @@ class Job:
 def _run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     # Files that cannot be read or written should not cost a compilation.
-    for path in (args.outputs, args.save_plan):
+    for path in (args.outputs, args.save_plan, args.trace):
         if path is not None:
             check_writable(path)
     given = None if args.inputs is None else read_arrays(args.inputs)
@@ -236,9 +249,12 @@ def _run(args: argparse.Namespace) -> int:
         if args.save_plan is not None:
             session.save(args.save_plan)
         inputs = _inputs(args, session.executor.program.inputs, given)
-        outputs, seconds = _timed(session, inputs, args.repeat)
+        with Watching(session.executor, args.trace, profile=args.profile) as watching:
+            outputs, seconds = _timed(session, inputs, args.repeat)
         print(job.summary)
     print(f"{_loading_text(job)} {loading:.2f} s, run {_time_text(seconds)}")
+    for line in watching.lines():
+        print(line)
     if args.save_plan is not None:
         print(f"wrote {args.save_plan}")
     if args.outputs is not None:
@@ -277,6 +293,7 @@ def _compile(args: argparse.Namespace) -> Job:
         threads=args.threads,
         simulate_ranks=args.simulate_ranks,
         compiler=front,
+        show_progress=True,
     )
     return Job(session, oracle, onnx)
 
@@ -369,7 +386,7 @@ def _timed(
     """The outputs of the last of `repeat` runs, and the seconds of each."""
     outputs: dict[str, Array] = {}
     seconds: list[float] = []
-    for _ in range(repeat):
+    for _ in with_progress(range(repeat), "running", repeat):
         start = time.perf_counter()
         outputs = session.run(inputs)
         seconds.append(time.perf_counter() - start)

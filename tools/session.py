@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from penstock.tools.errors import UsageError, explain_os_error
+from penstock.tools.progress import Progress
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -127,9 +128,17 @@ def kernel_sources(
     return sources
 
 
-def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executor:
+def load(
+    program: ProgramOp,
+    model: Model,
+    threads: int,
+    engine: str,
+    *,
+    show_progress: bool = False,
+) -> Executor:
     """
-    Allocate and compile what a program needs. Raises PenstockError if it cannot run.
+    Allocate and compile what a program needs, and show the progress on a terminal if
+    wanted. Raises PenstockError if it cannot run.
     """
     from penstock.dialects.launch import ChunkOp
 
@@ -138,14 +147,20 @@ def load(program: ProgramOp, model: Model, threads: int, engine: str) -> Executo
     from penstock.runtime.executor import Executor
     from penstock.runtime.loader import load_program
 
-    loaded = load_program(
-        program,
-        kernel_sources(program, ("cpu", *devices)),
-        weights=model.weights,
-        directory=model.directory,
-        threads=threads,
-        devices=devices,
-    )
+    sources = kernel_sources(program, ("cpu", *devices))
+    with Progress("compiling kernels", len(sources)) as progress:
+        if show_progress:
+            from penstock.tools.compiling import ShownCpu
+
+            devices["cpu"] = ShownCpu(progress)
+        loaded = load_program(
+            program,
+            sources,
+            weights=model.weights,
+            directory=model.directory,
+            threads=threads,
+            devices=devices,
+        )
     return Executor(loaded, engine)
 
 
@@ -185,7 +200,8 @@ class Session:
     `device` is the kind of device that jobs run on, if not where they say; `threads` is
     the number of workers and compute streams of the processor; `engine` is `actors`, or
     `sequential` for the reference executor. `simulate_ranks` runs what is meant for
-    several processes in this one. Raises UsageError if the module does not hold one
+    several processes in this one; `show_progress` shows on a terminal how many kernels
+    are compiled. Raises UsageError if the module does not hold one
     job, plan or program, `Rejected` if it cannot be compiled, PenstockError if
     it cannot be loaded.
     """
@@ -199,6 +215,7 @@ class Session:
         engine: str = "actors",
         simulate_ranks: bool = False,
         compiler: tuple[Compiler, PassTable] | None = None,
+        show_progress: bool = False,
     ):
         from penstock.tools.compiler import installed_compiler
 
@@ -206,7 +223,9 @@ class Session:
         lower(front, passes, model, device, threads, simulate_ranks=simulate_ranks)
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None
-        self._executor = load(self._program, model, threads, engine)
+        self._executor = load(
+            self._program, model, threads, engine, show_progress=show_progress
+        )
 
     @classmethod
     def open(

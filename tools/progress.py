@@ -1,0 +1,69 @@
+"""A line that shows how far long work is, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Self, TextIO, TypeVar
+
+QUIET = 0.3
+"""Seconds that work may take before it is worth a line."""
+BETWEEN = 0.1
+"""Seconds from one drawing to the next."""
+WIDTH = 24
+
+Item = TypeVar("Item")
+
+
+class Progress:
+    """
+    `what done/total` and a bar on standard error, drawn over itself, and removed at the
+    end. Nothing is shown unless that is a terminal and the work takes a while. `total`
+    is None where it is not known.
+    """
+
+    def __init__(self, what: str, total: int | None, stream: TextIO | None = None):
+        self._what = what
+        self._total = total
+        self._stream = sys.stderr if stream is None else stream
+        self._is_shown = self._stream.isatty()
+        self._next = time.monotonic() + QUIET
+        self._done = 0
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        if self._width:
+            self._write("")
+
+    def advance(self, count: int = 1) -> None:
+        """Note that so much more is done."""
+        self._done += count
+        if self._is_shown and time.monotonic() >= self._next:
+            self._next = time.monotonic() + BETWEEN
+            self._write(self._text())
+
+    def _text(self) -> str:
+        if not self._total:
+            return f"{self._what} {self._done}"
+        full = min(WIDTH, WIDTH * self._done // self._total)
+        bar = "#" * full + "." * (WIDTH - full)
+        return f"{self._what} {self._done}/{self._total} [{bar}]"
+
+    def _write(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(self._width) + ("" if text else "\r"))
+        self._stream.flush()
+        self._width = len(text)
+
+
+def with_progress(
+    items: Iterable[Item], what: str, total: int | None, stream: TextIO | None = None
+) -> Iterator[Item]:
+    """The items, shown one by one as they have been dealt with."""
+    with Progress(what, total, stream) as progress:
+        for item in items:
+            yield item
+            progress.advance()
