@@ -33,6 +33,7 @@ from penstock.tools.frontend.guards import (
     is_array,
     is_mapping,
     is_number,
+    is_plain_array,
     is_sequence,
 )
 from penstock.tools.frontend.tensor import Tensor
@@ -45,7 +46,7 @@ class ArgumentError(PenstockError):
     """An argument of a call is not what the job takes. Nothing was run."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Arguments:
     """
     The arguments of one call: its arrays by the names of inputs, and what a compiled
@@ -97,10 +98,12 @@ class TensorPlaceholder(Placeholder):
         return all(isinstance(extent, int) for extent in self.shape)
 
     def take(self, name: str, value: object, into: Arguments) -> None:
-        array = self._array(name, value, into)
+        array = value if is_plain_array(value) else self._array(name, value, into)
         into.arrays[name] = array
-        if array.shape == self.shape:
+        if array.shape == self.shape and array.dtype == self.dtype:
             return
+        if array.dtype != self.dtype:
+            raise self._fail(name, array, into)
         if array.ndim != len(self.shape):
             raise self._fail(name, array, into)
         for wanted, extent in zip(self.shape, array.shape, strict=True):
@@ -121,8 +124,6 @@ class TensorPlaceholder(Placeholder):
         else:
             got = "nothing" if value is None else type(value).__name__
             raise into.fail(name, f"an array {self.text()}", got)
-        if array.dtype != self.dtype:
-            raise self._fail(name, array, into)
         return array
 
     def _takes_number(self, value: Number) -> bool:
