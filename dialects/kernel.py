@@ -135,6 +135,10 @@ class KernelBuilder:
             return self.insert(arith.MaximumfOp(a, b))
         return self.insert((arith.OrIOp if a.type == i1 else arith.MaxSIOp)(a, b))
 
+    def larger(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The larger of two floats; the other one if one is a NaN."""
+        return self.insert(arith.MaxnumfOp(a, b))
+
     def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The smaller of two numbers; a NaN if either is one; `and` of booleans."""
         if isinstance(a.type, AnyFloat):

@@ -22,7 +22,10 @@ from pathlib import Path
 
 VARIABLE = "PENSTOCK_CACHE_DIR"
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
-_SUPPORT = ("kernel_support.py", "lanes.py", "panels.py", "tiles.py", "vector_math.py")
+_SUPPORT = (
+    *("kernel_support.py", "lanes.py", "lines.py", "panels.py", "tiles.py"),
+    "vector_math.py",
+)
 """The modules whose functions become part of compiled code."""
 
 

@@ -360,7 +360,7 @@ class SoftmaxOp(LineOp):
         return (np.divide(powers, self.sums(powers)),)
 
     def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
-        largest = line.fold(k, -inf, KernelBuilder.maximum)
+        largest = line.fold(k, -inf, KernelBuilder.larger)
 
         def add_power(
             k: KernelBuilder, index: Sequence[SSAValue], total: SSAValue
@@ -371,9 +371,10 @@ class SoftmaxOp(LineOp):
 
         bounds = [(k.index(0), k.index(line.extent))]
         total = k.accumulate(bounds, k.constant(0, largest.type), add_power)
+        share = k.div(k.constant(1, largest.type), total)
         k.each(
             line.extent,
-            lambda k, index: out.store(k, k.div(out.load(k, index), total), index),
+            lambda k, index: out.store(k, k.mul(out.load(k, index), share), index),
         )
 
 
@@ -405,7 +406,7 @@ class LogSoftmaxOp(LineOp):
         return (np.subtract(centered, np.log(self.sums(np.exp(centered)))),)
 
     def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
-        largest = line.fold(k, -inf, KernelBuilder.maximum)
+        largest = line.fold(k, -inf, KernelBuilder.larger)
         total = line.fold(
             k, 0, lambda k, total, x: k.add_term(total, k.exp(k.sub(x, largest)))
         )

@@ -31,11 +31,22 @@ from penstock.lowering.numba.scalars import SUPPORT_NAMES, Scalars, type_name
 
 RESERVED = SUPPORT_NAMES | {
     *("args", "cuda", "e", "kernel", "part", "parts", "range", "status", "unknown"),
-    *("PARTS", "PHASES", "address_of", "inner_strip", "min", "outer_strip", "pack"),
+    *(
+        "PARTS",
+        "PHASES",
+        "address_of",
+        "inner_strip",
+        "line",
+        "min",
+        "outer_strip",
+        "pack",
+    ),
     *("pack_windows", "scratch"),
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-NUMBERED = re.compile(r"[pvi][0-9]+|(finish|pack|panel|phase|strip)_[0-9]+(_tail)?")
+NUMBERED = re.compile(
+    r"[pvi][0-9]+|(body|finish|line|pack|panel|phase|strip)_[0-9]+(_tail)?"
+)
 
 
 @dataclass(frozen=True)
@@ -222,8 +233,13 @@ class BodyPrinter(ABC):
         self.load_inputs(computation, names, set(outer))
         for position, loop in enumerate(opened, start=1):
             extent = computation.nest.extents[loop]
-            self.open(f"for {names[loop]} in range({extent}):")
+            ends = self.range_over(computation.op, loop, extent)
+            self.open(f"for {names[loop]} in {ends}:")
             self.load_inputs(computation, names, {*outer, *opened[:position]})
+
+    def range_over(self, op: Operation, loop: int, extent: int) -> str:
+        """What a loop of a phase, known by its number, runs over."""
+        return f"range({extent})"
 
     def print_output(
         self,
@@ -367,13 +383,13 @@ class BodyPrinter(ABC):
         """Print an op inside a phase."""
         match op:
             case memref.LoadOp():
-                text = self.loaded(op.memref, self._element_at(op.memref, op.indices))
+                text = self.loaded(op.memref, self.element_at(op.memref, op.indices))
                 self._assign(op.res, text)
             case memref.StoreOp():
-                element = self._element_at(op.memref, op.indices)
+                element = self.element_at(op.memref, op.indices)
                 self.store(op.memref, element, self.name(op.value))
             case scf.ForOp():
-                self._print_for(op)
+                self.print_for(op)
             case scf.IfOp():
                 self._print_if(op)
             case cf.AssertOp():
@@ -386,7 +402,8 @@ class BodyPrinter(ABC):
             case _:
                 self._print_scalar(op)
 
-    def _element_at(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
+    def element_at(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
+        """The number of the element that indices say."""
         assert isa(buffer.type, MemRefType), "checked by the verifier"
         names = (self.name(index) for index in indices)
         return sum_of(zip(names, row_major(buffer.type.get_shape()), strict=True))
@@ -409,7 +426,8 @@ class BodyPrinter(ABC):
         """Name the variable of a loop."""
         self._names[variable] = name
 
-    def _print_for(self, op: scf.ForOp) -> None:
+    def print_for(self, op: scf.ForOp) -> None:
+        """Print a sequential loop."""
         carried = [self.new_value() for _ in op.iter_args]
         self._assign_all(carried, [self.name(value) for value in op.iter_args])
         variable, *arguments = op.body.block.args

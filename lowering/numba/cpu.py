@@ -2,7 +2,8 @@
 The source of kernels for `cpu`: one C function over buffer addresses.
 
 A phase is a nest of loops in the order of `penstock.lowering.numba.loops.loop_order`;
-inputs are loaded as far outside as their loops allow. A contraction that has a schedule
+inputs are loaded as far outside as their loops allow, and innermost loops are made of
+vectors where `penstock.lowering.numba.lines` can. A contraction that has a schedule
 is printed as `penstock.lowering.numba.strips` says, with the phases folded in it.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
@@ -18,7 +19,9 @@ from xdsl.ir import Operation
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
 from penstock.lowering.numba.finishing import phases_of
+from penstock.lowering.numba.lines import LinePrinter, line_of_computation
 from penstock.lowering.numba.loops import loop_order
+from penstock.lowering.numba.parts import Split, split_of
 from penstock.lowering.numba.scalars import type_name
 from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
 
@@ -39,12 +42,14 @@ class CpuPrinter(BodyPrinter):
 
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
+        self._lines = LinePrinter(self)
         self._strips = self._find_strips()
         self._folded = {
             phase
             for strip in self._strips.values()
             for phase in strip.group.finish.phases()
         }
+        self._split = self._find_split()
 
     def _find_strips(self) -> dict[Operation, StripPrinter]:
         """The contractions that have a schedule."""
@@ -58,15 +63,33 @@ class CpuPrinter(BodyPrinter):
                 self.complain(op, group)
         return found
 
+    def _find_split(self) -> Split | None:
+        """The loop that runs over the share of a part, if there is one."""
+        alone = [
+            op for op in phases_of(self.kernel.body.block) if op not in self._folded
+        ]
+        if len(alone) != 1 or alone[0] in self._strips:
+            return None
+        return split_of(alone[0])
+
     @property
     def parts(self) -> int:
         """How many parts at most the work of the kernel can be usefully cut into."""
+        if self._split is not None:
+            return self._split.parts
         phases = phases_of(self.kernel.body.block)
         alone = [op for op in phases if op not in self._folded]
         strips = [self._strips.get(op) for op in alone]
         if len(strips) != 1 or strips[0] is None:
             return 1
         return strips[0].group.parts
+
+    def range_over(self, op: Operation, loop: int, extent: int) -> str:
+        split = self._split
+        if split is None or split.parts == 1 or (op, loop) != (split.op, split.loop):
+            return super().range_over(op, loop, extent)
+        ends = (f"{extent} * {at} // parts" for at in ("part", "(part + 1)"))
+        return f"range({', '.join(ends)})"
 
     def text(self) -> str:
         """The module text."""
@@ -83,16 +106,19 @@ class CpuPrinter(BodyPrinter):
             self.print_phases()
             self.line("return 0")
         self.finish()
+        definitions += self._lines.definitions
         lines = [*self._imports(), "", f"PARTS = {self.parts}", *definitions]
         return "\n".join([*lines, "", "", *self.lines, ""])
 
     def _imports(self) -> list[str]:
         """The lines that import what the text uses."""
         of_strips = {name for strip in self._strips.values() for name in strip.names}
+        of_lines = self._lines.names
         names = {
             "kernel_support": self.scalars.names,
+            "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
-            "tiles": of_strips - PANEL_NAMES,
+            "tiles": of_strips - PANEL_NAMES | {"address_of" for _ in of_lines},
         }
         return [
             f"from penstock.runtime.{module} import {', '.join(sorted(used))}"
@@ -125,17 +151,30 @@ class CpuPrinter(BodyPrinter):
     def print_parallel(self, op: scf.ParallelOp) -> None:
         bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
         with self.restoring_depth():
-            for variable, ends in zip(op.body.block.args, bounds, strict=True):
+            for number, (variable, ends) in enumerate(
+                zip(op.body.block.args, bounds, strict=True)
+            ):
                 loop = self.new_loop()
                 self.set_loop(variable, loop)
-                ends = range_of(*(self.name(end) for end in ends))
+                lower, upper, step = (self.name(end) for end in ends)
+                ends = range_of(lower, upper, step)
+                if (lower, step) == ("0", "1") and upper.isdigit():
+                    ends = self.range_over(op, number, int(upper))
                 self.open(f"for {loop} in {ends}:")
             with self.or_pass():
                 self.print_statements(op.body.block)
 
+    def print_for(self, op: scf.ForOp) -> None:
+        if not self._lines.print_for(op):
+            super().print_for(op)
+
     def print_computation(self, computation: Computation) -> None:
         nest = computation.nest
         order = loop_order(nest)
+        line = line_of_computation(computation, order)
+        if line is not None:
+            self._lines.print_computation(computation, order, line)
+            return
         loops = [self.new_loop() for _ in nest.extents]
         inner = sum(nest.reductions) if order.in_register else 0
         split = len(order.loops) - inner

@@ -1,9 +1,16 @@
 // RUN: penstock-opt %s -t numba | filecheck %s
 
 // A module text per kernel: buffers by address, shapes and strides as constants.
-// Loops that all operands walk alike are one loop.
+// Loops that all operands walk alike are one loop, which is a line of vectors.
 // CHECK-LABEL: # kernel add
 // CHECK-NEXT:  from penstock.runtime.kernel_support import buffer_f32, c_kernel
+// CHECK-NEXT:  from penstock.runtime.lines import line
+// CHECK-NEXT:  from penstock.runtime.tiles import address_of
+// CHECK:       PARTS = 1
+// CHECK:       def body_0(x, p0, p1):
+// CHECK-NEXT:      v0 = p0 + p1
+// CHECK-NEXT:      return [v0], []
+// CHECK:       line_0 = line("f32", 32, body_0, loads=2, stores=1)
 // CHECK:       @c_kernel
 // CHECK-NEXT:  def kernel(args, part, parts):
 // CHECK-NEXT:      if part != 0:
@@ -11,39 +18,60 @@
 // CHECK-NEXT:      a = buffer_f32(args, 0, 3)
 // CHECK-NEXT:      b = buffer_f32(args, 1, 3)
 // CHECK-NEXT:      o = buffer_f32(args, 2, 3)
-// CHECK-NEXT:      for [[I:i[0-9]+]] in range(32):
-// CHECK-NEXT:          [[X:v[0-9]+]] = a{{\[}}[[I]]]
-// CHECK-NEXT:          [[Y:v[0-9]+]] = b{{\[}}[[I]]]
-// CHECK-NEXT:          [[R:v[0-9]+]] = [[X]] + [[Y]]
-// CHECK-NEXT:          o{{\[}}[[I]]] = [[R]]
+// CHECK-NEXT:      line_0((address_of(a), address_of(b), address_of(o),))
 // CHECK-NEXT:      return 0
 launch.kernel @add target "cpu" (%a: memref<4x8xf32>, %b: memref<4x8xf32>, %o: memref<4x8xf32>) {
   linalg.add ins(%a, %b : memref<4x8xf32>, memref<4x8xf32>) outs(%o : memref<4x8xf32>)
 }
 
+// What has no vectors is a loop of scalars.
+// CHECK-LABEL: # kernel add_integers
+// CHECK:       for [[I:i[0-9]+]] in range(32):
+// CHECK-NEXT:      [[X:v[0-9]+]] = a{{\[}}[[I]]]
+// CHECK-NEXT:      [[Y:v[0-9]+]] = b{{\[}}[[I]]]
+// CHECK-NEXT:      [[R:v[0-9]+]] = i32([[X]] + [[Y]])
+// CHECK-NEXT:      o{{\[}}[[I]]] = [[R]]
+launch.kernel @add_integers target "cpu" (%a: memref<4x8xi32>, %b: memref<4x8xi32>, %o: memref<4x8xi32>) {
+  linalg.add ins(%a, %b : memref<4x8xi32>, memref<4x8xi32>) outs(%o : memref<4x8xi32>)
+}
+
+// A long loop is cut into lines, which parts share.
+// CHECK-LABEL: # kernel long
+// CHECK:       PARTS = 5
+// CHECK:       line_0 = line("f32", 4096, body_0, loads=2, stores=1)
+// CHECK:       line_1 = line("f32", 904, body_1, loads=2, stores=1)
+// CHECK:       for [[I:i[0-9]+]] in range(49 * part // parts, 49 * (part + 1) // parts):
+// CHECK-NEXT:      if [[I]] < 48:
+// CHECK-NEXT:          line_0((address_of(a) + ([[I]] * 4096) * 4, address_of(b) + ([[I]] * 4096) * 4, address_of(o) + ([[I]] * 4096) * 4,))
+// CHECK-NEXT:      else:
+// CHECK-NEXT:          line_1((address_of(a) + ([[I]] * 4096) * 4, address_of(b) + ([[I]] * 4096) * 4, address_of(o) + ([[I]] * 4096) * 4,))
+launch.kernel @long target "cpu" (%a: memref<8x24689xf32>, %b: memref<8x24689xf32>, %o: memref<8x24689xf32>) {
+  linalg.add ins(%a, %b : memref<8x24689xf32>, memref<8x24689xf32>) outs(%o : memref<8x24689xf32>)
+}
+
 // A product runs with the contiguous loop innermost; what does not change in it is
-// loaded outside of it.
+// loaded outside of it. Its terms are rounded with the sums.
 // CHECK-LABEL: # kernel product
+// CHECK:       def body_0(x, p0, p1, p2):
+// CHECK-NEXT:      v0 = x.fma(p2, p0, p1)
+// CHECK-NEXT:      return [v0], []
+// CHECK:       line_0 = line("f32", 6, body_0, loads=2, stores=1)
 // CHECK:       for [[I:i[0-9]+]] in range(4):
 // CHECK-NEXT:      for [[K:i[0-9]+]] in range(8):
 // CHECK-NEXT:          [[X:v[0-9]+]] = a{{\[}}[[I]] * 8 + [[K]]]
-// CHECK-NEXT:          for [[J:i[0-9]+]] in range(6):
-// CHECK-NEXT:              [[Y:v[0-9]+]] = b{{\[}}[[K]] * 6 + [[J]]]
-// CHECK-NEXT:              [[S:v[0-9]+]] = o{{\[}}[[I]] * 6 + [[J]]]
-// CHECK-NEXT:              [[T:v[0-9]+]] = fma([[X]], [[Y]], [[S]])
-// CHECK-NEXT:              o{{\[}}[[I]] * 6 + [[J]]] = [[T]]
+// CHECK-NEXT:          line_0((address_of(b) + ([[K]] * 6) * 4, address_of(o) + ([[I]] * 6) * 4, address_of(o) + ([[I]] * 6) * 4, [[X]],))
 launch.kernel @product target "cpu" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %o: memref<4x6xf32>) {
   linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x6xf32>) outs(%o : memref<4x6xf32>)
 }
 
-// A sum over the contiguous loop is kept in a register.
+// A sum over the contiguous loop is a line that is given and gives a number.
 // CHECK-LABEL: # kernel sum
+// CHECK:       def body_0(x, p0):
+// CHECK-NEXT:      return [], [p0]
+// CHECK:       line_0 = line("f32", 8, body_0, loads=1, folds=["add"])
 // CHECK:       for [[I:i[0-9]+]] in range(4):
 // CHECK-NEXT:      [[S:v[0-9]+]] = o{{\[}}[[I]]]
-// CHECK-NEXT:      for [[J:i[0-9]+]] in range(8):
-// CHECK-NEXT:          [[X:v[0-9]+]] = a{{\[}}[[I]] * 8 + [[J]]]
-// CHECK-NEXT:          [[T:v[0-9]+]] = add_reordered([[S]], [[X]])
-// CHECK-NEXT:          [[S]] = [[T]]
+// CHECK-NEXT:      [[S]], = line_0((address_of(a) + ([[I]] * 8) * 4, [[S]],))
 // CHECK-NEXT:      o{{\[}}[[I]]] = [[S]]
 launch.kernel @sum target "cpu" (%a: memref<4x8xf32>, %o: memref<4xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%a : memref<4x8xf32>) outs(%o : memref<4xf32>) {
@@ -53,14 +81,11 @@ launch.kernel @sum target "cpu" (%a: memref<4x8xf32>, %o: memref<4xf32>) {
   }
 }
 
-// Loops, branches and assertions inside scf.parallel. An assertion returns 1 + its index.
+// Lines and assertions inside scf.parallel. An assertion returns 1 + its index.
 // CHECK-LABEL: # kernel loops
+// CHECK:       line_0 = line("f32", 4, body_0, loads=1, folds=["maximum"])
 // CHECK:       for [[I:i[0-9]+]] in range(4):
-// CHECK-NEXT:      [[C:v[0-9]+]] = f32(0.5)
-// CHECK-NEXT:      for [[J:i[0-9]+]] in range(4):
-// CHECK-NEXT:          [[X:v[0-9]+]] = a{{\[}}[[I]] * 4 + [[J]]]
-// CHECK-NEXT:          [[N:v[0-9]+]] = maximum([[C]], [[X]])
-// CHECK-NEXT:          [[C]] = [[N]]
+// CHECK-NEXT:      [[C:v[0-9]+]], = line_0((address_of(a) + ([[I]] * 4) * 4, f32(0.5),))
 // CHECK-NEXT:      [[OK:v[0-9]+]] = [[C]] < f32(9.0)
 // CHECK-NEXT:      if not [[OK]]:
 // CHECK-NEXT:          return 1
@@ -81,6 +106,32 @@ launch.kernel @loops target "cpu" (%a: memref<4x4xf32>, %o: memref<4xi1>) {
     %ok = arith.cmpf olt, %m, %nine : f32
     cf.assert %ok, "too large"
     memref.store %ok, %o[%i] : memref<4xi1>
+    scf.reduce
+  }) : (index, index, index) -> ()
+}
+
+// A sum in a loop keeps its order, unless it says that its terms may be reordered.
+// CHECK-LABEL: # kernel in_order
+// CHECK:       for [[I:i[0-9]+]] in range(4):
+// CHECK-NEXT:      [[C:v[0-9]+]] = f32(0.0)
+// CHECK-NEXT:      for [[J:i[0-9]+]] in range(4):
+// CHECK-NEXT:          [[X:v[0-9]+]] = a{{\[}}[[I]] * 4 + [[J]]]
+// CHECK-NEXT:          [[N:v[0-9]+]] = [[C]] + [[X]]
+// CHECK-NEXT:          [[C]] = [[N]]
+// CHECK-NEXT:      o{{\[}}[[I]]] = [[C]]
+launch.kernel @in_order target "cpu" (%a: memref<4x4xf32>, %o: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    %m = scf.for %j = %c0 to %c4 step %c1 iter_args(%c = %zero) -> (f32) {
+      %x = memref.load %a[%i, %j] : memref<4x4xf32>
+      %n = arith.addf %c, %x : f32
+      scf.yield %n : f32
+    }
+    memref.store %m, %o[%i] : memref<4xf32>
     scf.reduce
   }) : (index, index, index) -> ()
 }

@@ -1,0 +1,543 @@
+"""
+Loops of kernels over elements that follow each other, as vectors.
+
+A loop becomes a *line* (`penstock.runtime.lines`) if all that it computes is floats of
+one type, or comparisons of them; if what it loads follows each other or is the same in
+all turns; if what it stores follows each other; and if what it carries from turn to
+turn are sums and products that may be taken in any order, or the largest or least of
+numbers. What is the same in all turns is loaded before. Any other loop is printed as a
+loop of Python, which LLVM may vectorise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.lowering.numba.body import (
+    BodyPrinter,
+    Computation,
+    product_in,
+    running_sum,
+)
+from penstock.lowering.numba.contractions import ELEMENTS
+from penstock.lowering.numba.finishing import VECTOR_OPS, VectorScalars, root_of
+from penstock.lowering.numba.loops import Nest, Order, row_major
+from penstock.lowering.numba.scalars import EXPRESSIONS
+
+BYTES = {"f32": 4, "f64": 8}
+
+FOLDS = {
+    "arith.addf": "add",
+    "arith.mulf": "mul",
+    "arith.maximumf": "maximum",
+    "arith.minimumf": "minimum",
+    "arith.maxnumf": "maxnum",
+    "arith.minnumf": "minnum",
+}
+"""What a loop may carry, by the op that takes in one more number."""
+
+NEED_ANY_ORDER = ("arith.addf", "arith.mulf")
+
+BOOLEAN_OPS = {"arith.andi": "both", "arith.ori": "either", "arith.xori": "differ"}
+
+PREDICATES = (
+    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+)
+"""The names of the relations of `arith.cmpf`."""
+
+BLOCK = 4096
+"""The elements of a line that a long loop is cut into."""
+
+
+class LineScalars(VectorScalars):
+    """Prints scalar ops as methods of `x`, of the class `LineLanes`."""
+
+    def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
+        if isinstance(op, arith.CmpfOp):
+            relation = f'"{PREDICATES[op.predicate.value.data]}"'
+            return self.call("compared", relation, *operands)
+        if (name := BOOLEAN_OPS.get(op.name)) is not None:
+            return self.call(name, *operands)
+        return super().expression(op, operands)
+
+
+@dataclass
+class Line:
+    """A loop over elements that follow each other."""
+
+    element: str
+    extent: int
+    loads: list[tuple[SSAValue, memref.LoadOp | None]] = field(
+        default_factory=list[tuple[SSAValue, memref.LoadOp | None]]
+    )
+    """What turns load: a value each, and the op, if there is one."""
+    stores: list[tuple[SSAValue, memref.StoreOp | None]] = field(
+        default_factory=list[tuple[SSAValue, memref.StoreOp | None]]
+    )
+    """What turns store."""
+    once: list[memref.LoadOp] = field(default_factory=list[memref.LoadOp])
+    """What is the same in all turns."""
+    folds: list[Operation] = field(default_factory=list[Operation])
+    """The ops that take in numbers."""
+    carried: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Inside of the loop, what folds have taken in so far."""
+    ops: list[Operation] = field(default_factory=list[Operation])
+    """What is computed."""
+    product: arith.MulfOp | None = None
+    """A product that is rounded once with the sum that it is added to."""
+
+
+################################################################################
+# Which loops are lines                                                        #
+################################################################################
+
+
+def line_of_for(op: scf.ForOp) -> Line | None:
+    """A loop as a line, or None if it is none."""
+    bounds = [number_of(value) for value in (op.lb, op.ub, op.step)]
+    first, end, step = bounds
+    if first is None or end is None or step != 1 or end - first < 2:
+        return None
+    element = element_of(op.body.block)
+    if element is None:
+        return None
+    line = Line(element, end - first)
+    variable, *carried = op.body.block.args
+    yielded = op.body.block.last_op
+    if yielded is None or not _add_folds(line, carried, yielded.operands, True):
+        return None
+    for inner in op.body.block.ops:
+        if inner is yielded or inner in line.folds or _is_index(inner):
+            continue
+        if not _add(line, inner, variable):
+            return None
+    return line if _keeps_order(line) else None
+
+
+def element_of(block: Block) -> str | None:
+    """The only type of floats that a block works on, if it is one of vectors."""
+    types = {
+        ELEMENTS.get(value.type)
+        for op in block.ops
+        for value in (*op.operands, *op.results)
+        if not isinstance(value.type, IndexType | MemRefType) and value.type != i1
+    }
+    return types.pop() if len(types) == 1 else None
+
+
+def _is_index(op: Operation) -> bool:
+    return isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType)
+
+
+def number_of(value: SSAValue) -> int | None:
+    """The number that an index is, if it is constant."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
+
+
+def _add_folds(
+    line: Line,
+    carried: Sequence[SSAValue],
+    yielded: Iterable[SSAValue],
+    ordered: bool,
+) -> bool:
+    """Note what a loop carries; whether all of it are folds."""
+    for so_far, value in zip(carried, yielded, strict=True):
+        op = value.owner
+        if not isinstance(op, Operation) or op.name not in FOLDS:
+            return False
+        if so_far not in op.operands or op.operands[0] is op.operands[1]:
+            return False
+        if len(list(so_far.uses)) != 1 or len(list(value.uses)) != 1:
+            return False
+        if ordered and op.name in NEED_ANY_ORDER and not may_reorder(op):
+            return False
+        line.folds.append(op)
+        line.carried.append(so_far)
+    return True
+
+
+def may_reorder(op: Operation) -> bool:
+    """Whether a sum or product says that its terms may be taken in another order."""
+    flags = isinstance(op, arith.AddfOp | arith.MulfOp) and op.fastmath
+    return bool(flags) and FastMathFlag.REASSOC in flags.data
+
+
+def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
+    """Note an op inside of a loop; whether a line can have it."""
+    match op:
+        case memref.LoadOp():
+            stride = _stride(op.memref, op.indices, variable)
+            if ELEMENTS.get(op.res.type) != line.element or stride not in (0, 1):
+                return False
+            if stride:
+                line.loads.append((op.res, op))
+            else:
+                line.once.append(op)
+            return not any(
+                root_of(op.memref) is root_of(store.memref)
+                for _, store in line.stores
+                if store is not None
+            )
+        case memref.StoreOp():
+            line.stores.append((op.value, op))
+            return _stride(op.memref, op.indices, variable) == 1
+        case _:
+            line.ops.append(op)
+            return is_vector_op(op, line.element)
+
+
+def _stride(
+    buffer: SSAValue, indices: Iterable[SSAValue], variable: SSAValue
+) -> int | None:
+    """How far apart the elements of turns are; None if not known."""
+    assert isa(buffer.type, MemRefType), "checked by the verifier"
+    total = 0
+    strides = row_major(buffer.type.get_shape())
+    for index, stride in zip(indices, strides, strict=True):
+        if index is variable:
+            total += stride
+        elif number_of(index) is None and _is_inside(index, variable):
+            return None
+    return total
+
+
+def _is_inside(value: SSAValue, variable: SSAValue) -> bool:
+    """Whether a value is made in the block of a loop."""
+    owner = value.owner
+    block = owner if isinstance(owner, Block) else owner.parent
+    return block is variable.owner
+
+
+def _keeps_order(line: Line) -> bool:
+    """Whether nothing that is loaded once is stored."""
+    stored = {root_of(store.memref) for _, store in line.stores if store is not None}
+    return all(root_of(load.memref) not in stored for load in line.once)
+
+
+def is_vector_op(op: Operation, element: str) -> bool:
+    """Whether there is an op for vectors of the element type."""
+    if op.regions or len(op.results) != 1:
+        return False
+    for value in (*op.operands, *op.results):
+        if value.type != i1 and ELEMENTS.get(value.type) != element:
+            return False
+    if isinstance(op, arith.ConstantOp):
+        return isinstance(op.value, FloatAttr)
+    if isinstance(op, arith.CmpfOp):
+        return PREDICATES[op.predicate.value.data] not in ("false", "true")
+    if op.name in BOOLEAN_OPS:
+        return op.results[0].type == i1
+    if op.name.startswith("math."):
+        return op.name in EXPRESSIONS
+    return op.name in VECTOR_OPS
+
+
+def line_of_computation(computation: Computation, order: Order) -> Line | None:
+    """The innermost loop of a `linalg` op as a line, or None if it is none."""
+    op, nest, block = computation.op, computation.nest, computation.body
+    if not order.loops or nest.extents[order.loops[-1]] < 2:
+        return None
+    element = element_of(block)
+    loop = order.loops[-1]
+    *steps, written = (access.strides[loop] for access in nest.accesses)
+    folds = nest.reductions[loop]
+    if (
+        element is None
+        or any(ELEMENTS.get(arg.type) != element for arg in block.args)
+        or any(step not in (0, 1) for step in steps)
+        or written != (0 if folds else 1)
+        or not _reads_result_in_place(computation, folds)
+    ):
+        return None
+    line = Line(element, nest.extents[loop])
+    last, result = block.last_op, block.args[-1]
+    assert last is not None, "a linalg body ends in linalg.yield"
+    if folds and not _add_folds(line, [result], last.operands, False):
+        return None
+    for operand, arg, step in zip(op.inputs, block.args, steps, strict=False):
+        if isa(operand.type, MemRefType) and step and arg.uses:
+            line.loads.append((arg, None))
+    if not folds:
+        if result.uses:
+            line.loads.append((result, None))
+        line.stores.append((last.operands[0], None))
+        total = running_sum(computation)
+        line.product = None if total is None else product_in(total)
+    line.ops = [inner for inner in block.ops if inner not in (*line.folds, last)]
+    return line if all(is_vector_op(inner, element) for inner in line.ops) else None
+
+
+def _reads_result_in_place(computation: Computation, folds: bool) -> bool:
+    """Whether inputs are other than the result, or its elements in their turn."""
+    op, nest = computation.op, computation.nest
+    result = root_of(op.outputs[0])
+    return all(
+        root_of(operand) is not result or (access == nest.accesses[-1] and not folds)
+        for operand, access in zip(op.inputs, nest.accesses, strict=False)
+        if isa(operand.type, MemRefType)
+    )
+
+
+def is_cut(nest: Nest, order: Order, line: Line) -> bool:
+    """Whether a line is a loop on its own that is cut into blocks."""
+    return len(order.loops) == 1 and not line.folds and nest.extents[0] > 2 * BLOCK
+
+
+################################################################################
+# How lines are printed                                                        #
+################################################################################
+
+
+class LinePrinter:
+    """Prints lines: calls in the kernel, and the definitions of what they call."""
+
+    def __init__(self, printer: BodyPrinter):
+        self.printer = printer
+        self.definitions: list[str] = []
+        self.count = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The functions of `penstock.runtime.lines` that are used."""
+        return frozenset(("line",) if self.count else ())
+
+    def print_for(self, op: scf.ForOp) -> bool:
+        """Print a loop if it is a line; whether it is."""
+        line = line_of_for(op)
+        if line is None:
+            return False
+        out = self.printer
+        for load in line.once:
+            out.print_statement(load)
+        out.set_loop(op.body.block.args[0], str(number_of(op.lb)))
+        loads = [self._place(load) for _, load in line.loads if load is not None]
+        stores = [self._place(store) for _, store in line.stores if store is not None]
+        starts = [out.name(value) for value in op.iter_args]
+        call = self.call(line, loads, stores, starts)
+        self._assign(op.results, call)
+        return True
+
+    def print_computation(
+        self, computation: Computation, order: Order, line: Line
+    ) -> None:
+        """Print a `linalg` op whose innermost loop is a line."""
+        out, nest = self.printer, computation.nest
+        loops = [out.new_loop() for _ in nest.extents]
+        *outer, last = order.loops
+        if is_cut(nest, order, line):
+            self._print_blocks(computation, line, loops)
+            return
+        loops[last] = "0"
+        kept = [
+            loop for loop in outer if not (order.in_register and nest.reductions[loop])
+        ]
+        with out.restoring_depth():
+            out.open_loops(computation, loops, (), kept)
+            if not line.folds:
+                self.print_call((), self._call_of(computation, line, loops, ()))
+                return
+            output = computation.op.outputs[0]
+            element = out.element(nest.accesses[-1], loops)
+            total = out.new_value()
+            out.line(f"{total} = {out.loaded(output, element)}")
+            with out.restoring_depth():
+                out.open_loops(computation, loops, kept, outer[len(kept) :])
+                call = self._call_of(computation, line, loops, (total,))
+                self.print_call((total,), call)
+            out.store(output, element, total)
+
+    def _print_blocks(
+        self, computation: Computation, line: Line, loops: list[str]
+    ) -> None:
+        """Print the only loop as lines of `BLOCK` elements, and one of what is left."""
+        out, block = self.printer, loops[0]
+        out.load_inputs(computation, loops, set())
+        whole, rest = divmod(line.extent, BLOCK)
+        with out.restoring_depth():
+            extent = whole + bool(rest)
+            out.open(f"for {block} in {out.range_over(computation.op, 0, extent)}:")
+            place = [f"{block} * {BLOCK}"]
+            lines = [replace(line, extent=n) for n in (BLOCK, rest) if n]
+            calls = [self._call_of(computation, one, place, ()) for one in lines]
+            if len(calls) == 1:
+                out.line(calls[0])
+                return
+            with out.block(f"if {block} < {whole}:"):
+                out.line(calls[0])
+            with out.block("else:"):
+                out.line(calls[1])
+
+    def _call_of(
+        self,
+        computation: Computation,
+        line: Line,
+        loops: Sequence[str],
+        starts: Sequence[str],
+    ) -> str:
+        """The call for the elements where loops of these names are."""
+        op = computation.op
+        places: dict[SSAValue, str] = {
+            arg: self.address(operand, self.printer.element(access, loops))
+            for operand, arg, access in zip(
+                op.operands,
+                computation.body.args,
+                computation.nest.accesses,
+                strict=True,
+            )
+            if isa(operand.type, MemRefType)
+        }
+        loads = [places[value] for value, _ in line.loads]
+        stores = [places[computation.body.args[-1]] for _ in line.stores]
+        return self.call(line, loads, stores, starts)
+
+    def _place(self, op: memref.LoadOp | memref.StoreOp) -> str:
+        """The address of the element of the first turn."""
+        return self.address(op.memref, self.printer.element_at(op.memref, op.indices))
+
+    def address(self, buffer: SSAValue, element: str) -> str:
+        """The address of an element as an expression."""
+        assert isa(buffer.type, MemRefType), "checked by the verifier"
+        size = BYTES[ELEMENTS[buffer.type.element_type]]
+        start = f"address_of({self.printer.name(buffer)})"
+        if element == "0":
+            return start
+        if element.isdigit():
+            return f"{start} + {int(element) * size}"
+        return f"{start} + ({element}) * {size}"
+
+    def _assign(self, results: Sequence[SSAValue], call: str) -> None:
+        names = [self.printer.new_value() for _ in results]
+        for value, name in zip(results, names, strict=True):
+            self.printer.set_loop(value, name)
+        self.print_call(names, call)
+
+    def print_call(self, names: Sequence[str], call: str) -> None:
+        """Print a call that gives some numbers."""
+        self.printer.line(f"{', '.join(names)}, = {call}" if names else call)
+
+    def call(
+        self,
+        line: Line,
+        loads: Sequence[str],
+        stores: Sequence[str],
+        starts: Sequence[str],
+    ) -> str:
+        """The call of a line that is defined here."""
+        numbers, body = self._body(line)
+        facts = [f'"{line.element}"', str(line.extent), f"body_{self.count}"]
+        if loads:
+            facts.append(f"loads={len(loads)}")
+        if stores:
+            facts.append(f"stores={len(stores)}")
+        if line.folds:
+            folds = ", ".join(f'"{FOLDS[op.name]}"' for op in line.folds)
+            facts.append(f"folds=[{folds}]")
+        name = f"line_{self.count}"
+        self.definitions += [
+            *("", "", *body, "", ""),
+            f"{name} = line({', '.join(facts)})",
+        ]
+        self.count += 1
+        given = ", ".join((*loads, *stores, *numbers, *starts))
+        return f"{name}(({given},))"
+
+    def _body(self, line: Line) -> tuple[list[str], list[str]]:
+        """The numbers that a line is given, and the function of what it computes."""
+        scalars = LineScalars()
+        names = {value: f"p{n}" for n, (value, _) in enumerate(line.loads)}
+        outside = dict.fromkeys(
+            value for value in self._used(line) if not self._is_made(value, line)
+        )
+        numbers: list[str] = []
+        for value in outside:
+            owner = value.owner
+            if isinstance(owner, arith.ConstantOp):
+                names[value] = scalars.constant(owner.value) or ""
+            else:
+                names[value] = f"p{len(line.loads) + len(numbers)}"
+                numbers.append(self.printer.name(value))
+        lines = self._computed(line, names, scalars)
+        stored = _tuple(names[value] for value, _ in line.stores)
+        terms = _tuple(
+            self._term(op, so_far, names)
+            for op, so_far in zip(line.folds, line.carried, strict=True)
+        )
+        count = len(line.loads) + len(numbers)
+        header = ", ".join(("x", *(f"p{n}" for n in range(count))))
+        return numbers, [
+            f"def body_{self.count}({header}):",
+            *(f"    {text}" for text in lines),
+            f"    return {stored}, {terms}",
+        ]
+
+    @staticmethod
+    def _used(line: Line) -> Iterable[SSAValue]:
+        for op in (*line.ops, *line.folds):
+            yield from op.operands
+        for value, _ in line.stores:
+            yield value
+
+    @staticmethod
+    def _is_made(value: SSAValue, line: Line) -> bool:
+        """Whether a value is made anew in each turn."""
+        if any(value is loaded for loaded, _ in line.loads) or value in line.carried:
+            return True
+        return value.owner in line.ops and not isinstance(value.owner, arith.ConstantOp)
+
+    def _computed(
+        self, line: Line, names: dict[SSAValue, str], scalars: LineScalars
+    ) -> list[str]:
+        lines: list[str] = []
+        added = {_product_of(op, line.carried) for op in line.folds}
+        for op in line.ops:
+            if isinstance(op, arith.ConstantOp) or op is line.product:
+                continue
+            text = self._text(op, line.product, names, scalars)
+            if op in added:
+                text = scalars.call("times", *(names[value] for value in op.operands))
+            assert text is not None, "only ops that have a source are in lines"
+            names[op.results[0]] = name = f"v{len(lines)}"
+            lines.append(f"{name} = {text}")
+        return lines
+
+    @staticmethod
+    def _text(
+        op: Operation,
+        product: arith.MulfOp | None,
+        names: dict[SSAValue, str],
+        scalars: LineScalars,
+    ) -> str | None:
+        if product is None or product.result not in op.operands:
+            return scalars.expression(op, [names[value] for value in op.operands])
+        (addend,) = (value for value in op.operands if value is not product.result)
+        values = (*product.operands, addend)
+        return scalars.call("fma", *(names[value] for value in values))
+
+    @staticmethod
+    def _term(op: Operation, so_far: SSAValue, names: dict[SSAValue, str]) -> str:
+        (term,) = (value for value in op.operands if value is not so_far)
+        return names[term]
+
+
+def _product_of(op: Operation, carried: Sequence[SSAValue]) -> Operation | None:
+    """The product that a sum takes in, if it is used for nothing else."""
+    (term,) = (value for value in op.operands if value not in carried)
+    owner = term.owner
+    if op.name != "arith.addf" or not isinstance(owner, arith.MulfOp):
+        return None
+    return owner if len(list(term.uses)) == 1 else None
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    return f"[{', '.join(texts)}]"

@@ -1,0 +1,297 @@
+"""
+Lines: loops over elements that follow each other, in vectors, for the source of CPU
+kernels.
+
+`line` makes the function that a kernel calls for a loop whose turns are independent, or
+that carries sums, products, or the largest or least of numbers. Vectors are as wide as
+those of the processor that compiles. The last elements, which do not fill one, are
+loaded and stored under a mask.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnknownLambdaType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from penstock.runtime.lanes import Code, Lanes, LlvmValue, Vector, word
+
+Body: TypeAlias = Callable[..., tuple[Sequence[Vector], Sequence[Vector]]]
+"""What is stored, and what each fold takes in, given `Lanes`, a vector of each load,
+and one of each number."""
+
+AT_ONCE, FOLDED_AT_ONCE = 2, 4
+"""
+The vectors of a turn of a loop without and with folds. They make one long vector, whose
+ops LLVM cuts in ops that do not wait for each other.
+"""
+
+CONTRACT = ("contract",)
+
+
+@cache
+def vector_bytes() -> int:
+    """The bytes of the widest vectors of this processor."""
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64
+    return 32 if features.get("avx2") else 16
+
+
+################################################################################
+# Folds                                                                        #
+################################################################################
+
+
+def _larger(relation: str) -> Callable[[Code, LlvmValue, LlvmValue], LlvmValue]:
+    """The new number where it stands in a relation to the one so far; no NaN does."""
+
+    def combine(code: Code, total: LlvmValue, term: LlvmValue) -> LlvmValue:
+        builder = code.builder
+        return builder.select(builder.fcmp_ordered(relation, term, total), term, total)
+
+    return combine
+
+
+def _called(name: str) -> Callable[[Code, LlvmValue, LlvmValue], LlvmValue]:
+    return lambda code, total, term: code.call(name, total, term)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """How numbers become one."""
+
+    neutral: float
+    combine: Callable[[Code, LlvmValue, LlvmValue], LlvmValue]
+
+
+_FOLDS = {
+    "add": _Fold(-0.0, lambda code, a, b: code.builder.fadd(a, b, flags=CONTRACT)),
+    "mul": _Fold(1.0, lambda code, a, b: code.builder.fmul(a, b)),
+    "maximum": _Fold(-math.inf, _called("maximum")),
+    "minimum": _Fold(math.inf, _called("minimum")),
+    "maxnum": _Fold(-math.inf, _larger(">")),
+    "minnum": _Fold(math.inf, _larger("<")),
+}
+
+
+_SYMBOLS = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+
+
+class LineLanes(Lanes):
+    """What the body of a line computes with."""
+
+    def times(self, a: Vector, b: Vector) -> Vector:
+        """A product that is rounded only once it is added to a sum."""
+        return self.made(self.builder.fmul(a.value, b.value, flags=CONTRACT))
+
+    def compared(self, relation: str, a: Vector, b: Vector) -> Vector:
+        """Whether two numbers stand in a relation, named as in `arith.cmpf`."""
+        symbol = _SYMBOLS.get(relation[1:], relation)
+        builder = self.builder
+        is_ordered = relation[0] == "o"
+        compare = builder.fcmp_ordered if is_ordered else builder.fcmp_unordered
+        return self.made(compare(symbol, a.value, b.value))
+
+    def both(self, a: Vector, b: Vector) -> Vector:
+        """Whether both conditions hold."""
+        return self.made(self.builder.and_(a.value, b.value))
+
+    def either(self, a: Vector, b: Vector) -> Vector:
+        """Whether one of two conditions holds, or both."""
+        return self.made(self.builder.or_(a.value, b.value))
+
+    def differ(self, a: Vector, b: Vector) -> Vector:
+        """Whether one of two conditions holds, but not both."""
+        return self.made(self.builder.xor(a.value, b.value))
+
+
+################################################################################
+# Lines                                                                        #
+################################################################################
+
+
+@dataclass(frozen=True)
+class _Line:
+    element: str
+    extent: int
+    loads: int
+    stores: int
+    folds: Sequence[str]
+    body: Body
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a vector: no more than the line has elements, rounded up."""
+        most = vector_bytes() // (4 if self.element == "f32" else 8)
+        return min(most, 1 << (self.extent - 1).bit_length())
+
+    def emit(self, code: Code, values: Sequence[LlvmValue]) -> list[LlvmValue]:
+        """Emit the loop on addresses, numbers, and what folds begin with."""
+        ends = self.loads, self.loads + self.stores, len(values) - len(self.folds)
+        sources, targets = values[: ends[0]], values[ends[0] : ends[1]]
+        run = _Run(self, code, sources, targets, values[ends[1] : ends[2]])
+        return [
+            self._finished(code, fold, total, start)
+            for fold, total, start in zip(
+                self.folds, run.all(), values[ends[2] :], strict=True
+            )
+        ]
+
+    def _finished(
+        self, code: Code, name: str, total: LlvmValue, start: LlvmValue
+    ) -> LlvmValue:
+        """What the lanes of a vector and the first number come to."""
+        fold = _FOLDS[name]
+        total = narrowed(code, name, total, 1)
+        number = code.builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+        if name in ("add", "mul"):
+            return fold.combine(code, start, number)
+        return _scalar_call(code, name, start, number)
+
+
+def narrowed(code: Code, fold: str, total: LlvmValue, lanes: int) -> LlvmValue:
+    """What the lanes of a vector come to in fewer lanes."""
+    while (count := total.type.count) > lanes:
+        halves = (
+            code.shuffled(total, total, range(first, first + count // 2))
+            for first in (0, count // 2)
+        )
+        total = _FOLDS[fold].combine(code, *halves)
+    return total
+
+
+def _scalar_call(code: Code, name: str, *values: LlvmValue) -> LlvmValue:
+    type = ir.FunctionType(code.scalar, [code.scalar] * len(values))
+    function = cgutils.get_or_insert_function(
+        code.builder.module, type, f"llvm.{name}.{code.element}"
+    )
+    return code.builder.call(function, values)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A line with the values of one call."""
+
+    line: _Line
+    code: Code
+    sources: Sequence[LlvmValue]
+    targets: Sequence[LlvmValue]
+    numbers: Sequence[LlvmValue]
+
+    def all(self) -> list[LlvmValue]:
+        """Emit everything; a vector of what each fold has at the end."""
+        lanes, line = self.line.lanes, self.line
+        vectors = line.extent // lanes
+        most = FOLDED_AT_ONCE if line.folds else AT_ONCE
+        wide = lanes * min(most, 1 << max(0, vectors.bit_length() - 1))
+        totals = [self._neutral(fold, wide) for fold in line.folds]
+        end = line.extent // wide * wide
+        if end == wide:
+            totals = self._step(word(0), totals, wide, None)
+        elif end:
+            totals = self._loop(end, totals, wide)
+        totals = [
+            narrowed(self.code, fold, total, lanes)
+            for fold, total in zip(line.folds, totals, strict=True)
+        ]
+        for start in range(end, vectors * lanes, lanes):
+            totals = self._step(word(start), totals, lanes, None)
+        if rest := line.extent % lanes:
+            mask = self.code.lanes_below(lanes, word(rest))
+            totals = self._step(word(vectors * lanes), totals, lanes, mask)
+        return totals
+
+    def _neutral(self, fold: str, lanes: int) -> LlvmValue:
+        return ir.Constant(self.code.vector(lanes), [_FOLDS[fold].neutral] * lanes)
+
+    def _loop(
+        self, end: int, totals: Sequence[LlvmValue], lanes: int
+    ) -> list[LlvmValue]:
+        def turn(start: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            return self._step(start, carried, lanes, None)
+
+        return [*self.code.loop(word(end), lanes, totals, turn)]
+
+    def _step(
+        self,
+        at: LlvmValue,
+        totals: Sequence[LlvmValue],
+        lanes: int,
+        mask: LlvmValue | None,
+    ) -> list[LlvmValue]:
+        """Emit what is done with one vector; what totals are with it."""
+        code = self.code
+        x = LineLanes(code, lanes)
+        loaded = (
+            code.load(code.advanced(address, at, 1), 0, lanes, mask)
+            for address in self.sources
+        )
+        numbers = (code.splat(number, lanes) for number in self.numbers)
+        given = (x.made(value) for value in (*loaded, *numbers))
+        stored, terms = self.line.body(x, *given)
+        for value, address in zip(stored, self.targets, strict=True):
+            code.store(value.value, code.advanced(address, at, 1), 0, mask)
+        return [
+            self._folded(fold, total, term.value, mask)
+            for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
+        ]
+
+    def _folded(
+        self, fold: str, total: LlvmValue, term: LlvmValue, mask: LlvmValue | None
+    ) -> LlvmValue:
+        if mask is not None:
+            neutral = self._neutral(fold, total.type.count)
+            term = self.code.builder.select(mask, term, neutral)
+        return _FOLDS[fold].combine(self.code, total, term)
+
+
+def line(
+    element: str,
+    extent: int,
+    body: Body,
+    loads: int = 0,
+    stores: int = 0,
+    folds: Sequence[str] = (),
+):
+    """
+    A function of one tuple: the addresses of the first elements that are loaded and
+    that are stored, numbers, and what each fold begins with. It gives a tuple of what
+    each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
+    terms are taken in any order.
+
+    A turn of the loop loads before it stores, so that what is stored may lie where
+    something is loaded that no other turn needs.
+    """
+    made = _Line(element, extent, loads, stores, folds, body)
+    scalar = types.float32 if element == "f32" else types.float64
+
+    @intrinsic
+    def call(_typing, values):
+        result = types.UniTuple(scalar, len(folds)) if folds else types.void
+
+        def generate(context, builder, signature, args):
+            code = Code(builder, element)
+            totals = made.emit(code, cgutils.unpack_tuple(builder, args[0]))
+            if not totals:
+                return context.get_dummy_value()
+            return context.make_tuple(builder, signature.return_type, totals)
+
+        return result(values), generate
+
+    return call
