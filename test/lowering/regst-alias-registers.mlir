@@ -14,7 +14,7 @@
 // CHECK-NEXT:    regst.register "b/out" alias %[[X]] :
 // CHECK-NOT:     regst.control
 // PROGRAM-LABEL: launch.program @in_place
-// PROGRAM:         launch.kernel @add_0 target "cpu" (%{{.+}}: memref<4x4xf32>, %{{.+}}: memref<4x4xf32>) {
+// PROGRAM:         launch.kernel @add_0 target "cpu" (%{{.+}}: memref<4x4xf32>, %{{.+}}: memref<4x4xf32>)
 // PROGRAM:         launch.call @add_0 [@"y/out", @"a/out"]
 // PROGRAM:         launch.actor @b_1 {{.*}} reads [@"b/out", @"x/out"
 job.job @in_place placement <cpu, [0:0]> {
