@@ -180,6 +180,41 @@ def test_the_command_needs_no_compiler_either(
     assert run.stdout.splitlines()[-1] == "[]"
 
 
+ON_CUDA = """
+import sys
+import numpy as np
+from pathlib import Path
+from penstock.tools.session import Session
+path, job = Path(sys.argv[1]), Path(sys.argv[2])
+x = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
+if not path.exists():
+    with Session.open(job, device="cuda") as session:
+        session.save(path)
+with Session.open(path, device="cuda") as session:
+    print(session.run(x)["y"].tobytes().hex(), session.state()["w"].shape)
+"""
+
+
+def test_plans_for_cuda(tmp_path: Path):
+    # Whether CUDA is simulated is decided once in a process.
+    (tmp_path / "net.mlir").write_text(JOB)
+    arguments = [str(tmp_path / "net.penstock"), str(tmp_path / "net.mlir")]
+    command = [sys.executable, "-c", ON_CUDA, *arguments]
+    runs = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    data, _, shape = runs[0].strip().partition(" ")
+    assert (runs[0], shape) == (runs[1], "(8, 3)")
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    with session_of(JOB) as session:
+        expected_of_net(
+            {"x": x},
+            session.state(),
+            {"y": np.frombuffer(bytes.fromhex(data), np.float32).reshape(4, 3)},
+        )
+
+
 EVERYTHING = """
 launch.program @all rank 0 {
   launch.chunk @c on <0, host> size 512
@@ -687,13 +722,13 @@ def test_source_in_a_file_is_never_run(
     assert not trace.exists()
 
 
-def test_source_of_another_version_is_not_compared(
+def test_source_of_another_build_is_not_compared(
     saved: tuple[Path, dict[str, Array]], tmp_path: Path, empty_cache: Path
 ):
     def edit(members: Members) -> None:
         members["kernels.py"] = b"# printed otherwise\n"
 
-    facts = {"versions": {"penstock": "0.0.9"}}
+    facts = {"build": "another"}
     path = changed(saved[0], tmp_path / "x.penstock", edit, facts=facts)
     with Session.open(path) as session:
         assert same(session.run(inputs(1)), saved[1])

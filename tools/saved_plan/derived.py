@@ -86,7 +86,13 @@ def keep(text_hash: str, derived: Derived) -> None:
 
 
 def _path(text_hash: str) -> Path:
-    return cache_dir() / content_hash([text_hash, *_makers()]) / "plan.zip"
+    return cache_dir() / content_hash([text_hash, build()]) / "plan.zip"
+
+
+@cache
+def build() -> str:
+    """What stands for all that says what follows from a text."""
+    return content_hash(_makers())
 
 
 @cache

@@ -17,7 +17,7 @@ from penstock.runtime.image import ProgramImage
 from penstock.runtime.loader import part_of
 from penstock.tools.saved_plan.archive import Archive, Json, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
-from penstock.tools.saved_plan.derived import Derived, derive, keep, kept
+from penstock.tools.saved_plan.derived import Derived, build, derive, keep, kept
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
@@ -102,6 +102,7 @@ def save_plan(
         "abi": KERNEL_ABI,
         "program": derived.image.name,
         "versions": _versions(),
+        "build": build(),
         "machine": platform.machine(),
         "cpu": cpu_name(),
         "features": _needed_features(text),
@@ -262,9 +263,9 @@ def _derive(archive: Archive, text: str) -> Derived:
 def _check_sources(archive: Archive, expected: str) -> None:
     """
     Refuse a file whose source is not that of its program. None of it is ever run, but
-    a person may read it to see what is.
+    a person may read it to see what is. Other builds may print the same otherwise.
     """
-    if _version_in(archive.manifest) != _versions()["penstock"]:
+    if archive.manifest.get("build") != build():
         return
     lines = zip(archive.text(KERNELS).splitlines(), expected.splitlines(), strict=False)
     if archive.text(KERNELS) != expected:
