@@ -1,0 +1,1 @@
+"""Models of PyTorch with random weights, exported to ONNX: nothing is downloaded."""
