@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -23,8 +23,8 @@ from benchmarks.report import Json, Section, Table
 
 TEXT = """\
 Seconds that a Python process takes to compute one output of SqueezeNet with one thread,
-imports included. A cold start has an empty cache of kernels, a warm one what the cold
-one left there. The executor itself is compiled before, once an installation."""
+imports included. A cold start has an empty cache of machine code, that of the executor
+too, a warm one what the cold one left. A plan is a compiled program in one file."""
 
 ROOT = Path(__file__).parents[1]
 WARM_STARTS = 3
@@ -70,6 +70,53 @@ def penstock_start(workload: str) -> Start:
     }
 
 
+def save_plan(workload: str) -> Start:
+    """Save the plan of a workload, and its inputs, where `plan_start` looks."""
+    import numpy as np
+
+    from benchmarks.contenders import penstock_model
+    from benchmarks.workloads import WORKLOADS
+    from penstock.tools.session import Session
+
+    made = WORKLOADS[workload]()
+    with Session(penstock_model(made)) as session:
+        session.save(plan_path(workload))
+    np.savez(plan_path(workload).with_suffix(".npz"), allow_pickle=False, **made.inputs)
+    return {}
+
+
+def plan_start(workload: str) -> Start:
+    """Open the plan of a workload and run it; what each took."""
+    begin = time.perf_counter()
+    import numpy as np
+
+    from penstock.tools.session import Session
+
+    imported = time.perf_counter()
+    with Session.open(plan_path(workload)) as session:
+        loaded = time.perf_counter()
+        with np.load(plan_path(workload).with_suffix(".npz")) as inputs:
+            session.run(inputs)
+        end = time.perf_counter()
+    return {
+        "import packages": imported - begin,
+        "load": loaded - imported,
+        "first run": end - loaded,
+    }
+
+
+def plan_path(workload: str) -> Path:
+    """The plan of a workload, in the cache folder of the measured processes."""
+    return Path(os.environ["PENSTOCK_CACHE_DIR"]) / f"{workload}.penstock"
+
+
+OWN_STARTS: Mapping[str, Callable[[str], Start]] = {
+    "Penstock": penstock_start,
+    "Penstock, plan": plan_start,
+    "Penstock, saving": save_plan,
+}
+
+
 def peer_start(contender: str, workload: str) -> Start:
     """Open a peer on a workload and run it once."""
     from benchmarks.contenders import CONTENDERS
@@ -82,11 +129,10 @@ def main() -> None:
     """Be the process that is measured."""
     contender, workload = sys.argv[1:]
     try:
-        found = (
-            penstock_start(workload)
-            if contender == "Penstock"
-            else peer_start(contender, workload)
-        )
+        if (own := OWN_STARTS.get(contender)) is not None:
+            found = own(workload)
+        else:
+            found = peer_start(contender, workload)
     except ImportError as error:
         print(json.dumps({"problem": f"{NOT_INSTALLED}: {error.name}"}))
         return
@@ -121,6 +167,7 @@ def starts(workload: str = "squeezenet") -> Section:
         found = {
             "Penstock, cold": [measured("Penstock", workload, cache)],
             "Penstock, warm": several("Penstock", workload, cache),
+            "Penstock, plan": plan_starts(workload, cache),
             "ONNX Runtime": several("ONNX Runtime", workload, cache),
             "PyTorch eager": several("PyTorch eager", workload, cache),
         }
@@ -145,6 +192,14 @@ COLUMNS = (
     "kernels compiled",
     "kernels from cache",
 )
+
+
+def plan_starts(workload: str, cache: Path) -> list[dict[str, float | str]]:
+    """Starts from a plan that another process has saved."""
+    saving = measured("Penstock, saving", workload, cache)
+    return (
+        [saving] if "problem" in saving else several("Penstock, plan", workload, cache)
+    )
 
 
 def several(contender: str, workload: str, cache: Path) -> list[dict[str, float | str]]:
