@@ -13,6 +13,7 @@ from xdsl.printer import Printer
 from penstock.tools.arrays import check_writable, write_arrays
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import NEEDS_ONNX, Rejected, UsageError, printable
+from penstock.tools.dims import add_dim_option
 from penstock.tools.files import write_whole
 
 _PROGRAM = "penstock-import"
@@ -66,6 +67,7 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="NAME",
         help="make a value of the graph an output too; may be given several times",
     )
+    add_dim_option(parser)
     return parser
 
 
@@ -92,6 +94,7 @@ def _import(args: argparse.Namespace) -> None:
         random_weights=args.random_weights,
         weights_file=weights.name,
         extra_outputs=args.extra_output,
+        dims=dict(args.dim),
     )
     installed_compiler()[0].verify(imported.module)
     if imported.weights:

@@ -13,6 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
+from penstock.tools.dims import add_dim_option
 from penstock.tools.errors import InternalError, UsageError, printable
 from penstock.tools.progress import with_progress
 from penstock.tools.saved_plan.plan import is_plan, read_plan
@@ -125,6 +126,7 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="NAME",
         help="make a value of an ONNX graph an output too; may be given several times",
     )
+    add_dim_option(parser)
     parser.add_argument(
         "--outputs", type=Path, metavar="OUT.npz", help="write the outputs by name"
     )
@@ -315,6 +317,7 @@ def _read(
         args.file,
         random_weights=args.random_weights,
         extra_outputs=args.extra_output,
+        dims=dict(args.dim),
     )
     compiler.verify(imported.module)
     model = Model(imported.module, imported.weights, args.file.parent)
@@ -326,6 +329,8 @@ def _refuse_onnx_options(args: argparse.Namespace) -> None:
         raise UsageError("--random-weights is for ONNX models")
     if args.extra_output:
         raise UsageError("--extra-output is for ONNX models")
+    if args.dim:
+        raise UsageError("--dim is for ONNX models")
 
 
 def _check_request(

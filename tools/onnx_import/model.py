@@ -83,6 +83,7 @@ def import_file(
     random_weights: int | None = None,
     weights_file: str = "weights.npz",
     extra_outputs: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """
     Import a file, with its weights replaced by random ones if a seed is given; see
@@ -91,7 +92,7 @@ def import_file(
     model = read_onnx(path)
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
-    return import_model(model, str(path), weights_file, extra_outputs)
+    return import_model(model, str(path), weights_file, extra_outputs, dims=dims)
 
 
 def read_onnx(path: Path) -> ModelProto:
@@ -145,9 +146,12 @@ def import_model(
     weights_file: str = "weights.npz",
     extra_outputs: Sequence[str] = (),
     known: Mapping[str, Array] | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """
     The job that a model stands for; its variables start from `weights_file`.
+
+    `dims` are the extents that names in the shapes of inputs stand for.
 
     `extra_outputs` names values of the graph that become outputs beside those it has.
     A node that no output depends on is left out. Inputs whose values are `known` are
@@ -157,7 +161,9 @@ def import_model(
     `name` is what messages call it.
     """
     builder, complaints = JobBuilder(weights_file), _Complaints()
-    reader = _Reader(modernized(model, name), builder, complaints, known or {})
+    check_dims(model, dims or {})
+    modern = modernized(model, name)
+    reader = _Reader(modern, builder, complaints, known or {}, dims or {})
     given = [output.name for output in model.graph.output]
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
     reader.read(outputs, names_of(model.graph))
@@ -170,6 +176,20 @@ def import_model(
         op.location = location
     proto = with_outputs(model, outputs)
     return ImportedModel(ModuleOp([job]), reader.builder.weights, proto)
+
+
+def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
+    """Raise UsageError for a dimension that no input of a model has."""
+    names = {
+        dim.dim_param
+        for value in model.graph.input
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param
+    }
+    for name in dims:
+        if name not in names:
+            like = suggest(name, names)
+            raise UsageError(f"no input has a dimension '{name}'{like}")
 
 
 def import_for(
@@ -294,6 +314,7 @@ class _Reader:
     builder: JobBuilder
     complaints: _Complaints
     known: Mapping[str, Array]
+    dims: Mapping[str, int]
 
     def read(self, outputs: Sequence[str], known: Sequence[str]) -> None:
         """
@@ -323,7 +344,7 @@ class _Reader:
                 values[value.name] = self.known[value.name]
                 continue
             try:
-                self.builder.add_input(value.name, input_type(value))
+                self.builder.add_input(value.name, input_type(value, self.dims))
             except (Unsupported, VerifyException) as error:
                 complain(f"input '{value.name}': {error}")
 
@@ -420,9 +441,9 @@ def is_evaluable(proto: NodeProto) -> bool:
     return is_standard(proto) and not has_graph and proto.op_type not in RANDOM_OPS
 
 
-def input_type(value: ValueInfoProto) -> TensorType:
+def input_type(value: ValueInfoProto, dims: Mapping[str, int]) -> TensorType:
     """
-    The type of an input. Raises `Unsupported` unless it is a tensor whose shape is
+    The type of an input, some of whose extents may have names. Raises `Unsupported` unless it is a tensor whose shape is
     known, and `VerifyException` if the op dialect has no tensors of its element type.
     """
     if not value.type.HasField("tensor_type"):
@@ -431,7 +452,8 @@ def input_type(value: ValueInfoProto) -> TensorType:
     if not tensor.HasField("shape"):
         raise Unsupported("its shape is not known")
     extents = [
-        dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim
+        dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param, -1)
+        for dim in tensor.shape.dim
     ]
     unknown = [
         f"'{dim.dim_param}'" if dim.dim_param else "?"

@@ -109,6 +109,27 @@ def test_further_outputs_and_random_weights(save: Save, tmp_path: Path):
     np.testing.assert_array_equal(read_arrays(tmp_path / "model.npz")["file"], first)
 
 
+def test_names_in_shapes_are_given_extents(save: Save, tmp_path: Path, capsys: Capture):
+    model = str(save(LAYER, batch="n"))
+    assert run_tool([model, "--dim", "n=4"]) == 0
+    assert 'job.input "x" : tensor<4x8xf32>' in (tmp_path / "model.mlir").read_text()
+    capsys.readouterr()
+    assert fails(capsys, model, "--dim", "m=4") == (
+        2,
+        "penstock-import: error: no input has a dimension 'm'\n",
+    )
+    arguments = ["--dim", "n=7", "--random-inputs", "1", "--check", "onnxruntime"]
+    assert run_model([model, *arguments]) == 0
+
+
+@pytest.mark.parametrize("text", ["n", "n=", "=3", "n=-1", "n=x"])
+def test_extents_that_are_none(text: str, save: Save, capsys: Capture):
+    with pytest.raises(SystemExit):
+        run_tool([str(save(LAYER)), "--dim", text])
+    message = f"argument --dim: expected NAME=N, got '{text}'"
+    assert message in capsys.readouterr().err
+
+
 def test_everything_that_is_wrong_is_one_message(save: Save, capsys: Capture):
     nodes = [
         helper.make_node("NonZero", ["x"], ["a"], name="first"),
