@@ -43,6 +43,17 @@ def importer() -> None:
     sys.exit(code)
 
 
+def view() -> None:
+    """Run `penstock-view` on the arguments of this process."""
+    try:
+        from penstock.tools.view.command import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-view")
+    sys.exit(code)
+
+
 def _interrupted(program: str) -> int:
     print(f"{program}: error: interrupted", file=sys.stderr)
     return EXIT_INTERRUPTED
