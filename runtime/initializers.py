@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from math import prod, sqrt
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
@@ -24,6 +25,8 @@ NPZ_ERRORS = (
     EOFError,
     OSError,
     RuntimeError,
+    SyntaxError,
+    TokenError,
     ValueError,
     zipfile.BadZipFile,
     zlib.error,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from io import BytesIO
 from math import prod
+from tokenize import TokenError
 from typing import TypeAlias
 
 import numpy as np
@@ -52,7 +53,7 @@ def read_array(archive: Archive, name: str) -> Array:
         if npy.read_magic(head) != (1, 0):
             raise ValueError("the version is not 1.0")
         shape, fortran, dtype = npy.read_array_header_1_0(head, MAX_HEADER)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, SyntaxError, TokenError) as error:
         raise archive.error(f"'{name}' is no .npy file: {error}") from error
     if dtype.hasobject:
         raise archive.error(f"'{name}' holds Python objects")
