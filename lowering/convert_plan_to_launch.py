@@ -226,18 +226,19 @@ class ProgramBuilder:
 
     def _name_releases(self) -> dict[TaskOp, Release]:
         """For each input that another job makes who releases it, if anybody has to."""
+        actors = [task for task in self._tasks if task.kind != "variable"]
+        busy = Counter(task.job for task in actors if not self._is_idle(task))
         readers: dict[str, list[TaskOp]] = {}
-        sizes = Counter(task.job for task in self._tasks if task.kind != "variable")
-        for task in self._tasks:
-            for symbol in self._reads(task) if task.kind != "variable" else ():
+        for task in actors:
+            for symbol in self._reads(task):
                 readers.setdefault(symbol, []).append(task)
         found: dict[TaskOp, Release] = {}
-        for task in self._tasks:
+        for task in actors:
             if task.kind != "input" or not self._interfaces.is_handed_on(task):
                 continue
             register = self._symbols[task.outs[0]]
             users = readers.get(register, [])
-            if len(users) + 1 == sizes[task.job]:
+            if sum(not self._is_idle(user) for user in users) == busy[task.job]:
                 continue
             name = self._names.make(f"{self._actors[task]}/release")
             signals = {
@@ -312,8 +313,7 @@ class ProgramBuilder:
         stream = self._streams.setdefault(
             (task.device, task.stream), len(self._streams)
         )
-        idle = does_nothing(task) or self._interfaces.is_handed_on(task)
-        steps = [] if idle else [self._step(task)]
+        steps = [] if self._is_idle(task) else [self._step(task)]
         for step in steps:
             step.location = task.op.location
         actor = launch.ActorOp(
@@ -330,6 +330,10 @@ class ProgramBuilder:
         )
         actor.location = task.location
         return actor
+
+    def _is_idle(self, task: TaskOp) -> bool:
+        """Whether all that an actor has to do lies there already."""
+        return does_nothing(task) or self._interfaces.is_handed_on(task)
 
     def _release(self, task: TaskOp) -> launch.ActorOp:
         release = self._releases[task]

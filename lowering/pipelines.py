@@ -11,7 +11,11 @@ from collections.abc import Mapping
 
 
 def pipeline(
-    device: str | None = None, streams: int = 1, *, simulate_ranks: bool = False
+    device: str | None = None,
+    streams: int = 1,
+    *,
+    simulate_ranks: bool = False,
+    merge: bool = False,
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -19,11 +23,13 @@ def pipeline(
     `device` is the kind of device that jobs are placed on, where an op says nothing
     else; without it they stay where they say. `streams` is the number of compute
     streams of each device. `simulate_ranks` makes one program of all ranks, for one
-    process.
+    process. `merge` makes one program of all jobs, with those that bring inputs in and
+    take outputs out.
     """
     launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
     return ",".join(
         (
+            *(("job-add-push-pull", "verify-jobs") if merge else ()),
             "op-infer-shapes",
             # Folding sees through reshapes only once they are merged, and leaves
             # constants that nobody uses.
@@ -42,9 +48,11 @@ def pipeline(
             "plan-order-tasks{in-place=true}",
             f"plan-assign-streams{{streams={streams}}}",
             "plan-create-registers",
+            "regst-mark-interfaces",
             "regst-alias-registers",
             "regst-plan-memory",
             "plan-reduce-events",
+            *(("plan-merge-jobs",) if merge else ()),
             "verify-plan",
             launch,
             # Programs may be written by hand, too.
@@ -57,5 +65,12 @@ def pipeline(
     )
 
 
-PIPELINES: Mapping[str, str] = {kind: pipeline(kind) for kind in ("cpu", "cuda")}
-"""The text of each standard pipeline by its name."""
+PIPELINES: Mapping[str, str] = {
+    "cpu": pipeline("cpu"),
+    "cuda": pipeline("cuda"),
+    "jobs": pipeline(merge=True),
+}
+"""
+The text of each standard pipeline by its name: for jobs on one kind of device, and for
+several jobs in one program, wherever they are placed.
+"""

@@ -33,7 +33,8 @@ class Memory(NamedTuple):
 class Queue(NamedTuple):
     """
     A register in a chunk, `stride` bytes from slot to slot; a control register lies in
-    none: its `chunk` and `kind` are None.
+    none: its `chunk` and `kind` are None. An `interface` is what several jobs know by
+    this name.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Queue(NamedTuple):
     slots: int
     initial: int
     kind: TensorKind | None
+    interface: str | None = None
 
 
 class Variable(NamedTuple):
@@ -90,7 +92,7 @@ class Kernel(NamedTuple):
 class Step(NamedTuple):
     """
     What an actor does: `call` a kernel or `copy`, on registers and variables by name,
-    or `feed` or `fetch` what goes by the name of a port.
+    or `feed` or `fetch` what goes by the name of a port, or `release` an interface.
     """
 
     verb: str
@@ -99,9 +101,12 @@ class Step(NamedTuple):
 
 
 class ActorImage(NamedTuple):
-    """An actor, and the kind of device that it works on."""
+    """
+    An actor, the kind of device that it works on, and its job, if there are several.
+    """
 
     name: str
+    job: str | None
     device: str
     stream: int
     reads: tuple[str, ...]
@@ -110,14 +115,24 @@ class ActorImage(NamedTuple):
 
 
 class ProgramImage(NamedTuple):
-    """A program; everything in the order in which it is listed there."""
+    """
+    A program; everything in the order in which it is listed there. Jobs in one group of
+    `exclusive` never run at the same time.
+    """
 
     name: str
+    exclusive: tuple[tuple[str, ...], ...]
     chunks: tuple[Memory, ...]
     queues: tuple[Queue, ...]
     variables: tuple[Variable, ...]
     kernels: tuple[Kernel, ...]
     actors: tuple[ActorImage, ...]
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The jobs of a program of several."""
+        named = (actor.job for actor in self.actors if actor.job is not None)
+        return tuple(dict.fromkeys(named))
 
     def to_json(self) -> str:
         """A text that `image_from_json` reads."""
@@ -152,10 +167,13 @@ def image_of(program: ProgramOp) -> ProgramImage:
         chunk = op.chunk.root_reference.data
         stride = op.stride(alignments[chunk])
         kind = kind_of(op.type)
-        return Queue(name, chunk, op.offset.value.data, stride, slots, 0, kind)
+        offset = op.offset.value.data
+        interface = None if op.interface is None else op.interface.data
+        return Queue(name, chunk, offset, stride, slots, 0, kind, interface)
 
     return ProgramImage(
         program.sym_name.data,
+        tuple(map(tuple, program.exclusive_jobs)),
         tuple(chunks),
         tuple(queue(op) for op in ops if isinstance(op, RegisterOp | ControlOp)),
         tuple(_variable(op) for op in ops if isinstance(op, VariableOp)),
@@ -208,6 +226,7 @@ def _actor(op: ActorOp) -> ActorImage:
 
     return ActorImage(
         op.sym_name.data,
+        op.job_name,
         op.device.kind.data,
         op.stream.value.data,
         tuple(names_of(op.reads)),
@@ -217,7 +236,14 @@ def _actor(op: ActorOp) -> ActorImage:
 
 
 def _step(op: object) -> Step:
-    from penstock.dialects.launch import CallOp, CopyOp, FeedOp, FetchOp, names_of
+    from penstock.dialects.launch import (
+        CallOp,
+        CopyOp,
+        FeedOp,
+        FetchOp,
+        ReleaseOp,
+        names_of,
+    )
 
     match op:
         case CallOp():
@@ -228,9 +254,28 @@ def _step(op: object) -> Step:
             return Step("copy", "", names)
         case FeedOp():
             return Step("feed", op.port.data, (op.target.root_reference.data,))
+        case ReleaseOp():
+            return Step("release", "", (op.register.root_reference.data,))
         case _:
             assert isinstance(op, FetchOp), "checked by the verifier"
             return Step("fetch", op.port.data, (op.source.root_reference.data,))
+
+
+def image_of_job(image: ProgramImage, job: str) -> ProgramImage:
+    """
+    The image of one job among several, under its name: its actors, what they write and
+    call, and all chunks and variables.
+    """
+    actors = tuple(actor for actor in image.actors if actor.job == job)
+    written = {name for actor in actors for name in actor.writes}
+    called = {step.subject for actor in actors for step in actor.steps}
+    return image._replace(
+        name=job,
+        exclusive=(),
+        queues=tuple(queue for queue in image.queues if queue.name in written),
+        kernels=tuple(kernel for kernel in image.kernels if kernel.name in called),
+        actors=actors,
+    )
 
 
 # JSON --------------------------------------------------------------------------------
@@ -241,9 +286,12 @@ def image_from_json(text: str) -> ProgramImage:
     The image that a text of `ProgramImage.to_json` stands for, which nobody has
     changed: it is not checked.
     """
-    name, chunks, queues, variables, kernels, actors = _tuples(json.loads(text))
+    name, exclusive, chunks, queues, variables, kernels, actors = _tuples(
+        json.loads(text)
+    )
     return ProgramImage(
         name,
+        exclusive,
         tuple(Memory._make(row) for row in chunks),
         tuple(_queue_from(*row) for row in queues),
         tuple(_variable_from(*row) for row in variables),
@@ -263,8 +311,9 @@ def _tuples(value: Any) -> Any:
 
 
 def _queue_from(*row: Any) -> Queue:
-    kind = row[-1]
-    return Queue(*row[:-1], kind=None if kind is None else TensorKind._make(kind))
+    kind, interface = row[-2:]
+    made = None if kind is None else TensorKind._make(kind)
+    return Queue(*row[:-2], kind=made, interface=interface)
 
 
 def _variable_from(name: str, port: str | None, *row: Any) -> Variable:

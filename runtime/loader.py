@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.devices import Chunk, Cpu, Device
-from penstock.runtime.edges import FEED, FETCH
+from penstock.runtime.edges import COPY, FEED, FETCH
 from penstock.runtime.errors import PenstockError, find_deadlock
 from penstock.runtime.image import (
     ActorImage,
@@ -28,6 +28,7 @@ from penstock.runtime.image import (
     TensorKind,
     Variable,
     image_of,
+    image_of_job,
 )
 from penstock.runtime.tables import (
     Actor,
@@ -91,6 +92,8 @@ class LoadedProgram:
     """How many threads run its kernels on the processor."""
     image: ProgramImage
     """What it was loaded from."""
+    flags: Mapping[str, npt.NDArray[np.int64]]
+    """For each interface that is released words, the first is 1 from then on."""
 
 
 def load_program(
@@ -121,6 +124,27 @@ def load_program(
         return load_image(image, sources, values, threads=threads, devices=devices)
 
 
+def load_program_jobs(
+    program: ProgramOp,
+    sources: Mapping[str, str],
+    *,
+    weights: Mapping[str, Array] | None = None,
+    directory: Path | None = None,
+    threads: int = 1,
+    devices: Mapping[str, Device] | None = None,
+) -> dict[str, LoadedProgram]:
+    """
+    What `load_program` does, for each job of a program by its name, in one memory. A
+    program that names none is one job of its own name.
+    """
+    from penstock.runtime.initializers import WeightFiles
+
+    image = image_of(program)
+    with WeightFiles(directory or Path()) as files:
+        values = _Values(program, image, weights or {}, files)
+        return load_jobs(image, sources, values, threads=threads, devices=devices)
+
+
 def load_image(
     image: ProgramImage,
     sources: Mapping[str, str],
@@ -133,12 +157,52 @@ def load_image(
     What `load_program` does, for the image of a program. `values` gives the array of
     each variable (its own part) and constant by its name, once there is memory.
     """
+    loader = _with_memory(image, sources, values, threads, devices)
+    if image.jobs:
+        listed = ", ".join(image.jobs)
+        raise PenstockError(f"the program has several jobs: {listed}")
+    return loader.finish()
+
+
+def load_jobs(
+    image: ProgramImage,
+    sources: Mapping[str, str],
+    values: Callable[[], Mapping[str, Array]],
+    *,
+    threads: int = 1,
+    devices: Mapping[str, Device] | None = None,
+) -> dict[str, LoadedProgram]:
+    """
+    What `load_image` does, for each job of a program by its name. They have the same
+    memory: each chunk is allocated, and each variable initialised, once.
+    """
+    memory = _with_memory(image, sources, values, threads, devices)
+    if not image.jobs:
+        return {image.name: memory.finish()}
+    programs: dict[str, LoadedProgram] = {}
+    for job in image.jobs:
+        own = image_of_job(image, job)
+        # What only moves data is over before a thread could help.
+        count = threads if own.kernels else 1
+        loader = _Loader(own, sources, count, memory.devices, memory.chunks)
+        programs[job] = loader.finish()
+    return programs
+
+
+def _with_memory(
+    image: ProgramImage,
+    sources: Mapping[str, str],
+    values: Callable[[], Mapping[str, Array]],
+    threads: int,
+    devices: Mapping[str, Device] | None,
+) -> _Loader:
+    """A loader that has allocated and initialised all memory."""
     if threads < 1:
         raise PenstockError(f"there must be at least one thread, got {threads}")
     loader = _Loader(image, sources, threads, {"cpu": Cpu(), **(devices or {})})
     loader.allocate()
     loader.initialize(values())
-    return loader.finish()
+    return loader
 
 
 class _Values:
@@ -207,6 +271,9 @@ class _Loader:
     chunks: dict[str, Chunk] = field(default_factory=dict[str, Chunk])
     inputs: dict[str, Port] = field(default_factory=dict[str, Port])
     outputs: dict[str, Port] = field(default_factory=dict[str, Port])
+    flags: dict[str, npt.NDArray[np.int64]] = field(
+        default_factory=dict[str, npt.NDArray[np.int64]]
+    )
 
     def __post_init__(self) -> None:
         image = self.image
@@ -258,6 +325,7 @@ class _Loader:
             self.devices,
             self.threads,
             self.image,
+            self.flags,
         )
 
     def _register(self, name: str) -> Register:
@@ -310,6 +378,8 @@ class _Loader:
                 return self._copy(*step.arguments)
             case "feed":
                 return self._edge(FEED, step, self.inputs)
+            case "release":
+                return self._release(*step.arguments)
             case _:
                 return self._edge(FETCH, step, self.outputs)
 
@@ -329,6 +399,15 @@ class _Loader:
         device = self._device(kinds.pop() if kinds else "cpu")
         size = self._place(source)[2].size
         return device.copy(size, self._argument(source), self._argument(target))
+
+    def _release(self, register: str) -> Call:
+        """The call that raises the flag of an interface."""
+        name = self.queues[register].interface
+        assert name is not None, "checked by the verifier"
+        # The flag, what it becomes, and the bytes of that.
+        words = self.flags.setdefault(name, np.array([0, 1, 8], np.int64))
+        flag = words.ctypes.data
+        return Call(COPY, (Fixed(flag + 16), Fixed(flag + 8), Fixed(flag)))
 
     def _edge(self, kernel: int, step: Step, ports: dict[str, Port]) -> Call:
         port, (place,) = step.subject, step.arguments

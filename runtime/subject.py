@@ -12,8 +12,9 @@ from penstock.runtime.tables import Tables
 
 class Op(NamedTuple):
     """
-    A call of a task. `verb` is call, copy, feed or fetch; `name` that of the kernel or
-    port. Flops and bytes are those of one call, None where the program does not tell.
+    A call of a task. `verb` is call, copy, feed, fetch or release; `name` that of the
+    kernel, port or register. Flops and bytes are those of one call, None where the
+    program does not tell.
     """
 
     verb: str
@@ -134,6 +135,8 @@ class _Ops:
             if work is None:
                 return Op("call", step.subject, step.subject, None, None)
             return Op("call", step.subject, work.op, work.flops, work.bytes)
+        if step.verb == "release":
+            return Op(step.verb, step.arguments[0], step.verb, 0, 0)
         # What is moved is read and written.
         moved = 2 * self.places[step.arguments[0]].size
         name = step.subject or " to ".join(step.arguments)

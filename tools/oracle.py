@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 
 def has_numpy_meaning(entry: Operation) -> bool:
-    """Whether an op still says what it means: jobs and plans do, programs do not."""
-    return isinstance(entry, JobOp | PlanOp)
+    """
+    Whether an op still says what it means: jobs and plans do, programs and plans of
+    several jobs do not.
+    """
+    return isinstance(entry, JobOp) or (
+        isinstance(entry, PlanOp) and len(entry.jobs) < 2
+    )
 
 
 def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:

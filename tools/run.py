@@ -114,6 +114,11 @@ def _arguments() -> argparse.ArgumentParser:
         help="normal floats, integers from 0 to 9, and booleans",
     )
     parser.add_argument(
+        "--job",
+        metavar="NAME",
+        help="which job to run, of several that are compiled together",
+    )
+    parser.add_argument(
         "--random-weights",
         type=_seed,
         metavar="SEED",
@@ -220,7 +225,7 @@ class Job:
 
     session: Session
     oracle: Model | None = None
-    """The model as it was read; of a plan there is none."""
+    """The job as it was read; of a plan there is none."""
     onnx: ModelProto | None = None
 
     @property
@@ -231,8 +236,10 @@ class Job:
             from penstock.dialects.job import JobOp
 
             entry = self.oracle.entry
-            ops = len(entry.body.block.ops) if isinstance(entry, JobOp) else None
-        threads = session.executor.program.threads
+            # What was merged with others is not what the program was made from.
+            if isinstance(entry, JobOp) and len(session.jobs) == 1:
+                ops = len(entry.body.block.ops)
+        threads = session.executor_of(session.jobs[0]).program.threads
         return session.report.text(threads, ops=ops, simulated=session.is_simulated)
 
 
@@ -250,9 +257,10 @@ def _run(args: argparse.Namespace) -> int:
         # Before it runs: variables are saved as they start.
         if args.save_plan is not None:
             session.save(args.save_plan)
-        inputs = _inputs(args, session.executor.program.inputs, given)
-        with Watching(session.executor, args.trace, profile=args.profile) as watching:
-            outputs, seconds = _timed(session, inputs, args.repeat)
+        inputs = _inputs(args, session.inputs(args.job), given)
+        executor = session.executor_of(args.job)
+        with Watching(executor, args.trace, profile=args.profile) as watching:
+            outputs, seconds = _timed(session, inputs, args.repeat, args.job)
         print(job.summary)
     print(f"{_loading_text(job)} {loading:.2f} s, run {_time_text(seconds)}")
     for line in watching.lines():
@@ -287,7 +295,10 @@ def _compile(args: argparse.Namespace) -> Job:
 
     front = installed_compiler()
     model, onnx = _read(args, front[0])
-    oracle = Model(model.module.clone(), model.weights, model.directory)
+    if model.has_several and args.job is None:
+        known = ", ".join(op.sym_name.data for op in model.entries)
+        raise UsageError(f"the module has several jobs: give --job, one of {known}")
+    oracle = model.only(args.job)
     _check_request(args, oracle, onnx)
     session = Session(
         model,
@@ -386,14 +397,14 @@ def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
 
 
 def _timed(
-    session: Session, inputs: Mapping[str, Array], repeat: int
+    session: Session, inputs: Mapping[str, Array], repeat: int, job: str | None
 ) -> tuple[dict[str, Array], list[float]]:
     """The outputs of the last of `repeat` runs, and the seconds of each."""
     outputs: dict[str, Array] = {}
     seconds: list[float] = []
     for _ in with_progress(range(repeat), "running", repeat):
         start = time.perf_counter()
-        outputs = session.run(inputs)
+        outputs = session.run(inputs, job)
         seconds.append(time.perf_counter() - start)
     return outputs, seconds
 

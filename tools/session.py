@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Operation
 
+    from penstock.dialects.job import JobOp
     from penstock.dialects.launch import ProgramOp
+    from penstock.dialects.plan import PlanOp
     from penstock.runtime.devices import Device
     from penstock.runtime.executor import Executor
     from penstock.runtime.initializers import Array
+    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.loader import Port
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
     from penstock.tools.report import Report
@@ -43,22 +47,52 @@ class Model:
     directory: Path
 
     @property
+    def entries(self) -> list[JobOp | PlanOp | ProgramOp]:
+        """The jobs, plans and programs of the module, as they are listed."""
+        from penstock.dialects.job import JobOp
+        from penstock.dialects.launch import ProgramOp
+        from penstock.dialects.plan import PlanOp
+
+        ops = self.module.body.block.ops
+        return [op for op in ops if isinstance(op, JobOp | PlanOp | ProgramOp)]
+
+    @property
     def entry(self) -> Operation:
         """
         The one job, plan or program of the module. Raises UsageError if there is none
         or more than one.
         """
-        from penstock.dialects.job import JobOp
-        from penstock.dialects.launch import ProgramOp
-        from penstock.dialects.plan import PlanOp
-
-        levels = (JobOp, PlanOp, ProgramOp)
-        found = [op for op in self.module.body.block.ops if isinstance(op, levels)]
+        found = self.entries
         if len(found) != 1:
             raise UsageError(
                 f"the module should hold one job, plan or program, got {len(found)}"
             )
         return found[0]
+
+    @property
+    def has_several(self) -> bool:
+        """Whether the module holds several jobs or plans, to be merged."""
+        from penstock.dialects.launch import ProgramOp
+
+        found = self.entries
+        return len(found) > 1 and not any(isinstance(op, ProgramOp) for op in found)
+
+    def only(self, job: str | None) -> Model:
+        """
+        A copy with one of several jobs or plans, to be looked at alone. Raises
+        UsageError if none, or none of several, has this name.
+        """
+        copy = Model(self.module.clone(), self.weights, self.directory)
+        if job is None or not self.has_several:
+            return copy
+        for op in copy.entries:
+            if op.sym_name.data != job:
+                op.detach()
+                op.erase()
+        if not copy.entries:
+            known = ", ".join(op.sym_name.data for op in self.entries)
+            raise UsageError(f"there is no job '{job}', the module has {known}")
+        return copy
 
 
 def read_model(compiler: Compiler, path: Path) -> Model:
@@ -83,14 +117,16 @@ def lower(
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
-    ranks if they are to be simulated. Raises UsageError unless the module holds one
-    thing to run, and `Rejected` if that cannot be lowered.
+    jobs, and for all ranks if they are to be simulated. Raises UsageError if the module
+    holds nothing to run, or something beside a program, and `Rejected` if what it holds
+    cannot be lowered.
     """
     from penstock.lowering.pipelines import pipeline
     from penstock.tools.compiler import run_pipeline
 
-    _ = model.entry
-    text = pipeline(device, streams, simulate_ranks=simulate_ranks)
+    if not (merge := model.has_several):
+        _ = model.entry
+    text = pipeline(device, streams, simulate_ranks=simulate_ranks, merge=merge)
     run_pipeline(compiler, passes, model.module, text)
 
 
@@ -135,7 +171,7 @@ def load(
     engine: str,
     *,
     show_progress: bool = False,
-) -> Executor:
+) -> JobExecutor:
     """
     Allocate and compile what a program needs, and show the progress on a terminal if
     wanted. Raises PenstockError if it cannot run.
@@ -144,8 +180,9 @@ def load(
 
     cases = [op.memory_case for op in program.walk() if isinstance(op, ChunkOp)]
     devices = open_devices({case.device_kind for case in cases})
-    from penstock.runtime.executor import Executor
-    from penstock.runtime.loader import load_program
+    from penstock.runtime.image import image_of
+    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.loader import load_program_jobs
 
     sources = kernel_sources(program, ("cpu", *devices))
     with Progress("compiling kernels", len(sources)) as progress:
@@ -153,7 +190,7 @@ def load(
             from penstock.tools.compiling import ShownCpu
 
             devices["cpu"] = ShownCpu(progress)
-        loaded = load_program(
+        loaded = load_program_jobs(
             program,
             sources,
             weights=model.weights,
@@ -161,21 +198,21 @@ def load(
             threads=threads,
             devices=devices,
         )
-    return Executor(loaded, engine)
+    return JobExecutor(image_of(program), loaded, engine)
 
 
-def load_plan(plan: Plan, threads: int, engine: str) -> Executor:
+def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
     """
     Allocate what a saved plan needs, and find its machine code. Raises PenstockError if
     it cannot run.
     """
     devices = open_devices(plan.devices)
-    from penstock.runtime.executor import Executor
-    from penstock.runtime.loader import load_image
+    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.loader import load_jobs
 
     image, sources = plan.image, plan.derived.sources
-    loaded = load_image(image, sources, plan.values, threads=threads, devices=devices)
-    return Executor(loaded, engine)
+    loaded = load_jobs(image, sources, plan.values, threads=threads, devices=devices)
+    return JobExecutor(image, loaded, engine)
 
 
 def open_devices(kinds: Collection[str]) -> dict[str, Device]:
@@ -201,9 +238,11 @@ class Session:
     the number of workers and compute streams of the processor; `engine` is `actors`, or
     `sequential` for the reference executor. `simulate_ranks` runs what is meant for
     several processes in this one; `show_progress` shows on a terminal how many kernels
-    are compiled. Raises UsageError if the module does not hold one
-    job, plan or program, `Rejected` if it cannot be compiled, PenstockError if
-    it cannot be loaded.
+    are compiled. Several jobs, or plans, become one program, in which they share
+    variables, memory, and inputs and outputs of one name; each is run by its name, at
+    the same time as others if they share nothing. Raises UsageError if the module holds
+    nothing to run, or something beside a program, `Rejected` if it cannot be compiled,
+    PenstockError if it cannot be loaded.
     """
 
     def __init__(
@@ -223,7 +262,7 @@ class Session:
         lower(front, passes, model, device, threads, simulate_ranks=simulate_ranks)
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None
-        self._executor = load(
+        self._jobs = load(
             self._program, model, threads, engine, show_progress=show_progress
         )
 
@@ -265,7 +304,7 @@ class Session:
         """The session of a saved plan."""
         session = cls.__new__(cls)
         session._program, session._plan = None, plan
-        session._executor = load_plan(plan, threads, engine)
+        session._jobs = load_plan(plan, threads, engine)
         return session
 
     def __enter__(self) -> Self:
@@ -303,21 +342,46 @@ class Session:
     @property
     def is_simulated(self) -> bool:
         """Whether CUDA kernels run in Numba's simulator."""
-        devices = self._executor.program.devices
+        devices = self._jobs.program.devices
         return any(device.is_simulated for device in devices.values())
 
     @property
+    def jobs(self) -> tuple[str, ...]:
+        """The names of the jobs that can be run."""
+        return self._jobs.jobs
+
+    @property
     def executor(self) -> Executor:
-        """What runs the program."""
-        return self._executor
+        """What runs the one job. Raises PenstockError if there are several."""
+        return self._jobs.executor()
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, for one array for each input by name."""
-        return self._executor.run(inputs)
+    def executor_of(self, job: str | None) -> Executor:
+        """
+        What runs a job, without what brings its inputs in and takes its outputs out.
+        """
+        return self._jobs.executor(job)
 
-    def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
-        """The outputs for each piece of inputs; the work on pieces overlaps."""
-        return self._executor.run_many(pieces)
+    def inputs(self, job: str | None = None) -> dict[str, Port]:
+        """What `run` takes, by name."""
+        return self._jobs.inputs(job)
+
+    def run(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> dict[str, Array]:
+        """
+        The outputs by name, for one array for each input by name. The job may be left
+        out if there is but one.
+        """
+        return self._jobs.run(inputs, job)
+
+    def run_many(
+        self, pieces: Sequence[Mapping[str, Array]], job: str | None = None
+    ) -> list[dict[str, Array]]:
+        """
+        The outputs for each piece of inputs; the work on pieces overlaps if the job
+        shares nothing with others.
+        """
+        return self._jobs.run_many(pieces, job)
 
     def state(self) -> dict[str, Array]:
         """
@@ -326,8 +390,8 @@ class Session:
         """
         from penstock.runtime.variables import read_variables
 
-        with self._executor.stopped():
-            return read_variables(self._executor.program)
+        with self._jobs.stopped():
+            return read_variables(self._jobs.program)
 
     def load_state(self, state: Mapping[str, Array]) -> None:
         """
@@ -337,8 +401,8 @@ class Session:
         """
         from penstock.runtime.variables import write_variables
 
-        with self._executor.stopped():
-            write_variables(self._executor.program, state)
+        with self._jobs.stopped():
+            write_variables(self._jobs.program, state)
 
     def save(self, path: str | Path) -> None:
         """
@@ -360,5 +424,5 @@ class Session:
         return program_text(program), derive(program, kernel_sources(program))
 
     def close(self) -> None:
-        """End the threads of the executor."""
-        self._executor.close()
+        """End the threads of the executors."""
+        self._jobs.close()

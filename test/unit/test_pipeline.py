@@ -130,5 +130,9 @@ def test_results_do_not_depend_on_the_order_of_hashes():
         assert outputs_of(seed, commands) == first
 
 
-def test_standard_pipelines_are_those_of_the_kinds_of_devices():
-    assert dict(PIPELINES) == {kind: pipeline(kind, 1) for kind in ("cpu", "cuda")}
+def test_standard_pipelines_are_those_of_kinds_of_devices_and_of_several_jobs():
+    assert dict(PIPELINES) == {
+        "cpu": pipeline("cpu", 1),
+        "cuda": pipeline("cuda", 1),
+        "jobs": pipeline(merge=True),
+    }

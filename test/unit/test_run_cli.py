@@ -348,8 +348,35 @@ def test_files_that_are_no_models(run: Runner):
     run.refuses(f"cannot read {folder}: is a directory", 2, folder)
     expected = "the module should hold one job, plan or program, got "
     run.refuses(expected + "0", 2, run.file("empty.mlir", ""))
-    two = JOB + JOB.replace("@small", "@other")
+    two = JOB + "launch.program @other rank 0 { ^bb0: }"
     run.refuses(expected + "2", 2, run.file("two.mlir", two))
+
+
+def test_one_of_several_jobs_is_run(run: Runner):
+    text = JOB + JOB.replace("@small", "@other").replace("op.exp", "op.sqrt")
+    two = run.file("two.mlir", text)
+    given = ["--random-inputs", "1", "--check", "numpy"]
+    known = "give --job, one of small, other"
+    run.refuses(f"the module has several jobs: {known}", 2, two, *given)
+    unknown = "there is no job 'third', the module has small, other"
+    run.refuses(unknown, 2, two, *given, "--job", "third")
+    for job in ("small", "other"):
+        outcome = run(two, *given, "--job", job)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert "check against numpy: y differs by" in outcome.out
+
+
+def test_one_of_several_jobs_of_a_saved_plan_is_run(run: Runner):
+    two = run.file("two.mlir", JOB + JOB.replace("@small", "@other"))
+    plan = str(run.folder / "two.penstock")
+    given = ["--random-inputs", "1"]
+    saved = run(two, *given, "--job", "other", "--save-plan", plan)
+    assert (saved.code, saved.err) == (0, "")
+    assert run(plan, *given, "--job", "small").code == 0
+    several = "the program has several jobs, name one of small, other"
+    run.refuses(several, 1, plan, *given)
+    unknown = "there is no job 'third', the program has small, other"
+    run.refuses(unknown, 1, plan, *given, "--job", "third")
 
 
 def test_bad_ir_is_located(run: Runner):

@@ -139,16 +139,21 @@ INPUT = '%x = job.input "x" : tensor<2xf32>\njob.output "y", %x : tensor<2xf32>'
 JOB = f"job.job @a placement <cpu, [0:0]> {{\n{INPUT}\n}}\n"
 
 
-@pytest.mark.parametrize("text", ["", JOB + JOB.replace("@a", "@b")])
-def test_module_holds_one_thing_to_run(text: str):
-    count = text.count("job.job")
-    expected = f"the module should hold one job, plan or program, got {count}"
+PROGRAM = "launch.program @p rank 0 { ^bb0: }\n"
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), (JOB + PROGRAM, 2)])
+def test_program_is_alone_in_its_module(text: str, count: int):
     with pytest.raises(UsageError) as caught:
         Session(model_of(text))
+    expected = f"the module should hold one job, plan or program, got {count}"
     assert str(caught.value) == expected
+
+
+def test_one_job_is_evaluated_at_a_time():
     with pytest.raises(UsageError) as caught:
-        evaluate_model(model_of(text), {})
-    assert str(caught.value) == expected
+        evaluate_model(model_of(JOB + JOB.replace("@a", "@b")), {})
+    assert str(caught.value) == "the module should hold one job, plan or program, got 2"
 
 
 def test_job_without_ops():

@@ -1,0 +1,189 @@
+"""
+Sections: what jobs hold of shared memory while they run, and who may have it when.
+
+A section is a set of resources: names of memory that one job at a time may use. Two
+sections of different jobs *intersect* if they have a resource in common. A request
+asks for some sections of one job and has a number, later ones have higher numbers. Each
+section has a queue of the requests that wait for it; it is granted to the first of
+these if for every section that intersects with it, nobody has it, and nobody waits for
+it or whoever waits longest has a higher number. A section may be granted several times
+to requests of its own job.
+
+So no two jobs ever use a resource at the same time; a request only ever waits for
+requests with lower numbers, and each of them in turn comes first: if all that were
+granted are released at last, all are granted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+
+@dataclass(frozen=True)
+class Section:
+    """Resources that a job uses together."""
+
+    job: str
+    resources: frozenset[str]
+
+
+class Request:
+    """What a run of a job asks for: sections, by their numbers."""
+
+    def __init__(self, job: str, number: int, sections: Sequence[int]):
+        self.job = job
+        self.number = number
+        self.waiting = set(sections)
+        """What it has not been granted."""
+        self.held: set[int] = set()
+        """What it has been granted and has not released."""
+
+    @property
+    def is_granted(self) -> bool:
+        """Whether the job may run."""
+        return not self.waiting
+
+
+class Locks:
+    """The rule alone, for one thread at a time."""
+
+    def __init__(self, sections: Sequence[Section]):
+        self.sections = tuple(sections)
+        users: dict[str, set[int]] = {}
+        for index, section in enumerate(sections):
+            for resource in section.resources:
+                users.setdefault(resource, set()).add(index)
+        self.rivals: list[list[int]] = []
+        """For each section those of other jobs that intersect with it."""
+        for section in sections:
+            others = {i for name in section.resources for i in users[name]}
+            self.rivals.append(
+                sorted(i for i in others if sections[i].job != section.job)
+            )
+        self._of_job: dict[str, list[int]] = {}
+        for index, section in enumerate(sections):
+            self._of_job.setdefault(section.job, []).append(index)
+        self._queues: list[deque[Request]] = [deque() for _ in sections]
+        self._holders = [0] * len(self.sections)
+        self._numbers = count()
+
+    def request(self, job: str) -> Request:
+        """Ask for all sections of a job, after all that asked before."""
+        wanted = self._of_job.get(job, ())
+        made = Request(job, next(self._numbers), wanted)
+        for section in wanted:
+            self._queues[section].append(made)
+        for section in wanted:
+            self._grant(section)
+        return made
+
+    def release(self, request: Request, sections: Collection[int]) -> bool:
+        """
+        Give sections back, or no longer wait for them. Whether anything was granted to
+        somebody else because of that.
+        """
+        given = [section for section in sections if section in request.held]
+        left = [section for section in sections if section in request.waiting]
+        for section in given:
+            request.held.discard(section)
+            self._holders[section] -= 1
+        for section in left:
+            request.waiting.discard(section)
+            self._queues[section].remove(request)
+        granted = False
+        for section in (*given, *left):
+            for candidate in (section, *self.rivals[section]):
+                granted = self._grant(candidate) or granted
+        return granted
+
+    def _grant(self, section: int) -> bool:
+        """Grant a section to as many as may have it now."""
+        queue = self._queues[section]
+        granted = False
+        while queue and self._may_have(queue[0], section):
+            request = queue.popleft()
+            request.waiting.discard(section)
+            request.held.add(section)
+            self._holders[section] += 1
+            granted = True
+        return granted
+
+    def _may_have(self, request: Request, section: int) -> bool:
+        return all(
+            not self._holders[rival]
+            and (not (queue := self._queues[rival]) or queue[0].number > request.number)
+            for rival in self.rivals[section]
+        )
+
+
+POLL_SECONDS = 0.0002
+"""How often one who waits looks whether a job has let go of something early."""
+
+
+class Sections:
+    """
+    The same rule between threads: each asks for what it is going to run, and runs it in
+    that order.
+    """
+
+    def __init__(self, sections: Sequence[Section]):
+        self._locks = Locks(sections)
+        self._changed = threading.Condition()
+        self._early: dict[Request, dict[int, Callable[[], bool]]] = {}
+        self._waiters = 0
+
+    def request(self, jobs: Sequence[str]) -> list[Request]:
+        """Ask for several runs at once, so that nobody else comes between."""
+        with self._changed:
+            return [self._locks.request(job) for job in jobs]
+
+    def wait(self, request: Request) -> None:
+        """Return once the job may run."""
+        if request.is_granted:
+            return
+        with self._changed:
+            self._waiters += 1
+            try:
+                while not request.is_granted:
+                    if not self._let_go():
+                        can_let_go = any(self._early.values())
+                        self._changed.wait(POLL_SECONDS if can_let_go else None)
+            finally:
+                self._waiters -= 1
+
+    def begin(self, request: Request, early: dict[int, Callable[[], bool]]) -> None:
+        """
+        Note that a run begins, which lets go of each of these sections as soon as the
+        function says so.
+        """
+        if not early:
+            return
+        with self._changed:
+            self._early[request] = early
+            if self._waiters:
+                self._changed.notify_all()
+
+    def release(self, request: Request) -> None:
+        """End a run, or a request that was never granted."""
+        with self._changed:
+            self._early.pop(request, None)
+            sections = (*request.held, *request.waiting)
+            if self._locks.release(request, sections) and self._waiters:
+                self._changed.notify_all()
+
+    def _let_go(self) -> bool:
+        """Release what runs have let go of; whether that let anybody go on."""
+        granted = False
+        for request, early in self._early.items():
+            done = [section for section, is_done in early.items() if is_done()]
+            for section in done:
+                del early[section]
+            if done and self._locks.release(request, done):
+                granted = True
+        if granted:
+            self._changed.notify_all()
+        return granted
