@@ -36,6 +36,7 @@ from xdsl.irdl import (
     VarOperandDef,
     VarResultDef,
 )
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import TensorOp
@@ -61,6 +62,7 @@ class OpFunction:
         self.__name__ = op.name.rpartition(".")[2]
         self.__doc__ = inspect.getdoc(op)
         self._definition = op.get_irdl_definition()
+        self._defaults = dict(self._properties())
 
     def __repr__(self) -> str:
         return f"<function of {self.op.name}{self.__signature__}>"
@@ -71,7 +73,7 @@ class OpFunction:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         found = [
             inspect.Parameter(name, kind, default=default)
-            for name, default in (*self._operands(), *self._properties())
+            for name, default in (*self._operands(), *self._defaults.items())
         ]
         return inspect.Signature(sorted(found, key=_is_optional))
 
@@ -131,7 +133,7 @@ class OpFunction:
 
     def _attributes(self, given: Mapping[str, object]) -> dict[str, Attribute]:
         found: dict[str, Attribute] = {}
-        for name, default in self._properties():
+        for name, default in self._defaults.items():
             value = given.get(name, None if default is _MISSING else default)
             if value is None or value is False:
                 continue
@@ -152,11 +154,16 @@ class OpFunction:
         )
         try:
             types = list(probe.infer_types())
-        finally:
+        except VerifyException:
             probe.drop_all_references()
-        inferred = [types] if any(lists) else [[type] for type in types]
+            raise
+        if not any(lists):
+            for result, type in zip(tuple(probe.results), types, strict=True):
+                Rewriter.replace_value_with_new_type(result, type)
+            return probe
+        probe.drop_all_references()
         return self.op.build(
-            operands=operands, result_types=inferred, properties=properties
+            operands=operands, result_types=[types], properties=properties
         )
 
 

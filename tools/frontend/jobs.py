@@ -17,6 +17,7 @@ from xdsl.ir import Region
 
 from penstock.dialects.diagnostics import Place
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
+from penstock.tools.compiler import installed_compiler, rare_collections
 from penstock.tools.frontend.dtypes import DType, tensor_of
 from penstock.tools.frontend.errors import TraceError, location_of
 from penstock.tools.frontend.guards import Array, is_array, is_number, late
@@ -58,8 +59,6 @@ class TracedJob:
         The launch program of the job as text. Raises `Rejected` if it cannot be
         compiled.
         """
-        from penstock.tools.compiler import installed_compiler
-
         model = self.model()
         lower(*installed_compiler(), model, device, threads)
         return str(model.module)
@@ -143,7 +142,7 @@ class Job:
             trace.block.add_op(op)
             return Tensor(op.result, trace)
 
-        with tracing(trace):
+        with rare_collections(), tracing(trace):
             inputs = self.signature.inputs(arguments.values, make)
             leaves: dict[str, object] = {}
             rebuild = flattened(self.function(*inputs), OUTPUT, leaves)
