@@ -65,6 +65,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return OpFuseEpiloguesPass
 
+    def get_op_fuse_rows():
+        from penstock.lowering.op_fuse_rows import OpFuseRowsPass
+
+        return OpFuseRowsPass
+
     def get_op_infer_shapes():
         from penstock.lowering.op_infer_shapes import OpInferShapesPass
 
@@ -167,6 +172,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-elementwise": get_op_fuse_elementwise,
         "op-fuse-epilogues": get_op_fuse_epilogues,
+        "op-fuse-rows": get_op_fuse_rows,
         "op-infer-shapes": get_op_infer_shapes,
         "op-split-pads": get_op_split_pads,
         "plan-assign-streams": get_plan_assign_streams,

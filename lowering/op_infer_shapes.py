@@ -27,7 +27,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, are_compatible, tensor_type
 from penstock.dialects.job import CopyOp, Job, JobOp
-from penstock.dialects.op import EpilogueOp, FusedOp, YieldOp
+from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
 from penstock.dialects.op.checks import known
 
 JOB_OPS = frozenset(op.name for op in Job.operations)
@@ -56,7 +56,7 @@ def refine_block(block: Block) -> Iterator[tuple[Operation, str]]:
             yield from refine_tensor_op(op)
         elif isinstance(op, CopyOp):
             refine(op.result, tensor_type(op.source))
-        elif isinstance(op, YieldOp) or op.name in JOB_OPS:
+        elif isinstance(op, YieldOp | YieldRowsOp) or op.name in JOB_OPS:
             continue
         elif not all(is_static(result.type) for result in op.results):
             yield op, f"op {op.name} has no shape inference"
@@ -69,7 +69,7 @@ def is_static(type: Attribute) -> bool:
 
 def refine_tensor_op(op: TensorOp) -> Iterator[tuple[Operation, str]]:
     """Refine the results of an op, and yield what does not fit."""
-    if isinstance(op, FusedOp | EpilogueOp):
+    if isinstance(op, FusedOp | EpilogueOp | RowsOp):
         for arg, operand in zip(op.body.block.args, op.ins, strict=True):
             refine(arg, tensor_type(operand))
         yield from refine_block(op.body.block)

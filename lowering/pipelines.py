@@ -42,6 +42,7 @@ def pipeline(
             "job-insert-boxing",
             "op-fuse-elementwise",
             "op-fuse-epilogues",
+            "op-fuse-rows",
             "job-clean",
             "convert-job-to-plan",
             # Results are written over operands later on.

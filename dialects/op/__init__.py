@@ -4,7 +4,8 @@ The op dialect: what is computed, op by op, on tensors with value semantics.
 Each op is defined in one place, its class: operands, properties and syntax, and what
 `penstock.dialects.interfaces.TensorOp` asks for: type inference, cost, in-place pairs,
 its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that are
-computed together, and `op.epilogue` a sum of products and what follows it.
+computed together, `op.epilogue` a sum of products and what follows it, `op.rows` an op
+on rows and what is around it.
 """
 
 from xdsl.ir import Dialect
@@ -88,6 +89,7 @@ from penstock.dialects.op.reduction import (
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
 from penstock.dialects.op.rounding import Log1pOp, RoundOp
+from penstock.dialects.op.rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
 from penstock.dialects.op.trigonometry import (
@@ -178,6 +180,7 @@ Op = Dialect(
         ReluOp,
         ReshapeOp,
         RoundOp,
+        RowsOp,
         RsqrtOp,
         ScatterElementsOp,
         ScatterNdOp,
@@ -195,6 +198,7 @@ Op = Dialect(
         TransposeOp,
         WhereOp,
         YieldOp,
+        YieldRowsOp,
     ],
     [
         PadModeAttr,

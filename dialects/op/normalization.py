@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
+from functools import partial
 from math import inf, prod
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from penstock.dialects.op.checks import (
     same_element_type,
 )
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.lines import Line
+from penstock.dialects.op.lines import Element, Line, Row, RowOp
 from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class BatchNormOp(TensorOp):
 
 
 @irdl_op_definition
-class LayerNormOp(TensorOp):
+class LayerNormOp(RowOp):
     """
     Floats moved and scaled so that all elements from one axis on have mean 0 and
     variance 1, then times a scale, plus a bias if there is one; both have the shape of
@@ -234,39 +235,55 @@ class LayerNormOp(TensorOp):
         input, out = (k.view(value, [rows, columns]) for value in (ins[0], outs[0]))
         parameters = [k.view(value, [columns]) for value in ins[1:]]
 
-        def body(k: KernelBuilder, row: Sequence[SSAValue]) -> None:
-            line = Line(input, row)
-            mean, factor = self._build_moments(k, line)
+        elements: list[Element] = [
+            partial(_loaded, parameter) for parameter in parameters
+        ]
+        k.parallel(
+            [rows],
+            lambda k, row: self.build_line(
+                k, Line(input, row), Line(out, row), elements
+            ),
+        )
 
-            def write(k: KernelBuilder, index: SSAValue) -> None:
-                scale, *bias = (k.load(value, [index]) for value in parameters)
-                centered = k.sub(line.load(k, index), mean)
-                result = k.mul(k.mul(centered, factor), scale)
-                for addend in bias:
-                    result = k.add(result, addend)
-                Line(out, row).store(k, result, index)
+    def is_of_rows(self) -> bool:
+        shape = tensor_type(self.input).get_shape()
+        return normal_axis(self.axis.value.data, len(shape)) == len(shape) - 1
 
-            k.each(columns, write)
+    def build_row(
+        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
+    ) -> Element:
+        mean, factor = self._build_moments(k, row)
 
-        k.parallel([rows], body)
+        def element(k: KernelBuilder, index: SSAValue) -> SSAValue:
+            scale, *bias = (parameter(k, index) for parameter in parameters)
+            centered = k.sub(row.load(k, index), mean)
+            result = k.mul(k.mul(centered, factor), scale)
+            for addend in bias:
+                result = k.add(result, addend)
+            return result
 
-    def _build_moments(self, k: KernelBuilder, line: Line) -> tuple[SSAValue, SSAValue]:
-        """The mean of a line, and what its elements' distance from it is scaled by."""
-        element = memref_type(line.memref).element_type
-        count = k.constant(line.extent, element)
-        mean = k.div(line.fold(k, 0, KernelBuilder.add_term), count)
+        return element
+
+    def _build_moments(self, k: KernelBuilder, row: Row) -> tuple[SSAValue, SSAValue]:
+        """The mean of a row, and what its elements' distance from it is scaled by."""
+        count = k.constant(row.extent, row.type)
+        mean = k.div(row.fold(k, 0, KernelBuilder.add_term), count)
 
         def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
             centered = k.sub(x, mean)
             return k.add_term(total, k.mul(centered, centered))
 
-        variance = k.div(line.fold(k, 0, add_square), count)
-        epsilon = k.constant(self.epsilon.value.data, element)
+        variance = k.div(row.fold(k, 0, add_square), count)
+        epsilon = k.constant(self.epsilon.value.data, row.type)
         deviation = k.sqrt(k.add(variance, epsilon))
-        return mean, k.div(k.constant(1, element), deviation)
+        return mean, k.div(k.constant(1, row.type), deviation)
 
 
-class LineOp(TensorOp, ABC):
+def _loaded(memref: SSAValue, k: KernelBuilder, index: SSAValue) -> SSAValue:
+    return k.load(memref, [index])
+
+
+class LineOp(RowOp, ABC):
     """
     An op on floats whose results depend on the elements of a line along one axis.
     """
@@ -278,10 +295,6 @@ class LineOp(TensorOp, ABC):
     assembly_format = (
         "$input (`axis` $axis^)? attr-dict `:` type($input) `->` type($result)"
     )
-
-    @abstractmethod
-    def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
-        """Build what reads one line and writes the same line of the result."""
 
     def infer_types(self) -> Sequence[TensorType]:
         type = tensor_type(self.input)
@@ -327,8 +340,13 @@ class LineOp(TensorOp, ABC):
                 k,
                 Line(input, place[:1], place[1:]),
                 Line(out, place[:1], place[1:]),
+                (),
             ),
         )
+
+    def is_of_rows(self) -> bool:
+        rank = tensor_type(self.input).get_num_dims()
+        return normal_axis(self.axis.value.data, rank) == rank - 1
 
 
 @irdl_op_definition
@@ -359,23 +377,22 @@ class SoftmaxOp(LineOp):
         powers = np.exp(self.centered(operands[0]))
         return (np.divide(powers, self.sums(powers)),)
 
-    def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
-        largest = line.fold(k, -inf, KernelBuilder.larger)
+    def build_row(
+        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
+    ) -> Element:
+        largest = row.fold(k, -inf, KernelBuilder.larger)
 
         def add_power(
             k: KernelBuilder, index: Sequence[SSAValue], total: SSAValue
         ) -> SSAValue:
-            power = k.exp(k.sub(line.load(k, index[0]), largest))
-            out.store(k, power, index[0])
+            power = k.exp(k.sub(row.load(k, index[0]), largest))
+            row.scratch.store(k, power, index[0])
             return k.add_term(total, power)
 
-        bounds = [(k.index(0), k.index(line.extent))]
-        total = k.accumulate(bounds, k.constant(0, largest.type), add_power)
-        share = k.div(k.constant(1, largest.type), total)
-        k.each(
-            line.extent,
-            lambda k, index: out.store(k, k.mul(out.load(k, index), share), index),
-        )
+        bounds = [(k.index(0), k.index(row.extent))]
+        total = k.accumulate(bounds, k.constant(0, row.type), add_power)
+        share = k.div(k.constant(1, row.type), total)
+        return lambda k, index: k.mul(row.scratch.load(k, index), share)
 
 
 @irdl_op_definition
@@ -405,15 +422,12 @@ class LogSoftmaxOp(LineOp):
         centered = self.centered(operands[0])
         return (np.subtract(centered, np.log(self.sums(np.exp(centered)))),)
 
-    def build_line(self, k: KernelBuilder, line: Line, out: Line) -> None:
-        largest = line.fold(k, -inf, KernelBuilder.larger)
-        total = line.fold(
+    def build_row(
+        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
+    ) -> Element:
+        largest = row.fold(k, -inf, KernelBuilder.larger)
+        total = row.fold(
             k, 0, lambda k, total, x: k.add_term(total, k.exp(k.sub(x, largest)))
         )
         rest = k.log(total)
-
-        def write(k: KernelBuilder, index: SSAValue) -> None:
-            centered = k.sub(line.load(k, index), largest)
-            out.store(k, k.sub(centered, rest), index)
-
-        k.each(line.extent, write)
+        return lambda k, index: k.sub(k.sub(row.load(k, index), largest), rest)

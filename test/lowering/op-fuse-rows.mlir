@@ -1,0 +1,83 @@
+// RUN: penstock-opt %s -p op-fuse-rows | filecheck %s
+
+!x = tensor<4x8xf32>
+!g = tensor<8xf32>
+
+// What computes the rows and what follows is computed with them, where the last op was.
+// CHECK-LABEL: job.job @around
+job.job @around placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %r = job.input "r" : !x
+  %g = job.input "g" : !g
+  // CHECK:      %y = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+  // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[R:.+]]: tensor<4x8xf32>, %[[G:.+]]: tensor<8xf32>):
+  // CHECK-NEXT:   %[[S:.+]] = op.add %[[X]], %[[R]]
+  // CHECK-NEXT:   %[[N:.+]] = op.layer_norm %[[S]], %[[G]]
+  // CHECK-NEXT:   %[[Y:.+]] = op.relu %[[N]]
+  // CHECK-NEXT:   op.yield_rows %[[Y]] : tensor<4x8xf32>
+  // CHECK-NEXT: }
+  // CHECK-NEXT: job.output "y", %y
+  %s = op.add %x, %r : !x, !x -> !x
+  %n = op.layer_norm %s, %g axis 1 : !x, !g -> !x
+  %y = op.relu %n : !x -> !x
+  job.output "y", %y : !x
+}
+
+// What others read as well is a result, which ops that follow may read inside, too.
+// CHECK-LABEL: job.job @kept
+job.job @kept placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  // CHECK:      %y, %s = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
+  // CHECK:        %[[S:.+]] = op.exp
+  // CHECK-NEXT:   %[[N:.+]] = op.softmax %[[S]]
+  // CHECK-NEXT:   %[[Y:.+]] = op.mul %[[N]], %[[S]]
+  // CHECK-NEXT:   op.yield_rows %[[Y]], %[[S]]
+  // CHECK:      job.output "y", %y
+  // CHECK-NEXT: job.output "s", %s
+  %s = op.exp %x : !x -> !x
+  %n = op.softmax %s : !x -> !x
+  %y = op.mul %n, %s : !x, !x -> !x
+  job.output "y", %y : !x
+  job.output "s", %s : !x
+}
+
+// Not if others read it before.
+// CHECK-LABEL: job.job @before
+job.job @before placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  // CHECK:      op.exp
+  // CHECK-NEXT: op.relu
+  // CHECK-NEXT: op.softmax
+  %s = op.exp %x : !x -> !x
+  %t = op.relu %s : !x -> !x
+  %n = op.softmax %s : !x -> !x
+  job.output "n", %n : !x
+  job.output "t", %t : !x
+}
+
+// Nor rows that are used twice, with what follows; nor other types, places and lines, nor
+// what asks for slots.
+// CHECK-LABEL: job.job @declined
+// CHECK-NOT: op.rows
+job.job @declined placement <cpu, [0:0-1]> {
+  %x = job.input "x" : !x
+  %g = job.input "g" : !g
+  %n = op.softmax %x : !x -> !x
+  %y = op.relu %n : !x -> !x
+  %z = op.exp %n : !x -> !x
+  %w = op.add %g, %g : !g, !g -> !g
+  %v = op.softmax %w : !g -> !g
+  %c = op.relu %x : !x -> !x
+  %d = op.softmax %c axis 0 : !x -> !x
+  %e = op.relu %x {slots = 2 : i64} : !x -> !x
+  %f = op.softmax %e : !x -> !x
+  %h = op.relu %x {placement = #job.placement<cpu, [0:1]>} : !x -> !x
+  %i = op.log_softmax %h {placement = #job.placement<cpu, [0:0]>} : !x -> !x
+  %j = op.cast %i to f64 : !x -> tensor<4x8xf64>
+  job.output "y", %y : !x
+  job.output "z", %z : !x
+  job.output "v", %v : !g
+  job.output "d", %d : !x
+  job.output "f", %f : !x
+  job.output "j", %j : tensor<4x8xf64>
+}

@@ -1,0 +1,203 @@
+"""Kernels of ops on rows with what is around them, against NumPy and SciPy."""
+
+# Meanings work on arrays of all shapes, and SciPy carries no types.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+from xdsl.dialects.builtin import TensorType, f32, f64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.op import (
+    AddOp,
+    LayerNormOp,
+    LogSoftmaxOp,
+    MulOp,
+    RowsOp,
+    SigmoidOp,
+    SoftmaxOp,
+    YieldRowsOp,
+)
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.jit import compile_cpu
+
+Array: TypeAlias = NDArray[np.generic]
+Floats: TypeAlias = NDArray[np.float64]
+RunOp: TypeAlias = Callable[..., list[Array]]
+Build: TypeAlias = Callable[[Sequence[SSAValue]], tuple[list[Operation], list[int]]]
+"""The ops of a body given its arguments, and the numbers of those it yields."""
+
+TYPES = {"float32": f32, "float64": f64}
+
+
+def normalized(x: Floats, scale: Floats, bias: Floats) -> Floats:
+    """What a layer norm makes of the rows of x."""
+    deviation = np.sqrt(np.var(x, -1, keepdims=True) + 1e-5)
+    return (x - np.mean(x, -1, keepdims=True)) / deviation * scale + bias
+
+
+def before_softmax(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """Softmax of a sum."""
+    add = AddOp.inferred(args)
+    return [add, SoftmaxOp.inferred([add])], [1]
+
+
+def before_layer_norm(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """A layer norm of a sum, and the sum."""
+    add = AddOp.inferred(args[:2])
+    return [add, LayerNormOp.inferred([add, *args[2:]])], [1, 0]
+
+
+def after_layer_norm(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """A layer norm, and what it is of is added."""
+    norm = LayerNormOp.inferred([args[0], *args[2:]])
+    return [norm, AddOp.inferred([norm, args[1]])], [1]
+
+
+def around_softmax(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """Softmax of a product, times the product, which is not kept."""
+    mul = MulOp.inferred(args)
+    softmax = SoftmaxOp.inferred([mul])
+    return [mul, softmax, MulOp.inferred([softmax, mul])], [2]
+
+
+def around_log_softmax(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """The logarithm of softmax of a sigmoid, times it, and the sigmoid."""
+    sigmoid = SigmoidOp.inferred(args[:1])
+    softmax = LogSoftmaxOp.inferred([sigmoid])
+    return [sigmoid, softmax, MulOp.inferred([softmax, sigmoid])], [2, 0]
+
+
+Meaning: TypeAlias = Callable[..., Sequence[Floats]]
+FULL, LAST = (2, 3, 21), (21,)
+CASES: dict[str, tuple[Build, Sequence[tuple[int, ...]], Meaning]] = {
+    "softmax of a sum": (
+        before_softmax,
+        [FULL, FULL],
+        lambda a, b: [special.softmax(a + b, -1)],
+    ),
+    "softmax under a mask": (
+        before_softmax,
+        [FULL, (2, 1, 21)],
+        lambda a, b: [special.softmax(a + b, -1)],
+    ),
+    "softmax with a number a row": (
+        around_softmax,
+        [FULL, (3, 1)],
+        lambda a, b: [special.softmax(a * b, -1) * (a * b)],
+    ),
+    "a product on both sides": (
+        around_softmax,
+        [FULL, LAST],
+        lambda a, b: [special.softmax(a * b, -1) * (a * b)],
+    ),
+    "layer norm of a sum, and the sum": (
+        before_layer_norm,
+        [FULL, FULL, LAST, LAST],
+        lambda a, b, g, c: [normalized(a + b, g, c), a + b],
+    ),
+    "layer norm before a sum": (
+        after_layer_norm,
+        [FULL, FULL, LAST, LAST],
+        lambda a, b, g, c: [normalized(a, g, c) + b],
+    ),
+    "log-softmax between": (
+        around_log_softmax,
+        [FULL],
+        lambda a: [
+            special.log_softmax(special.expit(a), -1) * special.expit(a),
+            special.expit(a),
+        ],
+    ),
+}
+
+
+def rows_op(name: str, dtype: str) -> RowsOp:
+    """The op of a case, on arguments of a block that nobody owns."""
+    build, shapes, _ = CASES[name]
+    types = [TensorType(TYPES[dtype], shape) for shape in shapes]
+    block = Block(arg_types=types)
+    ops, yielded = build(block.args)
+    values = [ops[number].results[0] for number in yielded]
+    block.add_ops([*ops, YieldRowsOp(values)])
+    op = RowsOp(Block(arg_types=types).args, Region(block))
+    op.verify()
+    return op
+
+
+def arrays_of(name: str, dtype: str) -> list[Array]:
+    """Random operands of a case."""
+    random = np.random.default_rng(7)
+    return [random.normal(size=shape).astype(dtype) for shape in CASES[name][1]]
+
+
+def check(results: Sequence[Array], name: str, arrays: Sequence[Array]) -> None:
+    """Compare results with what NumPy and SciPy make of operands."""
+    wanted = CASES[name][2](*(array.astype(np.float64) for array in arrays))
+    assert len(results) == len(wanted)
+    for result, exact in zip(results, wanted, strict=True):
+        ulp = np.finfo(str(result.dtype)).eps
+        error = np.abs(np.subtract(result, exact, dtype=np.float64))
+        assert (error <= 16 * ulp * np.maximum(np.abs(exact), 1)).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_and_meanings(name: str, dtype: str, run_op: RunOp) -> None:
+    op, arrays = rows_op(name, dtype), arrays_of(name, dtype)
+    check(op.evaluate(*arrays), name, arrays)
+    check(run_op(op, *arrays), name, arrays)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_over_operands(name: str) -> None:
+    op = rows_op(name, "float32")
+    compiled = compile_cpu(
+        kernel_source(KernelOp("k", "cpu", kernel_body(op))), "kernel"
+    )
+    for pair in op.in_place_pairs():
+        arrays = arrays_of(name, "float32")
+        results = [np.zeros(FULL, np.float32) for _ in op.outs]
+        given: list[Array] = [array.copy() for array in arrays]
+        given[pair.operand] = results[pair.result]
+        results[pair.result][...] = arrays[pair.operand]
+        words = [array.ctypes.data for array in (*given, *results)]
+        row = np.array(words, np.int64)
+        assert compiled(row.ctypes.data) == 0
+        check(results, name, arrays)
+
+
+PAIRS = {
+    "softmax of a sum": {(0, 0), (1, 0)},
+    "softmax under a mask": {(0, 0)},
+    "softmax with a number a row": set[tuple[int, int]](),
+    "a product on both sides": set[tuple[int, int]](),
+    "layer norm of a sum, and the sum": {(0, 0), (0, 1), (1, 0), (1, 1)},
+    "layer norm before a sum": {(0, 0)},
+    "log-softmax between": {(0, 0), (0, 1)},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_which_results_may_lie_over_operands(name: str) -> None:
+    pairs = rows_op(name, "float32").in_place_pairs()
+    assert {(pair.operand, pair.result) for pair in pairs} == PAIRS[name]
+
+
+def test_work_is_that_of_all_members() -> None:
+    op = rows_op("softmax of a sum", "float32")
+    members = [m for m in op.body.block.ops if isinstance(m, TensorOp)]
+    assert op.flops() == sum(member.flops() for member in members) > 0
+    moved = (2 + 1) * 2 * 3 * 21 * 4
+    assert op.cost().bytes == moved
