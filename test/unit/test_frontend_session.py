@@ -263,6 +263,10 @@ def test_a_script_may_end_without_closing(tmp_path: Any):
     assert (done.returncode, done.stdout, done.stderr) == (0, "[2. 2.]\n", "")
 
 
+def test_penstock_lists_what_it_has():
+    assert {"Session", "Tensor", "job", "op", "ops", "variable"} <= set(dir(penstock))
+
+
 def test_importing_penstock_imports_neither_numpy_nor_xdsl():
     code = "import sys, penstock; print('numpy' in sys.modules, 'xdsl' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -288,6 +292,16 @@ def test_the_shape_used_longest_ago_is_dropped():
         assert session.compiled_shapes(job) == [(1,), (3,)]
         assert job(np.ones((2, 3), np.float32)).tolist() == [2] * 3
         assert session.compiled_shapes(job) == [(3,), (2,)]
+
+
+def test_what_is_dropped_ends_its_threads():
+    with Session(threads=2, cache_size=1):
+        job = penstock.job(total)
+        counts: list[int] = []
+        for count in range(1, 6):
+            job(np.ones((count, 3), np.float32))
+            counts.append(threading.active_count())
+    assert len(set(counts)) == 1
 
 
 def test_a_job_that_nobody_has_is_forgotten(session: Session):
