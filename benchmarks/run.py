@@ -63,6 +63,12 @@ def _profile(options: Options) -> Section:
     return profile(3 * options.rounds)
 
 
+def _elementwise(options: Options) -> Section:
+    from benchmarks.elementwise import elementwise
+
+    return elementwise(options.rounds)
+
+
 def _gemm(options: Options) -> Section:
     from benchmarks.gemm import gemm
 
@@ -114,6 +120,7 @@ def _scaling(options: Options) -> Section:
 BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "speed": _speed,
     "profile": _profile,
+    "elementwise": _elementwise,
     "gemm": _gemm,
     "memory": _memory,
     "compile": _compile,

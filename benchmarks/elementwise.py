@@ -1,0 +1,312 @@
+"""
+Kernels of elementwise ops and of ops on rows on one thread, and those of peers.
+
+Ours is what the passes of fusion make of a job, called through its address, as the
+executor does; each peer does the whole expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from statistics import geometric_mean
+from typing import TYPE_CHECKING, Protocol, cast
+
+from benchmarks.harness import Race, Run, race
+from benchmarks.report import Json, Section, Table
+from benchmarks.speed import is_failure, race_data, race_rows
+
+if TYPE_CHECKING:
+    from penstock.dialects.interfaces import TensorOp
+    from penstock.runtime.initializers import Array
+
+TEXT = """\
+Milliseconds of an expression on `f32` (the median and the extremes of all rounds) on
+one thread, and the ratio of a peer's time to ours: above 1, we are faster. `b` and `g`
+are one row, anything else has the whole shape. The last table has the ratio to the best
+of the peers."""
+
+SHAPES = {"1024x1024": (1024, 1024), "64x128x768": (64, 128, 768)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An expression: our ops, that of PyTorch, and the nodes of ONNX."""
+
+    operands: str
+    """A letter each: `b` and `g` are rows."""
+    ops: Sequence[str]
+    """Ours: `name = op a, b`, the last of which is the result."""
+    torch: str
+    nodes: Sequence[str]
+    """Those of ONNX: `o = Op(a, b)`, with attributes after a semicolon."""
+
+
+CASES: Mapping[str, Case] = {
+    "add, relu": Case(
+        "xy",
+        ("s = op.add x, y", "o = op.relu s"),
+        "F.relu(x + y)",
+        ("s = Add(x, y)", "o = Relu(s)"),
+    ),
+    "chain": Case(
+        "xyz",
+        (
+            *("p = op.mul x, y", "t = op.tanh p", "e = op.sigmoid z"),
+            *("q = op.mul t, e", "o = op.add q, x"),
+        ),
+        "torch.tanh(x * y) * torch.sigmoid(z) + x",
+        (
+            *("p = Mul(x, y)", "t = Tanh(p)", "e = Sigmoid(z)"),
+            *("q = Mul(t, e)", "o = Add(q, x)"),
+        ),
+    ),
+    "bias, gelu": Case(
+        "xb",
+        ("s = op.add x, b", "o = op.gelu s"),
+        "F.gelu(x + b)",
+        ("s = Add(x, b)", "o = Gelu(s)"),
+    ),
+    "bias, gelu by tanh": Case(
+        "xb",
+        ("s = op.add x, b", 'o = op.gelu s; approximate "tanh"'),
+        "F.gelu(x + b, approximate='tanh')",
+        ("s = Add(x, b)", "o = Gelu(s); approximate=tanh"),
+    ),
+    "layer norm": Case(
+        "xgb",
+        ("o = op.layer_norm x, g, b",),
+        "F.layer_norm(x, g.shape, g, b)",
+        ("o = LayerNormalization(x, g, b)",),
+    ),
+    "add, layer norm": Case(
+        "xygb",
+        ("s = op.add x, y", "o = op.layer_norm s, g, b"),
+        "F.layer_norm(x + y, g.shape, g, b)",
+        ("s = Add(x, y)", "o = LayerNormalization(s, g, b)"),
+    ),
+    "softmax": Case(
+        "x", ("o = op.softmax x",), "F.softmax(x, -1)", ("o = Softmax(x)",)
+    ),
+    "scale, softmax": Case(
+        "xb",
+        ("s = op.mul x, b", "o = op.softmax s"),
+        "F.softmax(x * b, -1)",
+        ("s = Mul(x, b)", "o = Softmax(s)"),
+    ),
+}
+
+
+def arrays_of(case: Case, shape: Sequence[int]) -> dict[str, Array]:
+    """Random operands by name."""
+    import numpy as np
+
+    random = np.random.default_rng(5)
+    return {
+        name: page_aligned(random.normal(size=_shape(name, shape)).astype(np.float32))
+        for name in case.operands
+    }
+
+
+def page_aligned(array: Array) -> Array:
+    """A copy of an array at the beginning of a page, as plans have it."""
+    import numpy as np
+
+    memory = np.empty(array.nbytes + 4096, np.uint8)
+    start = -memory.ctypes.data % 4096
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _shape(name: str, shape: Sequence[int]) -> Sequence[int]:
+    return shape[-1:] if name in "bg" else shape
+
+
+def job_text(case: Case, shape: Sequence[int]) -> str:
+    """A case as a job."""
+    types = {
+        name: f"tensor<{'x'.join(map(str, _shape(name, shape)))}xf32>"
+        for name in case.operands
+    }
+    full = types["x"]
+    lines = [f'%{name} = job.input "{name}" : {type}' for name, type in types.items()]
+    for text in case.ops:
+        call, _, properties = text.partition("; ")
+        result, _, rest = call.partition(" = ")
+        op, _, names = rest.partition(" ")
+        used = names.split(", ")
+        operands = ", ".join(f"%{name}" for name in used)
+        of = ", ".join(types.get(name, full) for name in used)
+        lines.append(f"%{result} = {op} {operands} {properties} : {of} -> {full}")
+    body = "\n  ".join([*lines, f'job.output "o", %o : {full}'])
+    return f"job.job @case placement <cpu, [0:0]> {{\n  {body}\n}}"
+
+
+def op_of(case: Case, shape: Sequence[int]) -> TensorOp:
+    """The only op that is left of a case once it is fused."""
+    from xdsl.context import Context
+    from xdsl.parser import Parser
+
+    from penstock.dialects import get_all_dialects
+    from penstock.dialects.interfaces import TensorOp
+    from penstock.dialects.job import JobOp
+    from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
+    from penstock.lowering.op_fuse_rows import OpFuseRowsPass
+
+    context = Context()
+    for name, factory in get_all_dialects().items():
+        context.register_dialect(name, factory)
+    module = Parser(context, job_text(case, shape)).parse_module()
+    for make in (OpFuseElementwisePass, OpFuseRowsPass):
+        make().apply(context, module)
+    (job,) = (op for op in module.walk() if isinstance(op, JobOp))
+    (op,) = (op for op in job.body.block.ops if isinstance(op, TensorOp))
+    return op
+
+
+def open_penstock(name: str, shape: Sequence[int]) -> Run:
+    """The compiled kernel of the fused op."""
+    import numpy as np
+
+    from penstock.dialects.kernel import kernel_body
+    from penstock.dialects.launch import KernelOp
+    from penstock.lowering.numba_target import kernel_source
+    from penstock.runtime.jit import compile_cpu
+
+    case = CASES[name]
+    op = op_of(case, shape)
+    source = kernel_source(KernelOp("kernel", "cpu", kernel_body(op)))
+    compiled = compile_cpu(source, "kernel")
+    given = arrays_of(case, shape)
+    out = page_aligned(np.empty(shape, np.float32))
+    names = [str(value.name_hint) for value in op.operands]
+    words = [*(given[operand].ctypes.data for operand in names), out.ctypes.data]
+    row = np.array(words, np.int64)
+    address = row.ctypes.data
+
+    def run() -> Sequence[Array]:
+        compiled(address)
+        return [out] if row.size == len(given) + 1 else []
+
+    return run
+
+
+class _Tensor(Protocol):
+    """What is used of PyTorch's tensors."""
+
+    def numpy(self) -> Array:
+        """The same elements as an array."""
+        ...
+
+
+def open_torch(name: str, shape: Sequence[int], compiled: bool) -> Run:
+    """PyTorch's functions, one by one or compiled."""
+    torch = import_module("torch")
+    torch.set_num_threads(1)
+    case = CASES[name]
+    names = ", ".join(case.operands)
+    scope = {"torch": torch, "F": torch.nn.functional}
+    function = cast(
+        "Callable[..., _Tensor]", eval(f"lambda {names}: {case.torch}", scope)
+    )
+    if compiled:
+        function = torch.compile(function)
+    tensors = [torch.from_numpy(array) for array in arrays_of(case, shape).values()]
+
+    def run() -> Sequence[Array]:
+        with torch.inference_mode():
+            return [function(*tensors).numpy()]
+
+    return run
+
+
+def open_onnxruntime(name: str, shape: Sequence[int]) -> Run:
+    """A session that writes to a given array."""
+    import numpy as np
+
+    onnxruntime, helper = import_module("onnxruntime"), import_module("onnx.helper")
+    to_tensor = import_module("onnx.numpy_helper").from_array
+    case = CASES[name]
+    arrays = arrays_of(case, shape)
+    nodes: list[object] = []
+    for text in case.nodes:
+        call, _, attribute = text.partition("; ")
+        result, _, rest = call.partition(" = ")
+        op, _, operands = rest.rstrip(")").partition("(")
+        given = dict([attribute.split("=")]) if attribute else {}
+        nodes.append(helper.make_node(op, operands.split(", "), [result], **given))
+    value = partial(helper.make_tensor_value_info, elem_type=1)
+    rows = [operand for operand in case.operands if operand in "bg"]
+    inputs = [operand for operand in case.operands if operand not in rows]
+    graph = helper.make_graph(
+        nodes,
+        "case",
+        [value(operand, shape=shape) for operand in inputs],
+        [value("o", shape=shape)],
+        [to_tensor(arrays[operand], operand) for operand in rows],
+    )
+    opset = [helper.make_opsetid("", 20)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    binding = session.io_binding()
+    out = np.empty(shape, np.float32)
+    for operand in inputs:
+        binding.bind_cpu_input(operand, arrays[operand])
+    binding.bind_output("o", "cpu", 0, np.float32, shape, out.ctypes.data)
+
+    def run() -> Sequence[Array]:
+        session.run_with_iobinding(binding)
+        return [out]
+
+    return run
+
+
+OPENERS: Mapping[str, Callable[[str, Sequence[int]], Run]] = {
+    "Penstock": open_penstock,
+    "ONNX Runtime": open_onnxruntime,
+    "PyTorch eager": partial(open_torch, compiled=False),
+    "torch.compile": partial(open_torch, compiled=True),
+}
+"""All contenders, ours first."""
+
+
+def best_ratio(found: Race) -> float | None:
+    """The time of the best peer over ours."""
+    ratios = (found.ratio(result) for result in found.results[1:])
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
+
+
+def elementwise(rounds: int, names: Sequence[str] = tuple(CASES)) -> Section:
+    """Time all cases."""
+    rows: list[list[str]] = []
+    data: list[dict[str, Json]] = []
+    problems: list[str] = []
+    best: dict[str, float] = {}
+    for size, shape in SHAPES.items():
+        for name in names:
+            title = f"{name} {size}"
+            openers = {
+                contender: partial(opener, name, shape)
+                for contender, opener in OPENERS.items()
+            }
+            found = race(openers, rounds)
+            rows += race_rows(title, 1, found, op_of(CASES[name], shape).flops())
+            data.append({"case": title, **race_data(found)})
+            problems += [
+                f"{title}: {result.name}: {result.problem}"
+                for result in found.results
+                if is_failure(result)
+            ]
+            if (ratio := best_ratio(found)) is not None:
+                best[title] = ratio
+    header = "case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
+    summary = [[title, f"{ratio:.2f}"] for title, ratio in best.items()]
+    if best:
+        summary.append(["geometric mean", f"{geometric_mean(best.values()):.2f}"])
+    tables = [Table(header, rows), Table(("case", "best peer / Penstock"), summary)]
+    return Section("Elementwise ops and rows", TEXT, tables, data, problems)
