@@ -111,6 +111,14 @@ class KernelBuilder:
         flags = FastMathFlagsAttr([FastMathFlag.REASSOC])
         return self.insert(arith.AddfOp(total, term, flags))
 
+    def mul_factor(self, product: SSAValue, factor: SSAValue) -> SSAValue:
+        """
+        A running product of floats and one more factor; factors may be taken in another
+        order.
+        """
+        flags = FastMathFlagsAttr([FastMathFlag.REASSOC])
+        return self.insert(arith.MulfOp(product, factor, flags))
+
     def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The difference of two numbers of one type."""
         if isinstance(a.type, AnyFloat):
@@ -316,6 +324,12 @@ class KernelBuilder:
         self, extent: int, body: Callable[[KernelBuilder, SSAValue], None]
     ) -> None:
         """A sequential loop over all indices below `extent` that carries nothing."""
+        self.each_in(range(extent), body)
+
+    def each_in(
+        self, indices: range, body: Callable[[KernelBuilder, SSAValue], None]
+    ) -> None:
+        """A sequential loop over indices by ones that carries nothing."""
 
         def step(
             k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
@@ -323,7 +337,7 @@ class KernelBuilder:
             body(k, index)
             return ()
 
-        self.loop(self.index(0), self.index(extent), (), step)
+        self.loop(self.index(indices.start), self.index(indices.stop), (), step)
 
     def accumulate(
         self,

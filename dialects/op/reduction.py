@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
@@ -32,6 +32,7 @@ from penstock.dialects.op.elementwise import (
     UNARY_SUM,
     Elements,
 )
+from penstock.dialects.op.lines import Line
 from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
 
 if TYPE_CHECKING:
@@ -124,6 +125,42 @@ class ReduceOp(TensorOp, ABC):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
+        if self._is_of_rows():
+            self._build_rows(k, ins[0], outs[0])
+        else:
+            self._build_phases(k, ins, outs)
+
+    def _is_of_rows(self) -> bool:
+        """Whether what is combined follows each other."""
+        rank, axes = tensor_type(self.operand).get_num_dims(), self.normal_axes
+        return axes == tuple(range(rank - len(axes), rank))
+
+    def _build_rows(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """Build one phase that combines row by row."""
+        shape = memref_type(input).get_shape()
+        split = len(shape) - len(self.normal_axes)
+        rows, columns = prod(shape[:split]), prod(shape[split:])
+        input, out = k.view(input, [rows, columns]), k.view(out, [rows])
+        neutral = self.neutral(memref_type(out).element_type)
+
+        def body(k: KernelBuilder, row: Sequence[SSAValue]) -> None:
+            total = Line(input, row).fold(k, neutral, self.combine_any_order)
+            k.store(self.finish(k, total), out, row)
+
+        k.parallel([rows], body)
+
+    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """As `combine`, where elements may be combined in any order."""
+        return self.combine(k, a, b)
+
+    def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
+        """Build what is made of all elements combined."""
+        return total
+
+    def _build_phases(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        """Build phases that start, combine, and finish."""
         k.fill(outs[0], self.neutral(memref_type(outs[0]).element_type))
         rank = memref_type(ins[0]).get_num_dims()
         axes = self.normal_axes
@@ -222,17 +259,24 @@ class ReduceMeanOp(ReduceOp):
         with np.errstate(invalid="ignore"):
             return (np.asarray(np.divide(total, total.dtype.type(self._terms))),)
 
-    def build_kernel(
+    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.add_term(a, b)
+
+    def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
+        return k.div(total, k.constant(self._terms, total.type))
+
+    def _build_phases(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        super().build_kernel(k, ins, outs)
+        super()._build_phases(k, ins, outs)
         identity = AffineMap.identity(memref_type(outs[0]).get_num_dims())
-
-        def divide(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-            (total,) = scalars
-            return k.div(total, k.constant(self._terms, total.type))
-
-        k.generic([], outs[0], [identity], [PARALLEL] * identity.num_dims, divide)
+        k.generic(
+            [],
+            outs[0],
+            [identity],
+            [PARALLEL] * identity.num_dims,
+            lambda k, scalars: self.finish(k, scalars[0]),
+        )
 
 
 @irdl_op_definition
@@ -293,6 +337,9 @@ class ReduceProdOp(ReduceOp):
     def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         return k.mul(a, b)
 
+    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.mul_factor(a, b) if isinstance(a.type, AnyFloat) else k.mul(a, b)
+
     def neutral(self, element: Attribute) -> float:
         return 1
 
@@ -328,6 +375,9 @@ class ReduceSumOp(ReduceOp):
 
     def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         return k.add(a, b)
+
+    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        return k.add_term(a, b) if isinstance(a.type, AnyFloat) else k.add(a, b)
 
     def neutral(self, element: Attribute) -> float:
         return 0
