@@ -18,7 +18,7 @@ from penstock.runtime.log import Log, RecordedRun
 from penstock.runtime.observers import Observers
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.simulator import Simulation, simulate
-from penstock.runtime.subject import subject_of
+from penstock.runtime.subject import Subject, subject_of
 
 Pieces: TypeAlias = list[dict[str, Array]]
 
@@ -43,7 +43,7 @@ class Executor:
         self._core = (
             Core(program.tables, program.threads) if engine == "actors" else None
         )
-        self.observers = Observers(lambda: subject_of(program.tables, program.image))
+        self.observers = Observers(self._subject)
         """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
         self._closed = False
         self._lock = threading.Lock()
@@ -161,11 +161,15 @@ class Executor:
         if not self.observers:
             self._act_for(acts, None)
             return
-        if self._core is not None:
-            # Not in the run, which is measured.
-            address_of_recorder()
         with self.observers.watch(acts) as log:
             self._act_for(acts, log)
+
+    def _subject(self) -> Subject:
+        """What observers look at; made when the first one is attached."""
+        if self._core is not None:
+            # Not in a run, which is measured.
+            address_of_recorder()
+        return subject_of(self._program.tables, self._program.image)
 
     def _act_for(self, acts: int, log: Log | None) -> None:
         """Let all actors act, and fill the log if there is one."""

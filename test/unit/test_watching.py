@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +108,32 @@ def test_a_table_of_nothing_is_empty():
     assert head.split()[0] == "task"
 
 
+CUDA = """
+job.job @small placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<2x3xf32>
+  %y = op.exp %x : tensor<2x3xf32> -> tensor<2x3xf32>
+  job.output "y", %y : tensor<2x3xf32>
+}
+"""
+
+
+def test_a_trace_of_a_device_has_streams_and_copies(tmp_path: Path):
+    # In a process of its own, as Numba reads once whether CUDA is simulated.
+    job, path = tmp_path / "job.mlir", tmp_path / "trace.json"
+    job.write_text(CUDA)
+    command = [sys.executable, "-m", "penstock.tools.run", str(job)]
+    command += ["--random-inputs", "1", "--trace", str(path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    events = json.loads(path.read_text())["traceEvents"]
+    tracks = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
+    assert tracks[0] == "runs"
+    assert {text.split("(")[1] for text in tracks[1:]} == {"cpu)", "cuda)"}
+    order = [e["cat"] for e in events if e.get("cat") in ("edge", "copy", "task")]
+    assert order == ["edge", "copy", "task", "copy", "edge"]
+    waits = [e["args"]["task"] for e in events if e.get("cat") == "idle"]
+    assert "y" in waits
+
+
 # Progress ----------------------------------------------------------------------------
 
 
@@ -174,3 +202,21 @@ def test_the_line_is_removed_when_work_fails():
     with pytest.raises(ValueError, match=r"^no$"):
         work()
     assert terminal.getvalue().endswith("\r")
+
+
+@pytest.mark.usefixtures("eager")
+def test_compiling_shows_how_many_kernels_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    terminal, job = Terminal(), tmp_path / "job.mlir"
+    job.write_text(GATHER)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    inputs = tmp_path / "in.npz"
+    np.savez(inputs, x=np.zeros((4, 2), np.float32), i=np.array([0, 3, 1]))
+    assert run_tool([str(job), "--inputs", str(inputs), "--repeat", "2"]) == 0
+    drawn = [text.rstrip() for text in terminal.getvalue().split("\r")]
+    assert [text for text in drawn if text] == [
+        f"compiling kernels 1/1 [{'#' * 24}]",
+        f"running 1/2 [{'#' * 12}{'.' * 12}]",
+        f"running 2/2 [{'#' * 24}]",
+    ]

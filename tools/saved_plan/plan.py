@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from penstock.runtime.image import ProgramImage
-from penstock.runtime.loader import part_of
 from penstock.tools.saved_plan.archive import Archive, Json, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 from penstock.tools.saved_plan.derived import Derived, build, derive, keep, kept
@@ -71,6 +70,9 @@ class Plan:
         What variables and constants start from, by their own names. Raises
         PenstockError if an array does not fit.
         """
+        # It may import Numba, which has to know before whether CUDA is simulated.
+        from penstock.runtime.loader import part_of
+
         return {
             variable.name: self.derived.constants[variable.name]
             if variable.port is None
