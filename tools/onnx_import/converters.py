@@ -58,6 +58,7 @@ from penstock.dialects.op.reduction import (
 from penstock.dialects.op.response_norm import LocalResponseNormOp
 from penstock.tools.onnx_import import (
     arithmetic,
+    attention,
     einsum,
     images,
     indexing,
@@ -71,6 +72,7 @@ from penstock.tools.onnx_import.graph import (
     Unsupported,
     element_type_of_onnx,
 )
+from penstock.tools.onnx_import.ops import Value
 
 
 def flag(condition: bool) -> UnitAttr | None:
@@ -113,10 +115,13 @@ def identity(node: Node) -> None:
 
 
 def dropout(node: Node) -> None:
-    """Nothing is dropped outside of training."""
-    if node.has(2) and node.known_number(2, "'training_mode'"):
+    """Nothing is dropped outside of training, or if the share to drop is 0."""
+    training = node.has(2) and bool(node.known_number(2, "'training_mode'"))
+    if training and (not node.has(1) or node.known_number(1, "'ratio'")):
         raise Unsupported("training is not imported")
     identity(node)
+    if node.wants(1):
+        node.give_value(np.ones(node.shape(), np.bool_), 1)
 
 
 def gemm(node: Node) -> None:
@@ -385,7 +390,7 @@ def range_of(start: int, end: int, step: int, extent: int) -> tuple[int, int, in
 def pad(node: Node) -> None:
     """More elements before and after those of a tensor; fewer if negative."""
     rank, mode = len(node.shape()), node.text("mode", "constant")
-    if mode not in tuple(PadMode):
+    if mode not in (*PadMode, "wrap"):
         raise Unsupported(f"the padding mode '{mode}' is not known")
     pads = node.known_ints(1, "the padding")
     axes = node.known_ints(3, "the axes") if node.has(3) else list(range(rank))
@@ -395,6 +400,9 @@ def pad(node: Node) -> None:
     for axis, first, last in zip(axes, pads, pads[len(axes) :], strict=False):
         axis = normal_axis(axis, rank)
         before[axis], after[axis] = first, last
+    if mode == "wrap":
+        node.give_value(wrapped(node, before, after))
+        return
     value = node.known_number(2, "the value") if node.has(2) else 0.0
     node.give(
         PadOp,
@@ -406,6 +414,17 @@ def pad(node: Node) -> None:
             "value": number(value),
         },
     )
+
+
+def wrapped(node: Node, before: Sequence[int], after: Sequence[int]) -> Value:
+    """The first operand as if each axis were a ring."""
+    ops, value = node.ops, node.value()
+    pairs = zip(node.shape(), before, after, strict=True)
+    for axis, (extent, first, last) in enumerate(pairs):
+        if first or last:
+            places = np.arange(-first, extent + last) % extent
+            value = ops.gather(value, places, axis)
+    return value
 
 
 def cropped(node: Node, before: Sequence[int], after: Sequence[int]) -> SSAValue:
@@ -446,6 +465,7 @@ def shape(node: Node) -> None:
 
 CONVERTERS: Mapping[str, Converter] = {
     **arithmetic.CONVERTERS,
+    **attention.CONVERTERS,
     **einsum.CONVERTERS,
     **images.CONVERTERS,
     **indexing.CONVERTERS,

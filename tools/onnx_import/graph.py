@@ -33,6 +33,14 @@ class Unsupported(Exception):
     """What a node asks for cannot be said in the op dialect."""
 
 
+class AlreadyComplained(Exception):
+    """A node lacks what could not be read before."""
+
+
+class Declined(Exception):
+    """A node is left to what ONNX says that its op is made of."""
+
+
 class NotKnown(Unsupported):
     """A node can only be converted if the value of this name is known."""
 
@@ -200,6 +208,11 @@ class Node:
         if name not in self._attributes:
             return None
         return [text.decode() for text in self._attributes[name].strings]
+
+    @property
+    def attribute_names(self) -> set[str]:
+        """The attributes that are given."""
+        return set(self._attributes)
 
     def given(self, name: str) -> bool:
         """Whether an attribute is given."""

@@ -1,0 +1,197 @@
+"""Branches, loops and functions of ONNX are written out as ops of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from penstock.tools.diagnostics import Rejected, UsageError
+from penstock.tools.onnx_import.model import (
+    ImportedModel,
+    NeedsInputs,
+    import_for,
+    import_model,
+    run_onnxruntime,
+)
+
+Array: TypeAlias = NDArray[np.generic]
+Arrays: TypeAlias = Mapping[str, Array]
+MakeModel: TypeAlias = Callable[..., ModelProto]
+AssertClose: TypeAlias = Callable[..., None]
+Evaluate: TypeAlias = Callable[[ImportedModel, Arrays], dict[str, Array]]
+
+X = np.random.default_rng(5).standard_normal((4, 3)).astype(np.float32)
+YES = np.array(True)
+
+
+def graph(
+    nodes: Sequence[NodeProto], inputs: Sequence[str], outputs: Sequence[str]
+) -> GraphProto:
+    """A graph inside of a node; types are left open but for counts and conditions."""
+    kinds = {"i": TensorProto.INT64, "c": TensorProto.BOOL, "d": TensorProto.BOOL}
+
+    def value(name: str) -> object:
+        if name in kinds:
+            return helper.make_tensor_value_info(name, kinds[name], [])
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+
+    ins, outs = (list(map(value, names)) for names in (inputs, outputs))
+    return helper.make_graph(list(nodes), "inside", ins, outs)  # pyright: ignore[reportArgumentType]
+
+
+def loop(condition: NodeProto) -> NodeProto:
+    """y = x + s + s..., and the sums so far; s is a value from outside."""
+    nodes = [helper.make_node("Add", ["v", "s"], ["w"]), condition]
+    nodes.append(helper.make_node("Mul", ["w", "w"], ["z"]))
+    body = graph(nodes, ["i", "c", "v"], ["d", "w", "z"])
+    return helper.make_node("Loop", ["n", "k", "x"], ["y", "all"], body=body)
+
+
+SAME = helper.make_node("Identity", ["v"], ["w"])
+FOREVER = helper.make_node("Identity", ["c"], ["d"])
+
+
+def branch(condition: str) -> NodeProto:
+    """y = max(x, 0), or -x."""
+    taken, other = (
+        graph([helper.make_node(op, ["x"], ["v"])], [], ["v"]) for op in ("Relu", "Neg")
+    )
+    return helper.make_node(
+        "If", [condition], ["y"], then_branch=taken, else_branch=other
+    )
+
+
+def test_a_branch_is_chosen(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    for condition in (True, False):
+        known = {"k": np.array(condition)}
+        model = make_model([branch("k")], {"x": X}, known=known)
+        got = evaluate(import_model(model, "m"), {"x": X})
+        assert_close(got, run_onnxruntime(model, {"x": X}))
+
+
+def test_a_loop_is_written_out(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    known = {"n": np.array(3), "k": YES, "s": np.array(0.5, np.float32)}
+    model = make_model([loop(FOREVER)], {"x": X}, ["y", "all"], known)
+    got = evaluate(import_model(model, "m"), {"x": X})
+    assert got["all"].shape == (3, 4, 3)
+    assert_close(got, run_onnxruntime(model, {"x": X}))
+
+
+def test_a_loop_ends_when_its_condition_does(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    known = {"n": np.array(9), "k": YES, "s": np.array(0.5, np.float32)}
+    known["two"] = np.array(2)
+    ends = helper.make_node("Less", ["i", "two"], ["d"])
+    model = make_model([loop(ends)], {"x": X}, ["y", "all"], known)
+    got = evaluate(import_model(model, "m"), {"x": X})
+    assert got["all"].shape == (3, 4, 3)
+    assert_close(got, run_onnxruntime(model, {"x": X}))
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_a_scan_is_written_out(
+    direction: int,
+    make_model: MakeModel,
+    evaluate: Evaluate,
+    assert_close: AssertClose,
+):
+    nodes = [helper.make_node("Add", ["v", "w"], ["sum"])]
+    nodes.append(helper.make_node("Tanh", ["sum"], ["out"]))
+    body = graph(nodes, ["v", "w"], ["sum", "out"])
+    names = ["first", "x"]
+    scan = helper.make_node(
+        "Scan",
+        names,
+        ["y", "all"],
+        body=body,
+        num_scan_inputs=1,
+        scan_input_directions=[direction],
+    )
+    inputs = {"first": X[0], "x": X}
+    model = make_model([scan], inputs, ["y", "all"])
+    got = evaluate(import_model(model, "m"), inputs)
+    assert_close(got, run_onnxruntime(model, inputs))
+
+
+def test_functions_are_written_out(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    """ONNX defines this loss by another one, and that by ops."""
+    labels = np.array([2, 0, 1, 2])
+    loss = helper.make_node("SoftmaxCrossEntropyLoss", ["x", "l"], ["y"])
+    inputs = {"x": X, "l": labels}
+    model = make_model([loss], inputs)
+    got = evaluate(import_model(model, "m"), inputs)
+    assert_close(got, run_onnxruntime(model, inputs))
+
+
+def refusal(model: ModelProto) -> str:
+    """What is said about a node that cannot be imported."""
+    with pytest.raises(Rejected) as raised:
+        import_model(model, "m")
+    (note,) = raised.value.diagnoses[0].notes
+    return note.partition("': ")[2]
+
+
+def test_loops_that_cannot_be_written_out_are_refused(make_model: MakeModel):
+    known = {"k": YES, "s": np.array(0.5, np.float32)}
+    number = np.array(3)
+    model = make_model([loop(FOREVER)], {"x": X, "n": number}, known=known)
+    assert refusal(model) == "the trip count is only known at run time"
+    known["n"] = np.array(20_000)
+    body = graph([FOREVER, SAME], ["i", "c", "v"], ["d", "w"])
+    long = helper.make_node("Loop", ["n", "k", "s"], ["y"], body=body)
+    assert refusal(make_model([long], {"x": X}, known=known)) == (
+        "it takes more than 10000 steps"
+    )
+
+
+def test_what_decides_at_run_time_is_refused(make_model: MakeModel):
+    known = {"n": np.array(3), "k": YES, "s": np.array(0.5, np.float32)}
+    known["zero"] = np.array(0.0, np.float32)
+    total = helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0)
+    ends = helper.make_node("Less", ["m", "zero"], ["d"])
+    model = make_model([total, loop(ends)], {"x": X}, ["y", "all"], known)
+    assert refusal(model) == "how often it runs is only known at run time"
+    known["n"] = np.array(0)
+    model = make_model([loop(FOREVER)], {"x": X}, ["all"], known)
+    assert refusal(model) == "it has no steps that tell the shapes of its outputs"
+
+
+def test_scans_of_opset_8_are_refused(make_model: MakeModel):
+    body = graph([helper.make_node("Add", ["v", "w"], ["sum"])], ["v", "w"], ["sum"])
+    scan = helper.make_node(
+        "Scan", ["", "first", "x"], ["y"], body=body, num_scan_inputs=1
+    )
+    inputs = {"first": X[:, :1], "x": X[:, :, None]}
+    model = make_model([scan], inputs, opset=8)
+    with pytest.raises(UsageError, match="its scans are of a form that no other"):
+        import_model(model, "m")
+
+
+def test_inputs_that_shapes_depend_on_are_taken_as_known(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    nodes = [
+        helper.make_node("Add", ["n", "one"], ["m"]),
+        helper.make_node("Reshape", ["x", "m"], ["y"]),
+    ]
+    inputs = {"x": X, "n": np.array([1, 5])}
+    model = make_model(nodes, inputs, known={"one": np.array(1)})
+    with pytest.raises(NeedsInputs) as raised:
+        import_model(model, "m")
+    assert raised.value.inputs == {"n"}
+    with pytest.raises(NeedsInputs):
+        import_for(model, "m", {"x": X})
+    got = evaluate(import_for(model, "m", inputs), {"x": X})
+    assert_close(got, {"y": X.reshape(2, 6)})
