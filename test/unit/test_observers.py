@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.runtime.core import Core
 from penstock.runtime.edges import Callback
@@ -114,6 +116,14 @@ def failing(act: int) -> Callback:
     return Callback(lambda args, part, parts: 7 if next(calls) == act else 0)
 
 
+def is_inside(inner: Event, outer: Event) -> bool:
+    """Whether something is part of something else."""
+    if outer.level == "run":
+        return inner.level != "run"
+    same = inner.task == outer.task and inner.act == outer.act
+    return (inner.level, outer.level) == ("op", "task") and same
+
+
 def assert_paired(lines: list[Telling]) -> None:
     """Whatever starts ends once, inside of what was under way, and never before."""
     under_way: list[Event] = []
@@ -125,8 +135,7 @@ def assert_paired(lines: list[Telling]) -> None:
         else:
             assert event.end >= event.start
             under_way.remove(key)
-            inner = {"run": "task", "task": "op", "op": ""}[event.level]
-            assert not [e for e in under_way if e.level == inner and e.act == event.act]
+            assert not [other for other in under_way if is_inside(other, event)]
     assert not under_way
 
 
@@ -199,6 +208,59 @@ def test_of_several_calls_only_those_made_are_told(run: Run):
         ("fail TaskError", "call 1"),
     ]
     assert_paired(diary.lines)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Callable[[], Tables]:
+    """Makes a program on up to 3 workers, one kernel of which may fail in some act."""
+    count = draw(st.integers(1, 8))
+    workers = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    calls = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
+    bad, act = draw(st.integers(0, 2 * count)), draw(st.integers(0, 6))
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    edges = {(min(p), max(p)) for p in draw(st.lists(pairs)) if p[0] != p[1]}
+    slots = draw(st.integers(1, 2))
+
+    def make() -> Tables:
+        found = sorted(edges)
+        registers = [Register(f"r{i}", a, slots) for i, (a, _) in enumerate(found)]
+        kernels = [failing(act) if i == bad else idle() for i in range(count)]
+        actors = [
+            Actor(
+                f"t{i}",
+                workers[i],
+                tuple(r for r, (_, b) in enumerate(found) if b == i),
+                tuple(r for r, (a, _) in enumerate(found) if a == i),
+                (Call(kernels[i].address),) * calls[i],
+            )
+            for i in range(count)
+        ]
+        return Tables(registers, actors, kernels)
+
+    return make
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(), st.integers(1, 4))
+def test_whatever_starts_ends_whether_or_not_it_fails(
+    make: Callable[[], Tables], acts: int
+):
+    told: list[Diary] = []
+    failed: list[bool] = []
+    for run in (run_core, run_sequential):
+        told.append(Diary())
+        failed.append(False)
+        try:
+            watched(make(), acts, run, told[-1])
+        except TaskError:
+            failed[-1] = True
+        assert_paired(told[-1].lines)
+        failures = [e for verb, e in told[-1].lines if verb == "fail TaskError"]
+        assert bool(failures) == failed[-1]
+    assert failed[0] == failed[1]
+    if not failed[0]:
+        one, other = (Counter(diary.about("run", "task", "op")) for diary in told)
+        assert one == other
 
 
 def test_an_interrupted_run_is_told_in_pairs():

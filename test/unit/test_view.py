@@ -290,6 +290,17 @@ def test_a_trace_becomes_a_time_line(
     assert acts == 3 * len(tasks)
 
 
+@pytest.mark.parametrize("name", ["digits", "plan", "program"])
+def test_files_of_all_levels_are_shown(name: str, tmp_path: Path):
+    page = tmp_path / "view.html"
+    file = EXAMPLES / f"{name}.mlir"
+    assert run_tool([str(file), "-o", str(page)]) == 0
+    tasks = data_of(page.read_text())["graph"]["tasks"]
+    assert [task["name"] for task in tasks] == [
+        a.name for a in compiled(str(file)).actors
+    ]
+
+
 def test_a_saved_plan_is_shown_like_its_program(tmp_path: Path):
     plan, pages = tmp_path / "m.penstock", [tmp_path / "a.html", tmp_path / "b.html"]
     model = str(EXAMPLES / "digits.mlir")
