@@ -37,7 +37,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -194,11 +201,20 @@ class ProgramBuilder:
         ]
         releases = [self._release(task) for task in self._releases]
         block = Block([*chunks, *memory, *controls, *kernels, *actors, *releases])
-        exclusive = self._plan.exclusive if self._has_jobs else None
+        exclusive = self._exclusive({actor.job_name for actor in actors})
         program = launch.ProgramOp(name, self._ranks[0], Region(block), exclusive)
         program.attributes = self._plan.attributes.copy()
         program.location = self._plan.location
         return program
+
+    def _exclusive(
+        self, jobs: Collection[str | None]
+    ) -> ArrayAttr[ArrayAttr[StringAttr]] | None:
+        """Which of these jobs exclude each other."""
+        groups = self._plan.exclusive_jobs
+        found = [[job for job in group if job in jobs] for group in groups]
+        lists = [ArrayAttr(map(StringAttr, group)) for group in found if len(group) > 1]
+        return ArrayAttr(lists) if lists else None
 
     def _used_registers(self) -> Iterator[RegisterOp]:
         for register in self._plan.registers:

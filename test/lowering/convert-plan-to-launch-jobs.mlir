@@ -164,3 +164,48 @@ plan.plan @one {
     plan.yield %0 : tensor<16xf32>
   }
 }
+
+// -----
+
+// Each rank has the jobs that have something to do there, and says which of these exclude
+// each other.
+
+!t = tensor<1xf32>
+!r = !regst.data<tensor<1xf32>>
+
+// CHECK-LABEL: launch.program @ranks_0 rank 0 exclusive {{\[\["a", "b"\]\]}} {
+// CHECK:         launch.actor @a job "a"
+// CHECK:         launch.actor @b job "b"
+// CHECK-LABEL: launch.program @ranks_1 rank 1 {
+// CHECK:         launch.actor @c job "c"
+plan.plan @ranks exclusive [["a", "b", "c"]] {
+  %c = regst.chunk on <0, host> size 4
+  %d = regst.chunk on <1, host> size 4
+  %m = regst.block in %c at 0 size 4
+  %n = regst.block in %d at 0 size 4
+  %w = regst.register "w" in %m at 0 slots 1 on <0, host> : !r
+  %v = regst.register "v" in %n at 0 slots 1 on <1, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" job "c" on <1, cpu:0> stream <compute, 0> ins() outs(%v : !r) {
+    %0 = job.variable "v" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "a" job "a" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%0: !t):
+    job.output "a", %0 : !t
+    plan.yield
+  }
+  plan.task "b" job "b" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%0: !t):
+    job.output "b", %0 : !t
+    plan.yield
+  }
+  plan.task "c" job "c" on <1, cpu:0> stream <compute, 0> ins(%v : !r) {
+  ^bb0(%0: !t):
+    job.output "c", %0 : !t
+    plan.yield
+  }
+}
