@@ -22,7 +22,7 @@ lint: $(VENV)/installed
 
 test: lint
 	$(BIN)/lit -v --time-tests test
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 # The generated pages, and the output of the commands that documents show.
 docs: $(VENV)/installed

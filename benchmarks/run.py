@@ -24,19 +24,15 @@ INTRO = """\
 # Benchmarks
 
 This page is what `python benchmarks/run.py --write docs/benchmarks.md` wrote. `--only`,
-`--threads` and `--rounds` run less, `--all` also what takes minutes (`packing`, to which
-`--data` gives problems of others, and `scaling`); `--json` keeps every round.
+`--threads` and `--rounds` run less; `--all` runs also what takes minutes (`packing`, to
+which `--data` gives problems of others, and `scaling`); `--json` keeps every round.
 
-What to make of it: there is no target for the speed of kernels yet, and they are the
-plain loops that LLVM vectorises as it finds them. On SqueezeNet and the encoder nine
-tenths of the time goes to convolutions and matrix products, which run at about a fourth
-of ONNX Runtime's rate; ReLUs and copies hardly matter. Packed operands and blocks for
-caches are what hand-written kernels have and ours lack, but how much each of them would
-bring is not measured here. A second thread helps the peers within
-each task, but Penstock only where tasks are independent, as the two halves of a fire
-module or queries, keys and values are; in a chain it has nothing to do. A run of a tiny
-model costs us more than its arithmetic: a worker is woken and waited for (see the run
-of one act), and arrays are checked and copied."""
+What to make of it: products and convolutions run in register tiles that a schedule in
+the IR describes, with what follows them computed before they are stored; softmax,
+normalizations and reductions read and write each row once. Still plain loops are
+depthwise convolutions; and nothing of a model is packed ahead of its runs. A ratio
+above 1 says that Penstock is faster. A run of a tiny model is done by the thread that
+asks for it, so that nobody has to be woken."""
 
 
 @dataclass(frozen=True)
