@@ -134,6 +134,7 @@ class _Line:
     stores: int
     folds: Sequence[str]
     body: Body
+    steps: Sequence[int]
 
     @property
     def lanes(self) -> int:
@@ -238,9 +239,10 @@ class _Run:
         """Emit what is done with one vector; what totals are with it."""
         code = self.code
         x = LineLanes(code, lanes)
+        count = lanes if mask is None else self.line.extent % lanes
         loaded = (
-            code.load(code.advanced(address, at, 1), 0, lanes, mask)
-            for address in self.sources
+            self._loaded(address, at, step, lanes, count)
+            for address, step in zip(self.sources, self.line.steps, strict=True)
         )
         numbers = (code.splat(number, lanes) for number in self.numbers)
         given = (x.made(value) for value in (*loaded, *numbers))
@@ -251,6 +253,26 @@ class _Run:
             self._folded(fold, total, term.value, mask)
             for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
         ]
+
+    def _loaded(
+        self, address: LlvmValue, at: LlvmValue, step: int, lanes: int, count: int
+    ) -> LlvmValue:
+        """The elements of the first lanes, which are some steps apart."""
+        code = self.code
+        here = code.advanced(address, at, step)
+        if step == 1:
+            mask = None if count == lanes else code.lanes_below(lanes, word(count))
+            return code.load(here, 0, lanes, mask)
+        if step != 2:
+            mask = code.lanes_below(lanes, word(count))
+            return code.gather(here, 0, lanes, step, mask)
+        span = 2 * count - 1
+        masks = (code.lanes_below(lanes, word(span - n * lanes)) for n in range(2))
+        parts = [
+            code.load(here, part * lanes, lanes, mask)
+            for part, mask in enumerate(masks)
+        ]
+        return code.shuffled(*parts, range(0, 2 * lanes, 2))
 
     def _folded(
         self, fold: str, total: LlvmValue, term: LlvmValue, mask: LlvmValue | None
@@ -268,6 +290,7 @@ def line(
     loads: int = 0,
     stores: int = 0,
     folds: Sequence[str] = (),
+    steps: Sequence[int] = (),
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
@@ -275,10 +298,12 @@ def line(
     each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
     terms are taken in any order.
 
+    `steps` says how far apart the elements of each load are, where that is not 1.
+
     A turn of the loop loads before it stores, so that what is stored may lie where
     something is loaded that no other turn needs.
     """
-    made = _Line(element, extent, loads, stores, folds, body)
+    made = _Line(element, extent, loads, stores, folds, body, steps or [1] * loads)
     scalar = types.float32 if element == "f32" else types.float64
 
     @intrinsic

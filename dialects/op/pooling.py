@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
 
 
+MAX_UNROLLED = 32
+"""The taps of a window that are combined without a loop."""
+MIN_LINE = 4
+"""The windows with all their taps that are worth a loop of their own."""
+MAX_EDGES = 4
+"""The other windows of a row that are written out beside such a loop."""
+
+
 class PoolOp(TensorOp, ABC):
     """
     An op that combines the elements of each window of images [n, channels, h, w].
@@ -49,6 +58,9 @@ class PoolOp(TensorOp, ABC):
     ceil_mode = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
 
+    MAY_REPEAT: ClassVar[bool]
+    """Whether to combine an element once more changes nothing."""
+
     @property
     @abstractmethod
     def windows(self) -> tuple[Window, Window]:
@@ -62,11 +74,11 @@ class PoolOp(TensorOp, ABC):
     def neutral(self, element: Attribute) -> float:
         """The number that changes no element of this type it is combined with."""
 
-    def build_result(
-        self, k: KernelBuilder, combined: SSAValue, taps: tuple[Taps, Taps]
-    ) -> SSAValue:
-        """Build the result of a window from its combined elements."""
-        return combined
+    def build_divisor(
+        self, k: KernelBuilder, taps: Sequence[Taps], float: Attribute
+    ) -> SSAValue | None:
+        """What the combined elements of a window are divided by, if by anything."""
+        return None
 
     def infer_types(self) -> Sequence[TensorType]:
         type = tensor_type(self.input)
@@ -95,28 +107,109 @@ class PoolOp(TensorOp, ABC):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        type = memref_type(ins[0])
+        if self._has_lines(memref_type(ins[0]).get_shape()[2:]):
+            self._build_lines(k, ins[0], outs[0])
+        else:
+            self._build_each(k, ins[0], outs[0])
+
+    def _build_each(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """Each window on its own, with loops over those taps that are not padding."""
+        type = memref_type(input)
         extents = type.get_shape()[2:]
 
         def body(k: KernelBuilder, indices: Sequence[SSAValue]) -> None:
-            down, across = (
+            taps = tuple(
                 window.build_taps(k, index, extent)
                 for window, index, extent in zip(
                     self.windows, indices[2:], extents, strict=True
                 )
             )
             init = k.constant(self.neutral(type.element_type), type.element_type)
-            combined = self._build_loops(k, ins[0], indices[:2], (down, across), init)
-            k.store(self.build_result(k, combined, (down, across)), outs[0], indices)
+            combined = self._build_loops(k, input, indices[:2], taps, init)
+            divisor = self.build_divisor(k, taps, type.element_type)
+            k.store(_divided(k, combined, divisor), out, indices)
 
-        k.parallel(memref_type(outs[0]).get_shape(), body)
+        k.parallel(memref_type(out).get_shape(), body)
+
+    def _has_lines(self, extents: Sequence[int]) -> bool:
+        """Whether most windows of a row have all their taps, and these are few."""
+        down, across = self.windows
+        whole = len(across.whole(extents[1]))
+        return (
+            extents[0] > 0
+            and down.dilation == across.dilation == 1
+            and down.taps * across.taps <= MAX_UNROLLED
+            and whole >= MIN_LINE
+            and across.count(extents[1]) - whole <= MAX_EDGES
+        )
+
+    def _build_lines(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """The windows of a row in a loop, but for those at its ends."""
+        images, channels, *extents = memref_type(input).get_shape()
+        rows, columns = memref_type(out).get_shape()[2:]
+        planes = images * channels
+        source = k.view(input, [planes, *extents])
+        target = k.view(out, [planes, rows, columns])
+        across = self.windows[1]
+        whole = across.whole(extents[1])
+
+        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+            row = self._build_row(k, source, place)
+
+            def write(k: KernelBuilder, column: SSAValue, first: int) -> None:
+                k.store(row(k, column, first), target, [*place, column])
+
+            k.each_in(whole, lambda k, column: write(k, column, whole.start))
+            for column in range(columns):
+                if column not in whole:
+                    write(k, k.index(column), column)
+
+        k.parallel([planes, rows], body)
+
+    def _build_row(
+        self, k: KernelBuilder, source: SSAValue, place: Sequence[SSAValue]
+    ) -> Callable[[KernelBuilder, SSAValue, int], SSAValue]:
+        """
+        What builds the result of a window of a row of a plane, given its column, and
+        the number of some column that has the same taps.
+
+        Taps above and below the image are what is nearest inside, or count as 0.
+        """
+        type = memref_type(source)
+        _, height, width = type.get_shape()
+        plane, row = place
+        down, across = self.windows
+        kind = None if self.MAY_REPEAT else type.element_type
+        lines = [down.build_tap(k, row, tap, height, kind) for tap in range(down.taps)]
+        rows = down.build_taps(k, row, height)
+        divisors = {
+            column: self.build_divisor(
+                k,
+                (rows, across.build_taps(k, k.index(column), width)),
+                type.element_type,
+            )
+            for column in across.kinds(width)
+        }
+
+        def result(k: KernelBuilder, column: SSAValue, like: int) -> SSAValue:
+            start = k.mul(column, k.index(across.stride))
+            inside = across.inside(like, width)
+            columns = [k.add(start, k.index(tap - across.before)) for tap in inside]
+            terms = (
+                line.build_term(k, k.load(source, [plane, line.position, column]))
+                for line in lines
+                for column in columns
+            )
+            return _divided(k, reduce(partial(self.combine, k), terms), divisors[like])
+
+        return result
 
     def _build_loops(
         self,
         k: KernelBuilder,
         input: SSAValue,
         image: Sequence[SSAValue],
-        taps: tuple[Taps, Taps],
+        taps: Sequence[Taps],
         init: SSAValue,
     ) -> SSAValue:
         """Loops over the elements of one window."""
@@ -150,6 +243,7 @@ class MaxPool2dOp(PoolOp):
     """
 
     name = "op.max_pool2d"
+    MAY_REPEAT: ClassVar[bool] = True
 
     dilations = prop_def(I64List, default_value=int_list([1, 1]))
 
@@ -207,6 +301,7 @@ class AveragePool2dOp(PoolOp):
     """
 
     name = "op.average_pool2d"
+    MAY_REPEAT: ClassVar[bool] = False
 
     count_include_pad = opt_prop_def(UnitAttr)
 
@@ -268,9 +363,9 @@ class AveragePool2dOp(PoolOp):
     def _extents(self) -> Sequence[int]:
         return tensor_type(self.input).get_shape()[2:]
 
-    def build_result(
-        self, k: KernelBuilder, combined: SSAValue, taps: tuple[Taps, Taps]
-    ) -> SSAValue:
+    def build_divisor(
+        self, k: KernelBuilder, taps: Sequence[Taps], float: Attribute
+    ) -> SSAValue | None:
         down, across = (
             k.sub(tap.upper, tap.lower)
             if self.count_include_pad is None
@@ -279,7 +374,13 @@ class AveragePool2dOp(PoolOp):
                 self.windows, taps, self._extents, strict=True
             )
         )
-        return k.div(combined, k.index_to_float(k.mul(down, across), combined.type))
+        return k.index_to_float(k.mul(down, across), float)
+
+
+def _divided(
+    k: KernelBuilder, combined: SSAValue, divisor: SSAValue | None
+) -> SSAValue:
+    return combined if divisor is None else k.div(combined, divisor)
 
 
 @irdl_op_definition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
 
 F64Attr = FloatAttr.constr(eq(f64))
+
+MAX_UNROLLED = 16
+"""The channels whose squares are added without a loop."""
+MIN_LINE = 4
+"""The places that are worth a loop of their own."""
 
 
 @irdl_op_definition
@@ -112,26 +118,73 @@ class LocalResponseNormOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        type = memref_type(ins[0])
-        images, channels, *extents = type.get_shape()
+        images, channels, *extents = memref_type(ins[0]).get_shape()
         shape = [images, channels, prod(extents)]
         input, out = k.view(ins[0], shape), k.view(outs[0], shape)
+        if self.window.taps > MAX_UNROLLED or shape[2] < MIN_LINE:
+            self._build_each(k, input, out)
+        else:
+            self._build_lines(k, input, out)
+
+    def _build_each(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """Each element on its own."""
 
         def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
             squares = self._build_squares(k, input, place)
-            factor, bias, beta = (
-                k.constant(number, type.element_type)
-                for number in (
-                    self.alpha.value.data / self.window.taps,
-                    self.bias.value.data,
-                    self.beta.value.data,
-                )
-            )
-            sums = k.add(k.mul(squares, factor), bias)
-            scale = k.insert(PowFOp(sums, beta))
-            k.store(k.div(k.load(input, place), scale), out, place)
+            result = self._build_result(k, k.load(input, place), squares)
+            k.store(result, out, place)
 
-        k.parallel(shape, body)
+        k.parallel(memref_type(out).get_shape(), body)
+
+    def _build_lines(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """The places of a channel in a loop, with the squares of one in a turn."""
+        type = memref_type(out)
+        images, channels, places = type.get_shape()
+
+        def body(k: KernelBuilder, indices: Sequence[SSAValue]) -> None:
+            image, channel = indices
+            taps = [
+                self.window.build_tap(k, channel, tap, channels, type.element_type)
+                for tap in range(self.window.taps)
+            ]
+
+            def write(k: KernelBuilder, place: SSAValue) -> None:
+                terms = list[SSAValue]()
+                for tap in taps:
+                    x = k.load(input, [image, tap.position, place])
+                    terms.append(tap.build_term(k, k.mul(x, x)))
+                element = k.load(input, [image, channel, place])
+                result = self._build_result(k, element, reduce(k.add, terms))
+                k.store(result, out, [image, channel, place])
+
+            k.each(places, write)
+
+        k.parallel([images, channels], body)
+
+    def _build_result(
+        self, k: KernelBuilder, element: SSAValue, squares: SSAValue
+    ) -> SSAValue:
+        """Scale an element by a sum of squares."""
+        factor, bias = (
+            k.constant(number, element.type)
+            for number in (
+                self.alpha.value.data / self.window.taps,
+                self.bias.value.data,
+            )
+        )
+        sums = k.add(k.mul(squares, factor), bias)
+        return k.div(element, self._build_power(k, sums))
+
+    def _build_power(self, k: KernelBuilder, sums: SSAValue) -> SSAValue:
+        """Raise to `beta`; with roots where that takes one or two."""
+        match self.beta.value.data:
+            case 0.5:
+                return k.sqrt(sums)
+            case 0.75:
+                root = k.sqrt(sums)
+                return k.mul(root, k.sqrt(root))
+            case beta:
+                return k.insert(PowFOp(sums, k.constant(beta, sums.type)))
 
     def _build_squares(
         self, k: KernelBuilder, input: SSAValue, place: Sequence[SSAValue]

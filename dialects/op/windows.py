@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 if TYPE_CHECKING:
@@ -23,6 +23,22 @@ class Taps(NamedTuple):
     """The first tap inside."""
     upper: SSAValue
     """One more than the last tap inside."""
+
+
+class Tap(NamedTuple):
+    """One tap of a window, in a kernel."""
+
+    position: SSAValue
+    """Its position; that of the nearest element where it is outside the tensor."""
+    weight: SSAValue | None
+    """1 where it is inside the tensor, else 0, as a float; None if it always is."""
+
+    def build_term(self, k: KernelBuilder, element: SSAValue) -> SSAValue:
+        """Build the element, or 0 where the tap is outside."""
+        if self.weight is None:
+            return element
+        zero = k.constant(0, element.type)
+        return k.select(k.compare("gt", self.weight, zero), element, zero)
 
 
 class Window(NamedTuple):
@@ -79,6 +95,47 @@ class Window(NamedTuple):
             sum(first <= start + tap * self.dilation < end for tap in range(self.taps))
             for start in starts
         ]
+
+    def whole(self, extent: int) -> range:
+        """The windows all of whose taps lie inside a dimension of this extent."""
+        first = -(-self.before // self.stride)
+        end = (extent - self.span + self.before) // self.stride + 1
+        return range(first, max(first, min(end, self.count(extent))))
+
+    def kinds(self, extent: int) -> list[int]:
+        """The first whole window, and all that are not whole."""
+        whole = self.whole(extent)
+        return [n for n in range(self.count(extent)) if n not in whole[1:]]
+
+    def inside(self, index: int, extent: int) -> list[int]:
+        """The taps of a window that lie inside a dimension of this extent."""
+        start = index * self.stride - self.before
+        positions = (start + tap * self.dilation for tap in range(self.taps))
+        return [tap for tap, at in enumerate(positions) if 0 <= at < extent]
+
+    def build_tap(
+        self,
+        k: KernelBuilder,
+        index: SSAValue,
+        tap: int,
+        extent: int,
+        float: Attribute | None = None,
+    ) -> Tap:
+        """
+        Find a tap of the window of this index in a dimension that has elements; with
+        its weight, if a type of floats is given.
+        """
+        offset = tap * self.dilation - self.before
+        position = k.add(k.mul(index, k.index(self.stride)), k.index(offset))
+        last = offset + (self.count(extent) - 1) * self.stride
+        if offset >= 0 and last < extent:
+            return Tap(position, None)
+        nearest = k.minimum(k.maximum(position, k.index(0)), k.index(extent - 1))
+        if float is None:
+            return Tap(nearest, None)
+        one, zero = k.constant(1, float), k.constant(0, float)
+        # All in a line is floats, so that what is the same in all turns is one, too.
+        return Tap(nearest, k.select(k.compare("eq", position, nearest), one, zero))
 
     def build_taps(self, k: KernelBuilder, index: SSAValue, extent: int) -> Taps:
         """Find the taps that the window of this index has inside a dimension."""

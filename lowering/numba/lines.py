@@ -2,17 +2,18 @@
 Loops of kernels over elements that follow each other, as vectors.
 
 A loop becomes a *line* (`penstock.runtime.lines`) if all that it computes is floats of
-one type, or comparisons of them; if what it loads follows each other or is the same in
-all turns; if what it stores follows each other; and if what it carries from turn to
-turn are sums and products that may be taken in any order, or the largest or least of
-numbers. What is the same in all turns is loaded before. Any other loop is printed as a
-loop of Python, which LLVM may vectorise.
+one type, or comparisons of them; if what it loads is the same in all turns or up to
+`MAX_STEP` elements apart; if what it stores follows each other; and if what it carries
+from turn to turn are sums and products that may be taken in any order, or the largest
+or least of numbers. What is the same in all turns is loaded before. Any other loop is
+printed as a loop of Python, which LLVM may vectorise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
@@ -53,6 +54,12 @@ PREDICATES = (
 )
 """The names of the relations of `arith.cmpf`."""
 
+IndexOp: TypeAlias = arith.ConstantOp | arith.AddiOp | arith.SubiOp | arith.MuliOp
+"""The ops that places may be computed with."""
+
+MAX_STEP = 4
+"""How far apart the elements may be that follow each other in a vector."""
+
 BLOCK = 4096
 """The elements of a line that a long loop is cut into."""
 
@@ -79,6 +86,10 @@ class Line:
         default_factory=list[tuple[SSAValue, memref.LoadOp | None]]
     )
     """What turns load: a value each, and the op, if there is one."""
+    steps: list[int] = field(default_factory=list[int])
+    """How far apart the elements of each load are; 1 where nothing is said."""
+    places: list[IndexOp] = field(default_factory=list[IndexOp])
+    """What finds out where turns load and store."""
     stores: list[tuple[SSAValue, memref.StoreOp | None]] = field(
         default_factory=list[tuple[SSAValue, memref.StoreOp | None]]
     )
@@ -115,9 +126,11 @@ def line_of_for(op: scf.ForOp) -> Line | None:
     if yielded is None or not _add_folds(line, carried, yielded.operands, True):
         return None
     for inner in op.body.block.ops:
-        if inner is yielded or inner in line.folds or _is_index(inner):
+        if inner is yielded or inner in line.folds:
             continue
-        if not _add(line, inner, variable):
+        if _is_index(inner):
+            line.places.append(inner)
+        elif not _add(line, inner, variable):
             return None
     return line if _keeps_order(line) else None
 
@@ -133,8 +146,8 @@ def element_of(block: Block) -> str | None:
     return types.pop() if len(types) == 1 else None
 
 
-def _is_index(op: Operation) -> bool:
-    return isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType)
+def _is_index(op: Operation) -> TypeGuard[IndexOp]:
+    return isinstance(op, IndexOp) and isinstance(op.result.type, IndexType)
 
 
 def number_of(value: SSAValue) -> int | None:
@@ -178,10 +191,13 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
     match op:
         case memref.LoadOp():
             stride = _stride(op.memref, op.indices, variable)
-            if ELEMENTS.get(op.res.type) != line.element or stride not in (0, 1):
+            if ELEMENTS.get(op.res.type) != line.element:
+                return False
+            if stride is None or not 0 <= stride <= MAX_STEP:
                 return False
             if stride:
                 line.loads.append((op.res, op))
+                line.steps.append(stride)
             else:
                 line.once.append(op)
             return not any(
@@ -205,11 +221,38 @@ def _stride(
     total = 0
     strides = row_major(buffer.type.get_shape())
     for index, stride in zip(indices, strides, strict=True):
-        if index is variable:
-            total += stride
-        elif number_of(index) is None and _is_inside(index, variable):
+        if (change := _change(index, variable)) is None:
             return None
+        total += change * stride
     return total
+
+
+def _change(index: SSAValue, variable: SSAValue) -> int | None:
+    """By how much an index is larger in the next turn; None if not known."""
+    if index is variable:
+        return 1
+    if number_of(index) is not None or not _is_inside(index, variable):
+        return 0
+    op = index.owner
+    if not isinstance(op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
+        return None
+    a, b = (_change(value, variable) for value in op.operands)
+    if a is None or b is None:
+        return None
+    match op:
+        case arith.AddiOp():
+            return a + b
+        case arith.SubiOp():
+            return a - b
+        case _:
+            return _change_of_product(op, a, b)
+
+
+def _change_of_product(op: arith.MuliOp, a: int, b: int) -> int | None:
+    if a == b == 0:
+        return 0
+    change, number = (a, number_of(op.rhs)) if a else (b, number_of(op.lhs))
+    return None if number is None else change * number
 
 
 def _is_inside(value: SSAValue, variable: SSAValue) -> bool:
@@ -220,9 +263,19 @@ def _is_inside(value: SSAValue, variable: SSAValue) -> bool:
 
 
 def _keeps_order(line: Line) -> bool:
-    """Whether nothing that is loaded once is stored."""
-    stored = {root_of(store.memref) for _, store in line.stores if store is not None}
-    return all(root_of(load.memref) not in stored for load in line.once)
+    """
+    Whether nothing that is stored is loaded once, or at a place that is computed, where
+    another turn may need it.
+    """
+    loads = [load for _, load in line.loads if load is not None]
+    stores = [store for _, store in line.stores if store is not None]
+    stored = {root_of(store.memref) for store in stores}
+    if any(root_of(load.memref) in stored for load in line.once):
+        return False
+    roots = {root_of(load.memref) for load in loads} & stored
+    shared = [op for op in (*loads, *stores) if root_of(op.memref) in roots]
+    computed = [op.result for op in line.places if not isinstance(op, arith.ConstantOp)]
+    return not any(index in computed for op in shared for index in op.indices)
 
 
 def is_vector_op(op: Operation, element: str) -> bool:
@@ -318,9 +371,9 @@ class LinePrinter:
         if line is None:
             return False
         out = self.printer
-        for load in line.once:
-            out.print_statement(load)
         out.set_loop(op.body.block.args[0], str(number_of(op.lb)))
+        for once in (*line.places, *line.once):
+            out.print_statement(once)
         loads = [self._place(load) for _, load in line.loads if load is not None]
         stores = [self._place(store) for _, store in line.stores if store is not None]
         starts = [out.name(value) for value in op.iter_args]
@@ -438,6 +491,8 @@ class LinePrinter:
         facts = [f'"{line.element}"', str(line.extent), f"body_{self.count}"]
         if loads:
             facts.append(f"loads={len(loads)}")
+        if any(step != 1 for step in line.steps):
+            facts.append(f"steps={line.steps}")
         if stores:
             facts.append(f"stores={len(stores)}")
         if line.folds:

@@ -418,6 +418,10 @@ MAX_POOLS = [
     max_pool((1, 2, 8, 9), kernel=[3, 2], strides=[2, 3], ceil_mode=True),
     max_pool((1, 2, 9, 8), kernel=[3, 2], dilations=[2, 3], pads=[1, 1, 1, 1]),
     max_pool((1, 2, 3, 3), kernel=[1, 1], strides=[3, 2], ceil_mode=True),
+    max_pool((1, 3, 19, 37), kernel=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1]),
+    max_pool((1, 2, 11, 75), kernel=[3, 3], strides=[2, 2], ceil_mode=True),
+    max_pool((1, 2, 7, 81), kernel=[2, 5], strides=[3, 3], pads=[1, 2, 0, 4]),
+    max_pool((2, 1, 7, 90), kernel=[2, 2], strides=[1, 5]),
 ]
 
 AVERAGE_POOLS = [
@@ -432,6 +436,8 @@ AVERAGE_POOLS = [
         count_include_pad=True,
     ),
     average_pool((1, 2, 8, 9), kernel=[3, 2], strides=[2, 3], ceil_mode=True),
+    average_pool((1, 3, 19, 37), kernel=[3, 3], pads=[1, 1, 1, 1]),
+    average_pool((1, 2, 11, 75), kernel=[3, 3], strides=[2, 2], ceil_mode=True),
     average_pool(
         (1, 2, 8, 9),
         kernel=[3, 3],
