@@ -71,6 +71,7 @@ from penstock.dialects.op.normalization import (
     BatchNormOp,
     LayerNormOp,
     LogSoftmaxOp,
+    RmsNormOp,
     SoftmaxOp,
 )
 from penstock.dialects.op.padding import PadModeAttr, PadOp
@@ -179,6 +180,7 @@ Op = Dialect(
         ReduceSumOp,
         ReluOp,
         ReshapeOp,
+        RmsNormOp,
         RoundOp,
         RowsOp,
         RsqrtOp,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf, prod
 from typing import TYPE_CHECKING
@@ -147,8 +147,78 @@ class BatchNormOp(TensorOp):
         k.parallel(shape[:2], body)
 
 
+class ScaledRowsOp(RowOp, ABC):
+    """
+    An op that scales floats by what all elements from one axis on have in common, and
+    then by a number each.
+    """
+
+    axis = prop_def(I64Attr, default_value=IntegerAttr(-1, i64))
+    epsilon = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(EPSILON, f64))
+    result = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[TensorType]:
+        same_element_type(self.operands)
+        type = tensor_type(self.operands[0])
+        FLOATS.verify(type)
+        _, columns = self._split(type.get_shape())
+        for name, parameter in zip(("scale", "bias"), self.operands[1:], strict=False):
+            check_shape(f"the {name}", tensor_type(parameter), columns)
+        return (type,)
+
+    def _split(self, shape: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """The extents before the axis, and those from it on."""
+        axis = normal_axis(self.axis.value.data, len(shape))
+        return shape[:axis], shape[axis:]
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rows, _ = self._split(tensor_type(self.operands[0]).get_shape())
+        parameters = [None] * (len(self.operands) - 1)
+        return [signature([axis, *parameters], [axis]) for axis in range(len(rows))]
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return (InPlacePair(0, 0),)
+
+    def is_of_rows(self) -> bool:
+        shape = tensor_type(self.operands[0]).get_shape()
+        return normal_axis(self.axis.value.data, len(shape)) == len(shape) - 1
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        rows, columns = map(prod, self._split(memref_type(ins[0]).get_shape()))
+        input, out = (k.view(value, [rows, columns]) for value in (ins[0], outs[0]))
+        parameters = [k.view(value, [columns]) for value in ins[1:]]
+        elements: list[Element] = [
+            partial(_loaded, parameter) for parameter in parameters
+        ]
+        k.parallel(
+            [rows],
+            lambda k, row: self.build_line(
+                k, Line(input, row), Line(out, row), elements
+            ),
+        )
+
+    def factor_of(
+        self,
+        k: KernelBuilder,
+        row: Row,
+        centered: Callable[[KernelBuilder, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """One over the root of the mean square of what is made of a row's elements."""
+
+        def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
+            value = centered(k, x)
+            return k.add_term(total, k.mul(value, value))
+
+        count = k.constant(row.extent, row.type)
+        square = k.div(row.fold(k, 0, add_square), count)
+        root = k.sqrt(k.add(square, k.constant(self.epsilon.value.data, row.type)))
+        return k.div(k.constant(1, row.type), root)
+
+
 @irdl_op_definition
-class LayerNormOp(RowOp):
+class LayerNormOp(ScaledRowsOp):
     """
     Floats moved and scaled so that all elements from one axis on have mean 0 and
     variance 1, then times a scale, plus a bias if there is one; both have the shape of
@@ -169,9 +239,6 @@ class LayerNormOp(RowOp):
     input = operand_def(TensorType)
     scale = operand_def(TensorType)
     bias = opt_operand_def(TensorType)
-    axis = prop_def(I64Attr, default_value=IntegerAttr(-1, i64))
-    epsilon = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(EPSILON, f64))
-    result = result_def(TensorType)
 
     traits = traits_def(Pure())
 
@@ -181,33 +248,10 @@ class LayerNormOp(RowOp):
         "type($result)"
     )
 
-    def infer_types(self) -> Sequence[TensorType]:
-        same_element_type(self.operands)
-        type = tensor_type(self.input)
-        FLOATS.verify(type)
-        _, columns = self._split(type.get_shape())
-        check_shape("the scale", tensor_type(self.scale), columns)
-        if self.bias is not None:
-            check_shape("the bias", tensor_type(self.bias), columns)
-        return (type,)
-
-    def _split(self, shape: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """The extents before the axis, and those from it on."""
-        axis = normal_axis(self.axis.value.data, len(shape))
-        return shape[:axis], shape[axis:]
-
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        rows, _ = self._split(tensor_type(self.input).get_shape())
-        parameters = [None] * (len(self.operands) - 1)
-        return [signature([axis, *parameters], [axis]) for axis in range(len(rows))]
-
     def flops(self) -> int:
         # An element takes 1 for the mean, 3 for the variance and 3 to be scaled.
         rows, columns = map(prod, self._split(tensor_type(self.input).get_shape()))
         return 5 * rows + (7 + (self.bias is not None)) * rows * columns
-
-    def in_place_pairs(self) -> Sequence[InPlacePair]:
-        return (InPlacePair(0, 0),)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -227,32 +271,12 @@ class LayerNormOp(RowOp):
             result = np.add(result, addend)
         return (result,)
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        type = memref_type(ins[0])
-        rows, columns = map(prod, self._split(type.get_shape()))
-        input, out = (k.view(value, [rows, columns]) for value in (ins[0], outs[0]))
-        parameters = [k.view(value, [columns]) for value in ins[1:]]
-
-        elements: list[Element] = [
-            partial(_loaded, parameter) for parameter in parameters
-        ]
-        k.parallel(
-            [rows],
-            lambda k, row: self.build_line(
-                k, Line(input, row), Line(out, row), elements
-            ),
-        )
-
-    def is_of_rows(self) -> bool:
-        shape = tensor_type(self.input).get_shape()
-        return normal_axis(self.axis.value.data, len(shape)) == len(shape) - 1
-
     def build_row(
         self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
     ) -> Element:
-        mean, factor = self._build_moments(k, row)
+        count = k.constant(row.extent, row.type)
+        mean = k.div(row.fold(k, 0, KernelBuilder.add_term), count)
+        factor = self.factor_of(k, row, lambda k, x: k.sub(x, mean))
 
         def element(k: KernelBuilder, index: SSAValue) -> SSAValue:
             scale, *bias = (parameter(k, index) for parameter in parameters)
@@ -264,19 +288,60 @@ class LayerNormOp(RowOp):
 
         return element
 
-    def _build_moments(self, k: KernelBuilder, row: Row) -> tuple[SSAValue, SSAValue]:
-        """The mean of a row, and what its elements' distance from it is scaled by."""
-        count = k.constant(row.extent, row.type)
-        mean = k.div(row.fold(k, 0, KernelBuilder.add_term), count)
 
-        def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
-            centered = k.sub(x, mean)
-            return k.add_term(total, k.mul(centered, centered))
+@irdl_op_definition
+class RmsNormOp(ScaledRowsOp):
+    """
+    Floats scaled so that the mean of the squares of all elements from one axis on is 1,
+    then times a scale that has the shape of these elements.
 
-        variance = k.div(row.fold(k, 0, add_square), count)
-        epsilon = k.constant(self.epsilon.value.data, row.type)
-        deviation = k.sqrt(k.add(variance, epsilon))
-        return mean, k.div(k.constant(1, row.type), deviation)
+    The squares are summed in the element type, so that the error grows with their
+    number: at most like it, about like its square root for random terms.
+
+    ```mlir
+    %y = op.rms_norm %x, %scale axis 1 epsilon 1.000000e-06
+      : tensor<4x2x8xf32>, tensor<2x8xf32> -> tensor<4x2x8xf32>
+    ```
+    """
+
+    name = "op.rms_norm"
+
+    input = operand_def(TensorType)
+    scale = operand_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$input `,` $scale (`axis` $axis^)? (`epsilon` $epsilon^)? "
+        "attr-dict `:` type($input) `,` type($scale) `->` type($result)"
+    )
+
+    def flops(self) -> int:
+        # An element takes 2 for the mean of squares and 2 to be scaled.
+        rows, columns = map(prod, self._split(tensor_type(self.input).get_shape()))
+        return 4 * rows + 4 * rows * columns
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        input, scale = operands
+        _, columns = self._split(input.shape)
+        axes = tuple(range(-len(columns), 0))
+        count = input.dtype.type(prod(columns))
+        epsilon = input.dtype.type(self.epsilon.value.data)
+        with np.errstate(invalid="ignore"):
+            squares = np.add.reduce(np.square(input), axes, keepdims=True)
+            root = np.sqrt(np.add(np.divide(squares, count), epsilon))
+        return (np.multiply(np.divide(input, root), scale),)
+
+    def build_row(
+        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
+    ) -> Element:
+        factor = self.factor_of(k, row, lambda k, x: x)
+        (scale,) = parameters
+        return lambda k, index: k.mul(
+            k.mul(row.load(k, index), factor), scale(k, index)
+        )
 
 
 def _loaded(memref: SSAValue, k: KernelBuilder, index: SSAValue) -> SSAValue:

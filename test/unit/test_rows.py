@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import special
-from xdsl.dialects.builtin import TensorType, f32, f64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from penstock.dialects.interfaces import TensorOp
@@ -24,6 +24,7 @@ from penstock.dialects.op import (
     LayerNormOp,
     LogSoftmaxOp,
     MulOp,
+    RmsNormOp,
     RowsOp,
     SigmoidOp,
     SoftmaxOp,
@@ -47,10 +48,22 @@ def normalized(x: Floats, scale: Floats, bias: Floats) -> Floats:
     return (x - np.mean(x, -1, keepdims=True)) / deviation * scale + bias
 
 
+def scaled(x: Floats) -> Floats:
+    """Rows over the root of the mean of their squares."""
+    return x / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + 1e-5)
+
+
 def before_softmax(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
     """Softmax of a sum."""
     add = AddOp.inferred(args)
     return [add, SoftmaxOp.inferred([add])], [1]
+
+
+def around_rms_norm(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """The sigmoid of an RMS norm of a product."""
+    mul = MulOp.inferred(args[:2])
+    norm = RmsNormOp.inferred([mul, args[2]])
+    return [mul, norm, SigmoidOp.inferred([norm])], [2]
 
 
 def before_layer_norm(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
@@ -101,6 +114,11 @@ CASES: dict[str, tuple[Build, Sequence[tuple[int, ...]], Meaning]] = {
         around_softmax,
         [FULL, LAST],
         lambda a, b: [special.softmax(a * b, -1) * (a * b)],
+    ),
+    "sigmoid of an RMS norm": (
+        around_rms_norm,
+        [FULL, FULL, LAST],
+        lambda a, b, g: [special.expit(scaled(a * b) * g)],
     ),
     "layer norm of a sum, and the sum": (
         before_layer_norm,
@@ -183,6 +201,7 @@ PAIRS = {
     "softmax under a mask": {(0, 0)},
     "softmax with a number a row": set[tuple[int, int]](),
     "a product on both sides": set[tuple[int, int]](),
+    "sigmoid of an RMS norm": {(0, 0), (1, 0)},
     "layer norm of a sum, and the sum": {(0, 0), (0, 1), (1, 0), (1, 1)},
     "layer norm before a sum": {(0, 0)},
     "log-softmax between": {(0, 0), (0, 1)},
@@ -201,3 +220,21 @@ def test_work_is_that_of_all_members() -> None:
     assert op.flops() == sum(member.flops() for member in members) > 0
     moved = (2 + 1) * 2 * 3 * 21 * 4
     assert op.cost().bytes == moved
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [1, 2, -1])
+def test_rms_norm(axis: int, dtype: str, run_op: RunOp) -> None:
+    random = np.random.default_rng(9)
+    x = random.normal(size=(4, 5, 33)).astype(dtype)
+    scale = random.normal(size=x.shape[axis:]).astype(dtype)
+    types = [TensorType(TYPES[dtype], array.shape) for array in (x, scale)]
+    op = RmsNormOp.inferred(
+        Block(arg_types=types).args, {"axis": IntegerAttr(axis, i64)}
+    )
+    flat = x.astype(np.float64).reshape(*x.shape[:axis], -1)
+    wanted = scaled(flat).reshape(x.shape) * scale
+    for (result,) in (op.evaluate(x, scale), run_op(op, x, scale)):
+        error = np.abs(np.subtract(result, wanted, dtype=np.float64))
+        assert error.max() <= 8 * np.finfo(dtype).eps * np.abs(wanted).max()
+    assert op.flops() == 4 * x.size + 4 * x[..., 0].size // (1 if axis != 1 else 5)

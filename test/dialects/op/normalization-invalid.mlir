@@ -151,3 +151,11 @@ func.func @case(%x: tensor<2x4xf32>) {
   %r = op.local_response_norm %x size 0 : tensor<2x4xf32> -> tensor<2x4xf32>
   return
 }
+
+// -----
+
+func.func @rms_scale(%x: tensor<2x3x4xf32>, %s: tensor<4xf32>) {
+  // expected-error@below {{op.rms_norm: the scale should have the shape 3x4, got 4}}
+  %r = op.rms_norm %x, %s axis 1 : tensor<2x3x4xf32>, tensor<4xf32> -> tensor<2x3x4xf32>
+  return
+}

@@ -79,3 +79,12 @@ func.func @local_response_norm_with_all(%x: tensor<?x4xf64>) {
   %r = op.local_response_norm %x size 2 alpha 5.000000e-01 beta 2.500000e-01 bias 2.000000e+00 : tensor<?x4xf64> -> tensor<?x4xf64>
   return
 }
+
+// CHECK-LABEL: func.func @rms_norm
+func.func @rms_norm(%x: tensor<2x3x4xf32>, %s: tensor<3x4xf32>, %t: tensor<4xf32>) {
+  // CHECK-NEXT: %r = op.rms_norm %x, %t : tensor<2x3x4xf32>, tensor<4xf32> -> tensor<2x3x4xf32>
+  %r = op.rms_norm %x, %t : tensor<2x3x4xf32>, tensor<4xf32> -> tensor<2x3x4xf32>
+  // CHECK-NEXT: %q = op.rms_norm %x, %s axis 1 epsilon 1.000000e-03 : tensor<2x3x4xf32>, tensor<3x4xf32> -> tensor<2x3x4xf32>
+  %q = op.rms_norm %x, %s axis 1 epsilon 1.000000e-03 : tensor<2x3x4xf32>, tensor<3x4xf32> -> tensor<2x3x4xf32>
+  return
+}
