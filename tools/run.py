@@ -227,6 +227,8 @@ class Job:
     oracle: Model | None = None
     """The job as it was read; of a plan there is none."""
     onnx: ModelProto | None = None
+    known: frozenset[str] = frozenset()
+    """Inputs for whose values it is compiled, so that it is not fed them."""
 
     @property
     def summary(self) -> str:
@@ -251,7 +253,7 @@ def _run(args: argparse.Namespace) -> int:
             check_writable(path)
     given = None if args.inputs is None else read_arrays(args.inputs)
     expected = _expected(args)
-    job = _open_plan(args) if is_plan(args.file) else _compile(args)
+    job = _open_plan(args) if is_plan(args.file) else _compile(args, given)
     with job.session as session:
         loading = time.perf_counter() - start
         # Before it runs: variables are saved as they start.
@@ -260,7 +262,8 @@ def _run(args: argparse.Namespace) -> int:
         inputs = _inputs(args, session.inputs(args.job), given)
         executor = session.executor_of(args.job)
         with Watching(executor, args.trace, profile=args.profile) as watching:
-            outputs, seconds = _timed(session, inputs, args.repeat, args.job)
+            fed = {n: array for n, array in inputs.items() if n not in job.known}
+            outputs, seconds = _timed(session, fed, args.repeat, args.job)
         print(job.summary)
     print(f"{_loading_text(job)} {loading:.2f} s, run {_time_text(seconds)}")
     for line in watching.lines():
@@ -290,11 +293,11 @@ def _open_plan(args: argparse.Namespace) -> Job:
     return Job(Session.of_plan(plan, threads=args.threads))
 
 
-def _compile(args: argparse.Namespace) -> Job:
+def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
     from penstock.tools.compiler import installed_compiler
 
     front = installed_compiler()
-    model, onnx = _read(args, front[0])
+    model, onnx, known = _read(args, front[0], given)
     if model.has_several and args.job is None:
         known = ", ".join(op.sym_name.data for op in model.entries)
         raise UsageError(f"the module has several jobs: give --job, one of {known}")
@@ -308,15 +311,15 @@ def _compile(args: argparse.Namespace) -> Job:
         compiler=front,
         show_progress=True,
     )
-    return Job(session, oracle, onnx)
+    return Job(session, oracle, onnx, known)
 
 
 def _read(
-    args: argparse.Namespace, compiler: Compiler
-) -> tuple[Model, ModelProto | None]:
+    args: argparse.Namespace, compiler: Compiler, given: Mapping[str, Array] | None
+) -> tuple[Model, ModelProto | None, frozenset[str]]:
     if args.file.suffix.lower() != ".onnx":
         _refuse_onnx_options(args)
-        return read_model(compiler, args.file), None
+        return read_model(compiler, args.file), None, frozenset()
     try:
         from penstock.tools.onnx_import.model import import_file
     except ImportError as error:
@@ -329,10 +332,11 @@ def _read(
         random_weights=args.random_weights,
         extra_outputs=args.extra_output,
         dims=dict(args.dim),
+        inputs=given,
     )
     compiler.verify(imported.module)
     model = Model(imported.module, imported.weights, args.file.parent)
-    return model, imported.proto
+    return model, imported.proto, imported.known
 
 
 def _refuse_onnx_options(args: argparse.Namespace) -> None:

@@ -48,6 +48,8 @@ class ImportedModel:
     module: ModuleOp
     weights: Mapping[str, Array]
     proto: ModelProto
+    known: frozenset[str] = frozenset()
+    """The inputs that are none of the job's, as it is made for their values."""
 
 
 def import_file(
@@ -57,15 +59,16 @@ def import_file(
     weights_file: str = "weights.npz",
     extra_outputs: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Array] | None = None,
 ) -> ImportedModel:
     """
     Import a file, with its weights replaced by random ones if a seed is given; see
-    `import_model`.
+    `import_for`.
     """
     model = read_onnx(path)
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
-    return import_model(model, str(path), weights_file, extra_outputs, dims=dims)
+    return import_for(model, str(path), inputs or {}, weights_file, extra_outputs, dims)
 
 
 def read_onnx(path: Path) -> ModelProto:
@@ -128,7 +131,8 @@ def import_model(
     for op in job.walk():
         op.location = location
     proto = with_outputs(model, outputs)
-    return ImportedModel(ModuleOp([job]), reader.builder.weights, proto)
+    module = ModuleOp([job])
+    return ImportedModel(module, reader.builder.weights, proto, frozenset(known or ()))
 
 
 def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
@@ -146,7 +150,12 @@ def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
 
 
 def import_for(
-    model: ModelProto, name: str, inputs: Mapping[str, Array]
+    model: ModelProto,
+    name: str,
+    inputs: Mapping[str, Array],
+    weights_file: str = "weights.npz",
+    extra_outputs: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """
     The job that a model stands for where some inputs have these values: those that it
@@ -155,7 +164,7 @@ def import_for(
     known: dict[str, Array] = {}
     while True:
         try:
-            return import_model(model, name, known=known)
+            return import_model(model, name, weights_file, extra_outputs, known, dims)
         except NeedsInputs as error:
             missing = error.inputs & inputs.keys() - known.keys()
             if not missing:

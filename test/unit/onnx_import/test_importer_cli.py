@@ -122,6 +122,29 @@ def test_names_in_shapes_are_given_extents(save: Save, tmp_path: Path, capsys: C
     assert run_model([model, *arguments]) == 0
 
 
+def test_a_model_runs_for_the_shapes_it_is_given(
+    make_model: MakeModel, tmp_path: Path, capsys: Capture
+):
+    nodes = [
+        helper.make_node("Relu", ["x"], ["h"]),
+        helper.make_node("Reshape", ["h", "shape"], ["y"]),
+    ]
+    arrays = {"x": X, "shape": np.array([2, -1])}
+    path, inputs = tmp_path / "model.onnx", tmp_path / "in.npz"
+    model = make_model(nodes, arrays)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["a", "b"])
+    model.graph.output[0].CopyFrom(result)
+    path.write_bytes(model.SerializeToString())
+    write_arrays(inputs, arrays)
+    for check in ("onnxruntime", "numpy"):
+        command = [str(path), "--inputs", str(inputs), "--check", check]
+        assert run_model(command) == 0
+    capsys.readouterr()
+    assert run_model([str(path), "--random-inputs", "1"]) == 1
+    message = "the shape is only known at run time"
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["n", "n=", "=3", "n=-1", "n=x"])
 def test_extents_that_are_none(text: str, save: Save, capsys: Capture):
     with pytest.raises(SystemExit):
