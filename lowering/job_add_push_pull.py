@@ -14,6 +14,9 @@ These jobs have the attribute `system`: they run at the same time as others. The
 listed behind the others, in the order in which names first appear, inputs first. A
 module that has some of them gets those that it lacks; a job without `system` that has
 the name of one is an error.
+
+With `shared`, only names that several jobs have get one: what a single job has it feeds
+or fetches itself, in one run and with slots of its own.
 """
 
 from __future__ import annotations
@@ -111,12 +114,17 @@ def system_job(name: str, port: Port, ops: Sequence[Operation]) -> JobOp:
     return job
 
 
-def wanted_jobs(jobs: Sequence[JobOp]) -> Iterator[JobOp]:
-    """The system jobs that these jobs need."""
+def wanted_jobs(jobs: Sequence[JobOp], shared: bool) -> Iterator[JobOp]:
+    """The system jobs that these jobs need, or only those for names of several."""
     users = [job for job in jobs if SYSTEM not in job.attributes]
     inputs, outputs = ports_of(users)
-    yield from (push_job(port) for name, port in inputs.items() if name not in outputs)
-    yield from (pull_job(port) for port in outputs.values())
+    names = set(shared_ports(users)) if shared else {*inputs, *outputs}
+    for name, port in inputs.items():
+        if name in names and name not in outputs:
+            yield push_job(port)
+    for name, port in outputs.items():
+        if name in names:
+            yield pull_job(port)
 
 
 def name_complaints(module: ModuleOp, wanted: Sequence[JobOp]) -> Iterator[Finding]:
@@ -138,9 +146,12 @@ class JobAddPushPullPass(ModulePass):
 
     name = "job-add-push-pull"
 
+    shared: bool = False
+    """Only for names that several jobs have."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         jobs = jobs_in(op)
-        wanted = list(wanted_jobs(jobs))
+        wanted = list(wanted_jobs(jobs, self.shared))
         fail_if_any(name_complaints(op, wanted))
         known = {job.sym_name for job in jobs}
         new = [job for job in wanted if job.sym_name not in known]

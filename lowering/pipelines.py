@@ -23,13 +23,13 @@ def pipeline(
     `device` is the kind of device that jobs are placed on, where an op says nothing
     else; without it they stay where they say. `streams` is the number of compute
     streams of each device. `simulate_ranks` makes one program of all ranks, for one
-    process. `merge` makes one program of all jobs, with those that bring inputs in and
-    take outputs out.
+    process. `merge` makes one program of all jobs, with those that bring in and take
+    out what several of them know by one name.
     """
     launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
     return ",".join(
         (
-            *(("job-add-push-pull", "verify-jobs") if merge else ()),
+            *(("job-add-push-pull{shared=true}", "verify-jobs") if merge else ()),
             "op-infer-shapes",
             # Folding sees through reshapes only once they are merged, and leaves
             # constants that nobody uses.
