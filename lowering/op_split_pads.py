@@ -5,7 +5,8 @@ A convolution that pads on its own has to bound its innermost loops by the image
 each element of its result. On an image that is padded with zeros before, all loops
 have constant bounds and one body, which compilers turn into vector code; the price is
 the memory of the padded image. Convolutions of one value with the same pads at the
-same placement share one `op.pad`.
+same placement share one `op.pad`. Those with one channel a group keep their pads: their
+kernels work row by row, and only the ends of rows know of them.
 """
 
 from collections.abc import Hashable
@@ -27,7 +28,9 @@ def split_pads(block: Block) -> None:
     """Split the pads off all convolutions of a block."""
     padded: dict[Hashable, PadOp] = {}
     for op in block.ops:
-        if not isinstance(op, Conv2dOp) or not any(op.pads.iter_values()):
+        if not isinstance(op, Conv2dOp) or op.is_depthwise:
+            continue
+        if not any(op.pads.iter_values()):
             continue
         key = (op.input, op.pads, op.attributes.get("placement"))
         if key not in padded:

@@ -32,9 +32,16 @@ from penstock.dialects.op.checks import (
     check_shape,
     same_element_type,
 )
+from penstock.dialects.op.depthwise import Depthwise
 from penstock.dialects.op.elementwise import NUMBERS
 from penstock.dialects.op.linear import multiply_add
-from penstock.dialects.op.windows import Taps, Window, window_view, windows_of
+from penstock.dialects.op.windows import (
+    Taps,
+    Window,
+    are_lines,
+    window_view,
+    windows_of,
+)
 from penstock.dialects.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 
 if TYPE_CHECKING:
@@ -83,6 +90,19 @@ class Conv2dOp(ContractionOp):
         """How the weights move down and across an image."""
         kernel = tensor_type(self.weights).get_shape()[2:]
         return windows_of(kernel, self.strides, self.pads, self.dilations)
+
+    @property
+    def is_depthwise(self) -> bool:
+        """
+        Whether each out channel depends on one channel, and the kernel computes it row
+        by row: so that pads cost little. False if shapes are not known.
+        """
+        input, weights = tensor_type(self.input), tensor_type(self.weights)
+        if not (input.has_static_shape() and weights.has_static_shape()):
+            return False
+        _, channels, *extents = input.get_shape()
+        is_alone = channels == self.groups.value.data > 1
+        return is_alone and are_lines(self.windows, extents)
 
     def infer_types(self) -> Sequence[TensorType]:
         element = same_element_type(self.operands)
@@ -171,6 +191,11 @@ class Conv2dOp(ContractionOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
+        if self.is_depthwise:
+            input, weights, *bias = ins
+            bias = bias[0] if bias else None
+            Depthwise(self.windows, input, weights, bias, outs[0]).build(k)
+            return
         views = self._group_views(k, ins, outs[0])
         if any(self.pads.iter_values()):
             self._build_padded(k, views)

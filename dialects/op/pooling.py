@@ -27,19 +27,17 @@ from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.checks import check_rank, lowest
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.lines import Line
-from penstock.dialects.op.windows import Taps, Window, window_view, windows_of
+from penstock.dialects.op.windows import (
+    Taps,
+    Window,
+    are_lines,
+    window_view,
+    windows_of,
+)
 from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
-
-
-MAX_UNROLLED = 32
-"""The taps of a window that are combined without a loop."""
-MIN_LINE = 4
-"""The windows with all their taps that are worth a loop of their own."""
-MAX_EDGES = 4
-"""The other windows of a row that are written out beside such a loop."""
 
 
 class PoolOp(TensorOp, ABC):
@@ -133,15 +131,8 @@ class PoolOp(TensorOp, ABC):
 
     def _has_lines(self, extents: Sequence[int]) -> bool:
         """Whether most windows of a row have all their taps, and these are few."""
-        down, across = self.windows
-        whole = len(across.whole(extents[1]))
-        return (
-            extents[0] > 0
-            and down.dilation == across.dilation == 1
-            and down.taps * across.taps <= MAX_UNROLLED
-            and whole >= MIN_LINE
-            and across.count(extents[1]) - whole <= MAX_EDGES
-        )
+        has_nearest = all(window.dilation == 1 for window in self.windows)
+        return has_nearest and are_lines(self.windows, extents)
 
     def _build_lines(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
         """The windows of a row in a loop, but for those at its ends."""

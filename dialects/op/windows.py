@@ -9,6 +9,13 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+MAX_UNROLLED = 32
+"""The taps of a window that are combined without a loop."""
+MIN_LINE = 4
+"""The windows with all their taps that are worth a loop of their own."""
+MAX_EDGES = 4
+"""The other windows of a row that are written out beside such a loop."""
+
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
     from penstock.dialects.kernel import KernelBuilder
@@ -171,6 +178,21 @@ class Window(NamedTuple):
         if self.dilation != 1:
             tap = k.mul(tap, k.index(self.dilation))
         return k.add(start, tap)
+
+
+def are_lines(windows: tuple[Window, Window], extents: Sequence[int]) -> bool:
+    """
+    Whether most windows of a row have all their taps across, and these are few, so that
+    one loop without another in it is worth its while. Images should be static.
+    """
+    down, across = windows
+    whole = len(across.whole(extents[1]))
+    return (
+        extents[0] > 0
+        and down.taps * across.taps <= MAX_UNROLLED
+        and whole >= MIN_LINE
+        and across.count(extents[1]) - whole <= MAX_EDGES
+    )
 
 
 def windows_of(

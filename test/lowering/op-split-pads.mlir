@@ -83,3 +83,21 @@ job.job @unknown_shape placement <cpu, [0:0]> {
   %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<?x1x?x5xf32>, tensor<1x1x3x3xf32> -> tensor<?x1x?x5xf32>
   job.output "y", %y : tensor<?x1x?x5xf32>
 }
+
+// -----
+
+// Where each channel is convolved alone, by rows that are long enough, pads stay.
+
+// CHECK-LABEL: job.job @channels
+job.job @channels placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x4x6x6xf32>
+  %w = job.input "w" : tensor<4x1x3x3xf32>
+  %v = job.input "v" : tensor<4x2x3x3xf32>
+  // CHECK:      %y = op.conv2d %x, %w pads [1, 1, 1, 1] groups 4 :
+  // CHECK-NEXT: %x_padded = op.pad %x before [0, 0, 1, 1]
+  // CHECK-NEXT: %z = op.conv2d %x_padded, %v groups 2 :
+  %y = op.conv2d %x, %w pads [1, 1, 1, 1] groups 4 : tensor<1x4x6x6xf32>, tensor<4x1x3x3xf32> -> tensor<1x4x6x6xf32>
+  %z = op.conv2d %x, %v pads [1, 1, 1, 1] groups 2 : tensor<1x4x6x6xf32>, tensor<4x2x3x3xf32> -> tensor<1x4x6x6xf32>
+  job.output "y", %y : tensor<1x4x6x6xf32>
+  job.output "z", %z : tensor<1x4x6x6xf32>
+}

@@ -329,6 +329,10 @@ CONVOLUTIONS = [
     conv((1, 2, 1, 2), (3, 2, 3, 5), pads=[1, 2, 1, 2]),
     conv((1, 1, 1, 1), (1, 1, 2, 2), pads=[3, 3, 3, 3], dilations=[2, 2]),
     conv((0, 4, 3, 3), (2, 2, 2, 2), groups=2),
+    conv((2, 3, 9, 37), (3, 1, 3, 3), groups=3, pads=[1, 1, 1, 1], bias=False),
+    conv((1, 2, 9, 41), (6, 1, 3, 3), groups=2, pads=[1, 0, 2, 1], strides=[2, 2]),
+    conv((1, 2, 7, 30), (2, 1, 2, 5), groups=2, pads=[3, 2, 2, 2], dilations=[2, 1]),
+    conv((1, 2, 6, 8), (2, 1, 3, 3), groups=2, pads=[1, 1, 1, 1]),
 ]
 
 
@@ -374,6 +378,7 @@ def test_conv2d_kernel(case: Case, run_op: RunOp):
         (conv((1, 2, 4, 4), (3, 2, 3, 3), bias=False), ["fill", "generic"]),
         (conv((1, 2, 4, 4), (3, 2, 3, 3)), ["generic", "generic"]),
         (conv((1, 2, 4, 4), (2, 1, 3, 3), groups=2), ["generic", "generic"]),
+        (conv((1, 2, 4, 9), (2, 1, 3, 3), groups=2), ["parallel"]),
         (conv((1, 2, 4, 4), (3, 2, 3, 3), pads=[0, 0, 0, 1]), ["parallel"]),
     ],
 )
