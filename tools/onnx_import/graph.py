@@ -258,8 +258,12 @@ class Node:
 
     def give_value(self, value: Value, index: int = 0) -> None:
         """Let a value be an output of this node, the first one by default."""
-        if self.wants(index):
-            self.builder.values[self.outputs[index]] = value
+        if not self.wants(index):
+            return
+        name = self.outputs[index]
+        self.builder.values[name] = value
+        if isinstance(value, SSAValue) and value.name_hint is None:
+            value.name_hint = hint(name)
 
     def wants(self, index: int) -> bool:
         """Whether an output has a name."""

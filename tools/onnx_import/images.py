@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i64
-from xdsl.ir import Attribute
+import numpy as np
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f32, f64, i64
+from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.op import elementwise
 from penstock.dialects.op.axes import int_list
@@ -15,7 +16,7 @@ from penstock.dialects.op.normalization import BatchNormOp
 from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumOp
 from penstock.tools.onnx_import.graph import Converter, Node, Unsupported
-from penstock.tools.onnx_import.ops import Ops, Value
+from penstock.tools.onnx_import.ops import Array, Ops, Value
 
 ################################################################################
 # Windows                                                                      #
@@ -460,9 +461,16 @@ def tile(node: Node) -> None:
 
 
 def batch_norm(node: Node) -> None:
-    """Normalisation by statistics that are given, or in training by the batch's own."""
+    """
+    Normalisation by statistics that are given, or in training by the batch's own. Known
+    statistics become a factor and an addend, which go with the op before or after.
+    """
     epsilon = FloatAttr(node.float("epsilon", 1e-5), f64)
     if not node.int("training_mode", 0):
+        if (line := known_line(node)) is not None:
+            factor, addend = line
+            node.give_value(node.ops.add(node.ops.mul(node.value(), factor), addend))
+            return
         node.give(BatchNormOp, node.tensors(), {"epsilon": epsilon})
         return
     ops, momentum = node.ops, node.float("momentum", 0.9)
@@ -478,6 +486,24 @@ def batch_norm(node: Node) -> None:
     for index, own in enumerate(found, 1):
         old = ops.mul(node.value(index + 2), momentum)
         node.give_value(ops.add(old, ops.mul(own, 1 - momentum)), index)
+
+
+def known_line(node: Node) -> tuple[Array, Array] | None:
+    """
+    What a batch normalisation multiplies each channel with and adds to it, if all of
+    its statistics are known; worked out with 64 bits.
+    """
+    known = [node.value(index) for index in range(1, 5)]
+    arrays = [value for value in known if not isinstance(value, SSAValue)]
+    if len(arrays) < len(known) or node.element() not in (f32, f64):
+        return None
+    rank, dtype = len(node.shape()), arrays[0].dtype
+    shape = [-1, *[1] * (rank - 2)]
+    scale, bias, mean, variance = (np.asarray(each, np.float64) for each in arrays)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = scale / np.sqrt(variance + node.float("epsilon", 1e-5))
+        addend = bias - mean * factor
+    return factor.astype(dtype).reshape(shape), addend.astype(dtype).reshape(shape)
 
 
 def max_unpool(node: Node) -> None:

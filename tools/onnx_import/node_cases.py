@@ -216,12 +216,22 @@ HEAD = """# Ops of ONNX
 
 <!-- Made by `python -m penstock.tools.onnx_import.node_cases`; do not edit. -->
 
-The importer reads ONNX from opset 7 on. This page counts the cases that the package
-`onnx` has for single ops: each is imported, taken through the passes on jobs, and
-compared with the outputs that belong to it. *Folded* cases pass, too, but nothing is
-left of them at run time, as all they need is known before; shapes that a case feeds
-as an input are taken as known. No case gives a wrong result: what cannot be said is
-refused when it is imported.
+The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 first):
+
+* What follows from known values alone, such as arithmetic on static shapes, is
+  computed when a model is read. `--dim batch=4` says what a name in a shape stands
+  for. Inputs that a shape depends on are taken as known from `--inputs`: the job is
+  made for these values.
+* An op without a converter of its own is written out where ONNX defines it by other
+  ops.
+* Branches whose condition is known are chosen; loops and scans whose number of steps
+  is known, and recurrent layers, are written out step by step.
+* What cannot be said is refused, all of it at once, before anything runs.
+
+This page counts the cases that the package `onnx` has for single ops: each is
+imported, taken through the passes on jobs, and compared with the outputs that belong
+to it. *Folded* cases pass, too, but nothing is left of them at run time, as all they
+need is known before.
 
 """
 
