@@ -43,6 +43,9 @@ ops LLVM cuts in ops that do not wait for each other.
 
 CONTRACT = ("contract",)
 
+CACHE_LINE = 64
+"""Bytes that are fetched at once."""
+
 
 @cache
 def vector_bytes() -> int:
@@ -135,6 +138,7 @@ class _Line:
     folds: Sequence[str]
     body: Body
     steps: Sequence[int]
+    ahead: Sequence[int]
 
     @property
     def lanes(self) -> int:
@@ -244,6 +248,8 @@ class _Run:
             self._loaded(address, at, step, lanes, count)
             for address, step in zip(self.sources, self.line.steps, strict=True)
         )
+        if mask is None:
+            self._fetch(at, lanes)
         numbers = (code.splat(number, lanes) for number in self.numbers)
         given = (x.made(value) for value in (*loaded, *numbers))
         stored, terms = self.line.body(x, *given)
@@ -253,6 +259,13 @@ class _Run:
             self._folded(fold, total, term.value, mask)
             for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
         ]
+
+    def _fetch(self, at: LlvmValue, lanes: int) -> None:
+        """Fetch what the next line loads, one vector for each that this one does."""
+        for address, ahead in zip(self.sources, self.line.ahead, strict=True):
+            here = self.code.advanced(address, at, 1)
+            for lane in range(0, lanes if ahead else 0, CACHE_LINE // self.code.size):
+                self.code.prefetch(here, ahead + lane)
 
     def _loaded(
         self, address: LlvmValue, at: LlvmValue, step: int, lanes: int, count: int
@@ -291,6 +304,7 @@ def line(
     stores: int = 0,
     folds: Sequence[str] = (),
     steps: Sequence[int] = (),
+    ahead: Sequence[int] = (),
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
@@ -298,12 +312,24 @@ def line(
     each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
     terms are taken in any order.
 
+    `ahead` says how many elements further on lies what a later call will load, which is
+    fetched into the cache meanwhile, or 0.
+
     `steps` says how far apart the elements of each load are, where that is not 1.
 
     A turn of the loop loads before it stores, so that what is stored may lie where
     something is loaded that no other turn needs.
     """
-    made = _Line(element, extent, loads, stores, folds, body, steps or [1] * loads)
+    made = _Line(
+        element,
+        extent,
+        loads,
+        stores,
+        folds,
+        body,
+        steps or [1] * loads,
+        ahead or [0] * loads,
+    )
     scalar = types.float32 if element == "f32" else types.float64
 
     @intrinsic

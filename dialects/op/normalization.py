@@ -397,10 +397,12 @@ class LineOp(RowOp, ABC):
         extents = memref_type(ins[0]).get_shape()
         axis = normal_axis(self.axis.value.data, len(extents))
         outer, inner = prod(extents[:axis]), prod(extents[axis + 1 :])
-        shape = [outer, extents[axis], inner]
+        # Rows are two dimensions: so a target sees that they follow each other.
+        after = [inner] if inner != 1 else []
+        shape = [outer, extents[axis], *after]
         input, out = k.view(ins[0], shape), k.view(outs[0], shape)
         k.parallel(
-            [outer, inner],
+            [outer, *after],
             lambda k, place: self.build_line(
                 k,
                 Line(input, place[:1], place[1:]),

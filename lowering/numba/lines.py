@@ -100,6 +100,8 @@ class Line:
     """The ops that take in numbers."""
     carried: list[SSAValue] = field(default_factory=list[SSAValue])
     """Inside of the loop, what folds have taken in so far."""
+    ahead: list[int] = field(default_factory=list[int])
+    """How far on the next row of each load lies that is to be fetched, or 0."""
     ops: list[Operation] = field(default_factory=list[Operation])
     """What is computed."""
     product: arith.MulfOp | None = None
@@ -347,6 +349,32 @@ def is_cut(nest: Nest, order: Order, line: Line) -> bool:
     return len(order.loops) == 1 and not line.folds and nest.extents[0] > 2 * BLOCK
 
 
+def rows_ahead(loop: scf.ForOp, load: memref.LoadOp | None) -> int:
+    """
+    The elements from one row of a memref to the next, if a line loads a row not for the
+    first time: while it does so, the next one can be fetched. Else 0.
+    """
+    parent = loop.parent_op()
+    if load is None or not isinstance(parent, scf.ParallelOp) or len(load.indices) < 2:
+        return 0
+    *_, row, column = load.indices
+    if row is not parent.body.block.args[-1] or column is not loop.body.block.args[0]:
+        return 0
+    before = loop.prev_op
+    while before is not None:
+        if isinstance(before, scf.ForOp) and _loads(before, load.memref):
+            assert isa(load.memref.type, MemRefType), "checked by the verifier"
+            return load.memref.type.get_shape()[-1]
+        before = before.prev_op
+    return 0
+
+
+def _loads(loop: scf.ForOp, buffer: SSAValue) -> bool:
+    """Whether a loop loads from a memref, and does not store to it."""
+    ops = [op for op in loop.body.block.ops if buffer in op.operands]
+    return bool(ops) and all(isinstance(op, memref.LoadOp) for op in ops)
+
+
 ################################################################################
 # How lines are printed                                                        #
 ################################################################################
@@ -377,6 +405,7 @@ class LinePrinter:
         loads = [self._place(load) for _, load in line.loads if load is not None]
         stores = [self._place(store) for _, store in line.stores if store is not None]
         starts = [out.name(value) for value in op.iter_args]
+        line.ahead = [rows_ahead(op, load) for _, load in line.loads]
         call = self.call(line, loads, stores, starts)
         self._assign(op.results, call)
         return True
@@ -493,6 +522,8 @@ class LinePrinter:
             facts.append(f"loads={len(loads)}")
         if any(step != 1 for step in line.steps):
             facts.append(f"steps={line.steps}")
+        if any(line.ahead):
+            facts.append(f"ahead={line.ahead}")
         if stores:
             facts.append(f"stores={len(stores)}")
         if line.folds:

@@ -153,3 +153,29 @@ launch.kernel @order target "cpu" (%a: memref<1xf32>) {
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// A line that reads a row again fetches the next row meanwhile.
+// CHECK-LABEL: # kernel again
+// CHECK:       line_0 = line("f32", 40, body_0, loads=1, folds=["maximum"])
+// CHECK:       line_1 = line("f32", 40, body_1, loads=1, ahead=[40], stores=1)
+launch.kernel @again target "cpu" (%a: memref<4x40xf32>, %o: memref<4x40xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c40 = arith.constant 40 : index
+  %zero = arith.constant 0.0 : f32
+  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    %m = scf.for %j = %c0 to %c40 step %c1 iter_args(%c = %zero) -> (f32) {
+      %x = memref.load %a[%i, %j] : memref<4x40xf32>
+      %n = arith.maximumf %c, %x : f32
+      scf.yield %n : f32
+    }
+    scf.for %j = %c0 to %c40 step %c1 {
+      %x = memref.load %a[%i, %j] : memref<4x40xf32>
+      %d = arith.subf %x, %m : f32
+      memref.store %d, %o[%i, %j] : memref<4x40xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+}
