@@ -75,7 +75,8 @@ def read_onnx(path: Path) -> ModelProto:
     """Read and check a model. Raises UsageError if it is none."""
     try:
         model = cast(_Onnx, onnx).load(str(path))
-        cast(_Onnx, onnx).checker.check_model(model)
+        # By its path, since no message of protocol buffers has more than 2 GiB.
+        cast(_Onnx, onnx).checker.check_model(str(path))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except Exception as error:
@@ -85,7 +86,7 @@ def read_onnx(path: Path) -> ModelProto:
 
 
 class _Checker(Protocol):
-    def check_model(self, model: ModelProto) -> None: ...
+    def check_model(self, model: str) -> None: ...
 
 
 class _Onnx(Protocol):
