@@ -3,11 +3,11 @@ Compute elementwise ops together with the sums of products that they follow.
 
 An elementwise op (or an `op.fused`) becomes an `op.epilogue` with an op whose result it
 reads (a product of matrices or a convolution; its last such operand, where there are
-several),
-if nothing else uses that result, both have one type and run in the same place, the sum
-of products asks for no `slots` of its own, and the op is one that a kernel computes in
-registers: all that it is made of works on floats of one type. On several devices, where
-ops say how they are cut in parts, they stay apart.
+several), if nothing else uses that result, both have one type and run in the same
+place, the sum of products asks for no `slots` of its own, and the op is one that a
+kernel computes in registers: all that it is made of works on floats of one type.
+Convolutions with one channel a group are left alone: their sums are no tiles. On
+several devices, where ops say how they are cut in parts, they stay apart.
 
 What is saved is a tensor that is written and read again. On a processor the op that
 follows costs next to nothing (`launch-schedule-contractions`); on any device the two
@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.interfaces import ContractionOp, ElementwiseOp, tensor_type
 from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
@@ -52,6 +53,7 @@ def _is_cut(op: Operation) -> bool:
 def _is_root(root: ContractionOp, op: ElementwiseOp, job: JobOp) -> bool:
     return (
         not _is_cut(root)
+        and not (isinstance(root, Conv2dOp) and root.is_depthwise)
         and "slots" not in root.attributes
         and root.results[0].type == op.results[0].type
         and all(use.operation is op for use in root.results[0].uses)

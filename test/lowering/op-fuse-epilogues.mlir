@@ -102,3 +102,20 @@ job.job @parts placement <cpu, [0:0]> {
   }
   job.output "b", %b : !y
 }
+
+// -----
+
+// A convolution with one channel a group has a task of its own.
+
+// CHECK-LABEL: job.job @channels
+job.job @channels placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x4x8x8xf32>
+  %w = job.input "w" : tensor<4x1x3x3xf32>
+  // CHECK-NOT: op.epilogue
+  // CHECK:     op.conv2d
+  // CHECK-NOT: op.epilogue
+  // CHECK:     op.relu
+  %y = op.conv2d %x, %w groups 4 : tensor<1x4x8x8xf32>, tensor<4x1x3x3xf32> -> tensor<1x4x6x6xf32>
+  %z = op.relu %y : tensor<1x4x6x6xf32>
+  job.output "z", %z : tensor<1x4x6x6xf32>
+}

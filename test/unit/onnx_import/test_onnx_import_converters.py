@@ -140,6 +140,12 @@ CASES: dict[str, Case] = {
         [1, 2, 3, 4],
         attributes={"momentum": 0.5},
     ),
+    "batch norm of images with weights that are known": Case(
+        "BatchNormalization",
+        [floats(2, 9, 3, 4), floats(9), floats(9), floats(9), positive(9)],
+        [1, 2, 3, 4],
+        attributes={"epsilon": 0.1},
+    ),
     "cast to integers": Case(
         "Cast", [floats(3, 4, scale=10)], attributes={"to": TensorProto.INT32}
     ),
