@@ -246,16 +246,18 @@ class JobExecutor:
     ) -> dict[str, Array]:
         """Run a job that may run."""
         runner = self._runners[job]
-        if missing := sorted(runner.facts.taken - self._made):
+        taken, made, _ = runner.facts
+        if not taken <= self._made:
+            missing = ", ".join(sorted(taken - self._made))
             raise PenstockError(
-                f"job '{job}' takes {', '.join(missing)}, which no job has made yet"
+                f"job '{job}' takes {missing}, which no job has made yet"
             )
         # A run that fails leaves what it makes half made.
-        self._made -= runner.facts.made
+        self._made -= made
         with runner.lock:
             self._sections.begin(request, runner.early())
             results = runner.executor.run(arrays)
-        self._made |= runner.facts.made
+        self._made |= made
         return results
 
 

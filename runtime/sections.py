@@ -77,7 +77,6 @@ class Locks:
         made = Request(job, next(self._numbers), wanted)
         for section in wanted:
             self._queues[section].append(made)
-        for section in wanted:
             self._grant(section)
         return made
 
@@ -86,18 +85,18 @@ class Locks:
         Give sections back, or no longer wait for them. Whether anything was granted to
         somebody else because of that.
         """
-        given = [section for section in sections if section in request.held]
-        left = [section for section in sections if section in request.waiting]
-        for section in given:
-            request.held.discard(section)
-            self._holders[section] -= 1
-        for section in left:
-            request.waiting.discard(section)
-            self._queues[section].remove(request)
+        for section in sections:
+            if section in request.held:
+                request.held.discard(section)
+                self._holders[section] -= 1
+            elif section in request.waiting:
+                request.waiting.discard(section)
+                self._queues[section].remove(request)
         granted = False
-        for section in (*given, *left):
+        for section in sections:
             for candidate in (section, *self.rivals[section]):
-                granted = self._grant(candidate) or granted
+                if self._queues[candidate] and self._grant(candidate):
+                    granted = True
         return granted
 
     def _grant(self, section: int) -> bool:
@@ -113,11 +112,12 @@ class Locks:
         return granted
 
     def _may_have(self, request: Request, section: int) -> bool:
-        return all(
-            not self._holders[rival]
-            and (not (queue := self._queues[rival]) or queue[0].number > request.number)
-            for rival in self.rivals[section]
-        )
+        for rival in self.rivals[section]:
+            if self._holders[rival]:
+                return False
+            if (queue := self._queues[rival]) and queue[0].number < request.number:
+                return False
+        return True
 
 
 POLL_SECONDS = 0.0002
@@ -132,7 +132,7 @@ class Sections:
 
     def __init__(self, sections: Sequence[Section]):
         self._locks = Locks(sections)
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.Lock())
         self._early: dict[Request, dict[int, Callable[[], bool]]] = {}
         self._waiters = 0
 
@@ -150,7 +150,7 @@ class Sections:
             try:
                 while not request.is_granted:
                     if not self._let_go():
-                        can_let_go = any(self._early.values())
+                        can_let_go = any(list(self._early.values()))
                         self._changed.wait(POLL_SECONDS if can_let_go else None)
             finally:
                 self._waiters -= 1
@@ -162,9 +162,10 @@ class Sections:
         """
         if not early:
             return
-        with self._changed:
-            self._early[request] = early
-            if self._waiters:
+        self._early[request] = early
+        # Who begins to wait now sees it.
+        if self._waiters:
+            with self._changed:
                 self._changed.notify_all()
 
     def release(self, request: Request) -> None:
@@ -178,7 +179,7 @@ class Sections:
     def _let_go(self) -> bool:
         """Release what runs have let go of; whether that let anybody go on."""
         granted = False
-        for request, early in self._early.items():
+        for request, early in list(self._early.items()):
             done = [section for section, is_done in early.items() if is_done()]
             for section in done:
                 del early[section]
