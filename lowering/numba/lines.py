@@ -354,19 +354,55 @@ def rows_ahead(loop: scf.ForOp, load: memref.LoadOp | None) -> int:
     The elements from one row of a memref to the next, if a line loads a row not for the
     first time: while it does so, the next one can be fetched. Else 0.
     """
-    parent = loop.parent_op()
-    if load is None or not isinstance(parent, scf.ParallelOp) or len(load.indices) < 2:
-        return 0
-    *_, row, column = load.indices
-    if row is not parent.body.block.args[-1] or column is not loop.body.block.args[0]:
+    if load is None or not _is_along_row(loop, load):
         return 0
     before = loop.prev_op
     while before is not None:
         if isinstance(before, scf.ForOp) and _loads(before, load.memref):
-            assert isa(load.memref.type, MemRefType), "checked by the verifier"
-            return load.memref.type.get_shape()[-1]
+            return shape_of(load)[-1]
         before = before.prev_op
     return 0
+
+
+def _is_along_row(loop: scf.ForOp, load: memref.LoadOp) -> bool:
+    """Whether a loop loads a row, and the loop around it one row after the other."""
+    parent = loop.parent_op()
+    if not isinstance(parent, scf.ParallelOp) or len(load.indices) < 2:
+        return False
+    *_, row, column = load.indices
+    around = parent.body.block.args[-1]
+    return row is around and column is loop.body.block.args[0]
+
+
+def only_read_before(loop: scf.ForOp) -> list[memref.LoadOp]:
+    """
+    The loads of whole rows by the loop just before, if it is the first, of what no loop
+    from this one on reads: this one can fetch their next rows.
+    """
+    block = loop.parent_block()
+    loops = [op for op in block.ops if isinstance(op, scf.ForOp)] if block else []
+    if len(loops) < 2 or loop is not loops[1]:
+        return []
+    later = {
+        value for op in loops[1:] for inner in op.walk() for value in inner.operands
+    }
+    return [
+        op
+        for op in loops[0].body.block.ops
+        if isinstance(op, memref.LoadOp)
+        and op.memref not in later
+        and _is_along_row(loops[0], op)
+        and shape_of(op)[-1] == number_of(loop.ub) == number_of(loops[0].ub)
+        and number_of(loop.lb) == number_of(loops[0].lb) == 0
+        and line_of_for(loops[0]) is not None
+    ]
+
+
+def shape_of(load: memref.LoadOp) -> tuple[int, ...]:
+    """The shape of what is loaded from."""
+    type = load.memref.type
+    assert isa(type, MemRefType), "checked by the verifier"
+    return type.get_shape()
 
 
 def _loads(loop: scf.ForOp, buffer: SSAValue) -> bool:
@@ -406,6 +442,12 @@ class LinePrinter:
         stores = [self._place(store) for _, store in line.stores if store is not None]
         starts = [out.name(value) for value in op.iter_args]
         line.ahead = [rows_ahead(op, load) for _, load in line.loads]
+        for load in only_read_before(op):
+            # Nobody uses it, so that all that is left of it is to fetch the next row.
+            line.loads.append((load.res, load))
+            line.steps.append(1)
+            line.ahead.append(shape_of(load)[-1])
+            loads.append(self._place(load))
         call = self.call(line, loads, stores, starts)
         self._assign(op.results, call)
         return True

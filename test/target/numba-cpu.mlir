@@ -179,3 +179,30 @@ launch.kernel @again target "cpu" (%a: memref<4x40xf32>, %o: memref<4x40xf32>) {
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// What only the first line of a row reads, the second one fetches for the next row.
+// CHECK-LABEL: # kernel once
+// CHECK:       line_0 = line("f32", 40, body_0, loads=1, stores=1)
+// CHECK:       def body_1(x, p0, p1):
+// CHECK-NEXT:      v0 = p0 * p0
+// CHECK:       line_1 = line("f32", 40, body_1, loads=2, ahead=[0, 40], stores=1)
+launch.kernel @once target "cpu" (%a: memref<4x40xf32>, %o: memref<4x40xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c40 = arith.constant 40 : index
+  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    scf.for %j = %c0 to %c40 step %c1 {
+      %x = memref.load %a[%i, %j] : memref<4x40xf32>
+      %d = arith.addf %x, %x : f32
+      memref.store %d, %o[%i, %j] : memref<4x40xf32>
+    }
+    scf.for %j = %c0 to %c40 step %c1 {
+      %x = memref.load %o[%i, %j] : memref<4x40xf32>
+      %d = arith.mulf %x, %x : f32
+      memref.store %d, %o[%i, %j] : memref<4x40xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+}
