@@ -16,8 +16,10 @@ share. What has a schedule already keeps it. The attribute `schedule`, a
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
 * *Packed*, if columns do not follow each other or are windows, or if at least 96 rows
-  read a `b` of more than 256 KiB; the panel has up to 32768 elements. Where nothing is
-  packed, blocks of up to 256 terms (or 16384 elements) keep columns in the cache.
+  read a `b` of more than 256 KiB, or one whose terms do not all begin at the same place
+  of a 64-byte line, so that vectors lie across lines; the panel has up to 32768
+  elements. Where nothing is packed, blocks of up to 256 terms (or 16384 elements) keep
+  columns in the cache.
 * *Height*. All rows; for several `parts` as many as let them share the units of work
   evenly, or give each at least four.
 * *Folds*. As many phases around it as can be computed in registers
@@ -65,7 +67,7 @@ UNEVEN = 1.02
 MAX_WIDTH = 24
 """The vectors of a tile of one row."""
 FEW_ROWS = 8
-PACKED_ROWS, CACHED_BYTES = 96, 1 << 18
+PACKED_ROWS, CACHED_BYTES, LINE = 96, 1 << 18, 64
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
 UNITS_OF_A_PART = 4
 MIN_HEIGHT, MIN_PACKED_HEIGHT = 64, 128
@@ -199,8 +201,9 @@ def schedule_of(
     if contraction.has_windows:
         width = min(width, MAX_PANEL_ELEMENTS // (contraction.inner_terms * lanes))
     panel = width * lanes
-    large = rows >= PACKED_ROWS and columns * terms * size > CACHED_BYTES
-    packed = large or not has_lines(contraction)
+    is_split = contraction.b_steps[0] * size % LINE != 0
+    many = rows >= PACKED_ROWS and (is_split or columns * terms * size > CACHED_BYTES)
+    packed = many or not has_lines(contraction)
     most = most_terms(panel, packed)
     depth = depth_of(contraction, most) if packed or rows > height else terms
     least = MIN_PACKED_HEIGHT if packed else MIN_HEIGHT

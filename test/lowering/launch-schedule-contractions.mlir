@@ -217,3 +217,20 @@ launch.kernel @sums target "cpu" (%a: memref<8x8xf32>, %o: memref<8xf32>) {
 launch.kernel @device target "cuda" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
   linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
 }
+
+// -----
+
+// So is a small matrix that many rows read, if its rows begin within lines of 64 bytes:
+// 4 x 52 bytes do, 4 x 64 bytes do not. Few rows are not worth it.
+
+// CHECK-LABEL: launch.kernel @lines
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, {{.*}}, packed>}
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile {{[^a-z]*}} block {{[^a-z]*}}>}
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile {{[^a-z]*}} block {{[^a-z]*}}>}
+launch.kernel @lines target "cpu"
+  (%a: memref<96x8xf32>, %b: memref<8x52xf32>, %c: memref<8x64xf32>, %d: memref<95x8xf32>,
+   %x: memref<96x52xf32>, %y: memref<96x64xf32>, %z: memref<95x52xf32>) {
+  linalg.matmul ins(%a, %b : memref<96x8xf32>, memref<8x52xf32>) outs(%x : memref<96x52xf32>)
+  linalg.matmul ins(%a, %c : memref<96x8xf32>, memref<8x64xf32>) outs(%y : memref<96x64xf32>)
+  linalg.matmul ins(%d, %b : memref<95x8xf32>, memref<8x52xf32>) outs(%z : memref<95x52xf32>)
+}

@@ -116,6 +116,6 @@ job.job @channels placement <cpu, [0:0]> {
   // CHECK-NOT: op.epilogue
   // CHECK:     op.relu
   %y = op.conv2d %x, %w groups 4 : tensor<1x4x8x8xf32>, tensor<4x1x3x3xf32> -> tensor<1x4x6x6xf32>
-  %z = op.relu %y : tensor<1x4x6x6xf32>
+  %z = op.relu %y : tensor<1x4x6x6xf32> -> tensor<1x4x6x6xf32>
   job.output "z", %z : tensor<1x4x6x6xf32>
 }
