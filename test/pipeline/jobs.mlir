@@ -2,6 +2,9 @@
 // RUN: filecheck %s < %t.mlir
 // RUN: penstock-opt %t.mlir -p plan-merge-jobs,verify-plan | filecheck %s
 // RUN: penstock-opt %t.mlir --pipeline cuda | filecheck %s --check-prefix=LAUNCH
+// RUN: penstock-opt %s --pipeline jobs -o %t.jobs.mlir
+// RUN: filecheck %s --check-prefix=JOBS < %t.jobs.mlir
+// RUN: penstock-opt %t.jobs.mlir --pipeline jobs | filecheck %s --check-prefix=JOBS
 
 // Training and evaluation, and what brings their data in and out, from jobs to one plan. What
 // is pushed lies where both of them find it, and what is pulled where it was made.
@@ -12,6 +15,15 @@
 // LAUNCH: launch.actor @"System-Push-x/x" job "System-Push-x"
 // LAUNCH-NEXT: launch.feed "ForeignInput-System-Push-x"
 // LAUNCH: launch.release @"train/x/out"
+
+// The standard pipeline leaves what only one job has to that job.
+// JOBS: launch.program @main rank 0 exclusive {{\[\["train", "eval"\]\]}}
+// JOBS: launch.actor @"train/x" job "train" {{.*}} writes [@"train/x/out"] {
+// JOBS-NEXT: }
+// JOBS: launch.fetch "loss" from
+// JOBS: launch.fetch "y" from
+// JOBS: launch.feed "ForeignInput-System-Push-x"
+// JOBS-NOT: System-Pull
 
 !x = tensor<16x8xf32>
 !w = tensor<8x4xf32>

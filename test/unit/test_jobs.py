@@ -56,14 +56,24 @@ job.job @decode placement <cpu, [0:0]> {
 """
 
 
-def opened(text: str, **options: object) -> Session:
+def opened(
+    text: str,
+    *,
+    threads: int = 1,
+    engine: str = "actors",
+    simulate_ranks: bool = False,
+) -> Session:
     compiler = installed_compiler()
     module = compiler[0].parse(text.encode(), "jobs.mlir")
     compiler[0].verify(module)
-    threads, engine = options.get("threads", 1), str(options.get("engine", "actors"))
-    assert isinstance(threads, int)
     model = Model(module, {}, Path())
-    return Session(model, threads=threads, engine=engine, compiler=compiler)
+    return Session(
+        model,
+        threads=threads,
+        engine=engine,
+        simulate_ranks=simulate_ranks,
+        compiler=compiler,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +173,29 @@ def test_one_job_makes_what_another_takes():
             np.testing.assert_array_equal(made["h"], t[i])
             taken = session.run({}, "decode")
             close(taken["z"], np.sqrt(t[i].astype(np.float64)))
+
+
+def test_jobs_on_several_ranks_hand_on_what_is_put_together_on_one():
+    rows = "{sbp = #job.sbp<S(0)>} : tensor<8x4xf32>"
+    text = f"""
+    job.job @a placement <cpu, [0:0, 1:0]> {{
+      %x = job.input "x" : tensor<8x4xf32>
+      %y = op.relu %x {rows} -> tensor<8x4xf32>
+      job.output "y", %y : tensor<8x4xf32>
+    }}
+    job.job @b placement <cpu, [0:0, 1:0]> {{
+      %y = job.input "y" : tensor<8x4xf32>
+      %z = op.neg %y {rows} -> tensor<8x4xf32>
+      job.output "z", %z : tensor<8x4xf32>
+    }}
+    """
+    with opened(text, simulate_ranks=True) as session:
+        for seed in range(2):
+            x = some(seed)[:8, :4].copy()
+            made = session.run({"x": x}, "a")["y"]
+            np.testing.assert_array_equal(made, np.maximum(x, 0))
+            taken = session.run({}, "b")["z"]
+            np.testing.assert_array_equal(taken, np.minimum(-x, 0))
 
 
 def test_image_of_several_jobs_is_kept_as_text(two: Session):

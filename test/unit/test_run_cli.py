@@ -366,6 +366,18 @@ def test_one_of_several_jobs_is_run(run: Runner):
         assert "check against numpy: y differs by" in outcome.out
 
 
+def test_one_of_several_jobs_is_run_on_a_simulated_device(run: Runner):
+    """What is handed on lies in memory that the device copies from."""
+    then = JOB.replace("@small", "@other").replace("op.exp", "op.neg")
+    two = run.file("two.mlir", JOB + then.replace('"y"', '"z"'))
+    given = ["--random-inputs", "1", "--check", "numpy", "--device", "cuda"]
+    process = started(two, *given, "--job", "other")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "pinned memory of cuda:0: " in out
+    assert "check against numpy: z differs by 0.00e+00" in out
+
+
 def test_one_of_several_jobs_of_a_saved_plan_is_run(run: Runner):
     two = run.file("two.mlir", JOB + JOB.replace("@small", "@other"))
     plan = str(run.folder / "two.penstock")
