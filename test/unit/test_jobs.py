@@ -191,7 +191,7 @@ def test_jobs_on_several_ranks_hand_on_what_is_put_together_on_one():
     """
     with opened(text, simulate_ranks=True) as session:
         for seed in range(2):
-            x = some(seed)[:8, :4].copy()
+            x = some(seed)[:8, :4].astype(np.float32)
             made = session.run({"x": x}, "a")["y"]
             np.testing.assert_array_equal(made, np.maximum(x, 0))
             taken = session.run({}, "b")["z"]
