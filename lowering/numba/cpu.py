@@ -19,7 +19,8 @@ from xdsl.ir import Operation
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
 from penstock.lowering.numba.finishing import phases_of
-from penstock.lowering.numba.lines import LinePrinter, line_of_computation
+from penstock.lowering.numba.line_loops import line_of_computation
+from penstock.lowering.numba.lines import LinePrinter
 from penstock.lowering.numba.loops import loop_order
 from penstock.lowering.numba.parts import Split, split_of
 from penstock.lowering.numba.scalars import type_name

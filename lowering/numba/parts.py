@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation
 
 from penstock.lowering.numba.body import Computation
 from penstock.lowering.numba.contractions import nest_of
-from penstock.lowering.numba.lines import (
+from penstock.lowering.numba.line_loops import (
     BLOCK,
     is_cut,
     line_of_computation,
