@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self, TypeAlias
 
@@ -43,7 +44,8 @@ class Executor:
         self._core = (
             Core(program.tables, program.threads) if engine == "actors" else None
         )
-        self.observers = Observers(self._subject)
+        # What is dropped ends its threads at once, so nothing here leads back to it.
+        self.observers = Observers(partial(_observed, program, engine == "actors"))
         """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
         self._closed = False
         self._lock = threading.Lock()
@@ -164,13 +166,6 @@ class Executor:
         with self.observers.watch(acts) as log:
             self._act_for(acts, log)
 
-    def _subject(self) -> Subject:
-        """What observers look at; made when the first one is attached."""
-        if self._core is not None:
-            # Not in a run, which is measured.
-            address_of_recorder()
-        return subject_of(self._program.tables, self._program.image)
-
     def _act_for(self, acts: int, log: Log | None) -> None:
         """Let all actors act, and fill the log if there is one."""
         if self._core is not None:
@@ -179,6 +174,14 @@ class Executor:
             RecordedRun(log).run()
         else:
             run_sequential(self._program.tables, acts)
+
+
+def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
+    """What observers look at; made when the first one is attached."""
+    if is_compiled:
+        # Not in a run, which is measured.
+        address_of_recorder()
+    return subject_of(program.tables, program.image)
 
 
 def point(ports: Iterable[Port], pieces: Pieces) -> None:
