@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     FloatAttr,
+    MemRefType,
     TensorType,
+    f32,
     f64,
     i1,
 )
@@ -40,6 +43,7 @@ from penstock.dialects.op.axes import (
 )
 from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.number import Number
+from penstock.dialects.op.windows import MAX_EDGES, MIN_LINE, Window
 from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
@@ -157,6 +161,8 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
     ) -> None:
         if memref_type(ins[0]) == memref_type(outs[0]):
             k.copy(ins[0], outs[0])
+        elif self._pads_images(memref_type(ins[0])):
+            self._build_rows(k, ins[0], outs[0])
         elif self.mode.data == PadMode.CONSTANT:
             befores = self.before.get_values()
             steps = [1] * len(befores)
@@ -170,6 +176,45 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
                     k.load(ins[0], self._origin(k, ins[0], loops)), outs[0], loops
                 ),
             )
+
+    def _pads_images(self, type: MemRefType) -> bool:
+        """Whether a number is put around images of floats, few times a row."""
+        shape = type.get_shape()
+        return (
+            self.mode.data == PadMode.CONSTANT
+            and type.element_type in (f32, f64)
+            and len(shape) >= 2
+            and not any(map(any, self.pads[:-2]))
+            and 0 not in shape
+            and shape[-1] >= MIN_LINE
+            and sum(self.pads[-1]) <= 2 * MAX_EDGES
+        )
+
+    def _build_rows(self, k: KernelBuilder, source: SSAValue, target: SSAValue) -> None:
+        """One phase, row by row, so that threads can share it."""
+        type = memref_type(source)
+        *others, height, width = type.get_shape()
+        rows, columns = memref_type(target).get_shape()[-2:]
+        source = k.view(source, [prod(others), height, width])
+        target = k.view(target, [prod(others), rows, columns])
+        down, (left, _) = Window(1, 1, *self.pads[-2]), self.pads[-1]
+        value = self.value.value.data
+
+        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+            image, row = place
+            tap = down.build_tap(k, row, 0, height, type.element_type)
+            for column in (*range(left), *range(left + width, columns)):
+                edge = k.constant(value, type.element_type)
+                k.store(edge, target, [*place, k.index(column)])
+
+            def write(k: KernelBuilder, column: SSAValue) -> None:
+                element = k.load(source, [image, tap.position, column])
+                result = tap.build_term(k, element, value)
+                k.store(result, target, [*place, k.add(column, k.index(left))])
+
+            k.each(width, write)
+
+        k.parallel([prod(others), rows], body)
 
     def _origin(
         self, k: KernelBuilder, source: SSAValue, loops: Sequence[SSAValue]

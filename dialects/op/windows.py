@@ -40,12 +40,15 @@ class Tap(NamedTuple):
     weight: SSAValue | None
     """1 where it is inside the tensor, else 0, as a float; None if it always is."""
 
-    def build_term(self, k: KernelBuilder, element: SSAValue) -> SSAValue:
-        """Build the element, or 0 where the tap is outside."""
+    def build_term(
+        self, k: KernelBuilder, element: SSAValue, outside: float = 0
+    ) -> SSAValue:
+        """Build the element, or another number where the tap is outside."""
         if self.weight is None:
             return element
         zero = k.constant(0, element.type)
-        return k.select(k.compare("gt", self.weight, zero), element, zero)
+        other = k.constant(outside, element.type)
+        return k.select(k.compare("gt", self.weight, zero), element, other)
 
 
 class Window(NamedTuple):

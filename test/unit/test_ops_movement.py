@@ -473,6 +473,15 @@ KERNELS: dict[str, tuple[Build, list[Array]]] = {
         lambda v: PadOp(v[0], [0, 2], [1, 0], value=-np.inf),
         [numbers([2, 3])],
     ),
+    "pad_images": (
+        lambda v: PadOp(v[0], [0, 0, 2, 1], [0, 0, 0, 3], value=1.5),
+        [numbers([2, 3, 4, 21])],
+    ),
+    "pad_rows": (
+        lambda v: PadOp(v[0], [0, 0], [0, 5], value=-np.inf),
+        [numbers([3, 17], "float64")],
+    ),
+    "pad_columns": (lambda v: PadOp(v[0], [1, 0], [2, 0]), [numbers([3, 33])]),
     "pad_booleans": (lambda v: PadOp(v[0], [1], [1], value=1), [numbers([3], "bool")]),
     "pad_bytes": (lambda v: PadOp(v[0], [1], [0], value=-128), [numbers([3], "int8")]),
     "pad_nothing": (
