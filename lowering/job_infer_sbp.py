@@ -196,7 +196,7 @@ class Choice:
             return f"operand {index}"
         return f"result {index - operands}"
 
-    def _score(self, candidate: SbpSignature, dim: int) -> tuple[int, float]:
+    def _score(self, candidate: SbpSignature, dim: int) -> tuple[bool, int, float]:
         order, cost = 0, 0.0
         for source, entry, size in zip(
             self.sources, candidate.operands, self.sizes, strict=True
@@ -206,7 +206,7 @@ class Choice:
             if source.placement == self.placement and source.entries[dim] == entry:
                 order -= 10
             cost += transfer_bytes(source, entry, self.placement, dim, size)
-        return order, cost
+        return cost == inf, order, cost
 
     def sbps(self) -> tuple[tuple[SbpAttr, ...], tuple[SbpAttr, ...]]:
         """The SBPs of the operands and of the results."""

@@ -276,10 +276,7 @@ class RegstChooseSlotsPass(ModulePass):
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.interval_ns is not None and self.interval_ns < 1:
-            raise PassFailedException(
-                f"interval-ns must be at least 1, got {self.interval_ns}"
-            )
+        self.check_options()
         machine = Machine.parse(self.machine)
         limits = Limits(self.memory_limit, self.device_memory_limit)
         plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_to_choose(x)]
@@ -291,3 +288,15 @@ class RegstChooseSlotsPass(ModulePass):
             for queues in given
             for found in choose_slots(queues, queues.limits(limits), self.interval_ns)
         )
+
+    def check_options(self) -> None:
+        """Raises `PassFailedException` if an option has a value that means nothing."""
+        for option, value, least in (
+            ("interval-ns", self.interval_ns, 1),
+            ("memory-limit", self.memory_limit, 0),
+            ("device-memory-limit", self.device_memory_limit, 0),
+        ):
+            if value is not None and value < least:
+                raise PassFailedException(
+                    f"{option} must be at least {least}, got {value}"
+                )

@@ -398,6 +398,10 @@ class RegstPlanMemoryPass(ModulePass):
             raise PassFailedException(
                 f"guard must be one of {', '.join(GUARDS)}, got '{self.guard}'"
             )
+        if self.budget_ms is not None and self.budget_ms < 0:
+            raise PassFailedException(
+                f"budget-ms must not be negative, got {self.budget_ms}"
+            )
         fail_if_any(found for usage in usages for found in complaints_about(usage))
         try:
             packer_of(self.algorithm)

@@ -161,3 +161,15 @@ job.job @several_results placement <cpu, [0:0-1]> {
   // CHECK: op.split %x axis 1 sizes [1, 1] {sbp = #job.sbp<S(0)>, operand_sbp = [#job.sbp<S(0)>]}
   %a, %b = op.split %x axis 1 sizes [1, 1] {sbp = [#job.sbp<S(0)>, #job.sbp<S(0)>]} : tensor<4x2xf32> -> tensor<4x1xf32>, tensor<4x1xf32>
 }
+
+// Nothing is brought to `P` where there is another choice, even if what else the op reads
+// would lie there as it is wanted.
+
+// CHECK-LABEL: job.job @asked_for_terms
+job.job @asked_for_terms placement <cpu, [0:0-2]> {
+  %x = job.input "x" : tensor<4x5xf32>
+  // CHECK: job.variable "w" init <zeros> {sbp = #job.sbp<B>}
+  %w = job.variable "w" init <zeros> : tensor<5x7xf32>
+  // CHECK-NEXT: op.matmul %x, %w {sbp = #job.sbp<P>, operand_sbp = [#job.sbp<S(1)>, #job.sbp<S(0)>]}
+  %h = op.matmul %x, %w {sbp = #job.sbp<P>} : tensor<4x5xf32>, tensor<5x7xf32> -> tensor<4x7xf32>
+}

@@ -13,7 +13,7 @@
 // UNKNOWN: regst-plan-memory: no packing algorithm 'luck', there are: best, best-fit, branch-and-bound, compact-insert, first-fit-time, lifetime-first, local-search, mutual-exclusion-first, size-first, time-line, volume-first
 // FLAT: regst-plan-memory: packing algorithm 'flat' puts buffers 0 and 1 on common bytes
 // STEPS: regst-plan-memory: steps must not be negative, got -1
-// TIMES: regst-plan-memory: seconds must not be negative, got -0.005
+// TIMES: regst-plan-memory: budget-ms must not be negative, got -5
 
 // Registers are placed by the algorithm that is asked for; without one, as low as it
 // gets: 64 + 128 bytes are needed at once. Largest first, "b" and "d" take the lowest
