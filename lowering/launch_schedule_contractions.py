@@ -70,7 +70,7 @@ FEW_ROWS = 8
 PACKED_ROWS, CACHED_BYTES, LINE = 96, 1 << 18, 64
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
 UNITS_OF_A_PART = 4
-MIN_HEIGHT, MIN_PACKED_HEIGHT = 64, 128
+MIN_HEIGHT = 64
 MIN_WINDOW_ROWS = 4
 MAX_WINDOW_TERMS = 200
 PREFETCH = 8
@@ -206,11 +206,10 @@ def schedule_of(
     packed = many or not has_lines(contraction)
     most = most_terms(panel, packed)
     depth = depth_of(contraction, most) if packed or rows > height else terms
-    least = MIN_PACKED_HEIGHT if packed else MIN_HEIGHT
     return ContractionAttr(
         "outer",
         (height, width, lanes),
-        (height_of(contraction, height, panel, least, parts), depth),
+        (height_of(contraction, height, panel, MIN_HEIGHT, parts), depth),
         packed=packed,
         prefetch=PREFETCH if rows == 1 and not packed else 0,
         folds=folds,

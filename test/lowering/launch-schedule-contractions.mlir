@@ -234,3 +234,15 @@ launch.kernel @lines target "cpu"
   linalg.matmul ins(%a, %c : memref<96x8xf32>, memref<8x64xf32>) outs(%y : memref<96x64xf32>)
   linalg.matmul ins(%d, %b : memref<95x8xf32>, memref<8x52xf32>) outs(%z : memref<95x52xf32>)
 }
+
+// -----
+
+// Where columns are packed, too, parts may have as few as 64 rows: each packs them anew.
+
+// CHECK-LABEL: launch.kernel @packed
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, {{.*}} block [192, 64], packed>}
+// PARTS-LABEL: launch.kernel @packed
+// PARTS:       linalg.matmul {schedule = #launch.contraction<outer, {{.*}} block [6{{[4-9]}}, 64], packed>}
+launch.kernel @packed target "cpu" (%a: memref<192x64xf32>, %b: memref<64x49xf32>, %o: memref<192x49xf32>) {
+  linalg.matmul ins(%a, %b : memref<192x64xf32>, memref<64x49xf32>) outs(%o : memref<192x49xf32>)
+}
