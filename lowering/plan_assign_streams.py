@@ -226,6 +226,8 @@ class PlanAssignStreamsPass(ModulePass):
             plans = [plan for plan in plans if REPORT not in plan.attributes]
             fail_if_any(found for x in plans for found in complaints_about_times(x))
         for plan in plans:
-            assign_streams(plan, self.streams)
+            # Streams without a task change nothing, but each takes memory.
+            streams = min(self.streams, max(1, len(plan.tasks)))
+            assign_streams(plan, streams)
             if not is_naive:
-                PlanScheduler(plan, self.streams, machine).run()
+                PlanScheduler(plan, streams, machine).run()

@@ -1,7 +1,11 @@
 // RUN: penstock-opt %s -p plan-assign-streams | filecheck %s
 // RUN: penstock-opt %s -p 'plan-assign-streams{streams=2}' | filecheck %s --check-prefix=TWO
+// RUN: penstock-opt %s -p 'plan-assign-streams{streams=1000000000000}' | filecheck %s --check-prefix=MANY
 // RUN: penstock-opt %s -p 'plan-assign-streams{streams=2},plan-assign-streams' | filecheck %s
 // RUN: not penstock-opt %s -p 'plan-assign-streams{streams=0}' 2>&1 | filecheck %s --check-prefix=ZERO
+
+// More streams than tasks cost nothing.
+// MANY-LABEL: plan.plan
 
 // ZERO: plan-assign-streams: streams must be at least 1, got 0
 
