@@ -63,9 +63,11 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import InPlacePair
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import BlockOp, DataType, RegisterOp
+from penstock.lowering import plan_reduce_events
 from penstock.lowering.alias_forest import Forest, Spot, Timeline, Tree, Version
 from penstock.lowering.aliases import bytes_of, operand_register, pairs_of
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.verify_deadlock import PlanWaits
 
 Finding: TypeAlias = tuple[Operation, str]
 Refusal: TypeAlias = str
@@ -491,9 +493,19 @@ def complaints_about(plan: PlanOp, timeline: Timeline) -> Iterator[Finding]:
     """All that keeps a plan from being looked at."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
-    for task in timeline.stuck:
-        name = quoted(task.task_name.data)
-        yield task, f"task {name} can never act: it waits for a task that waits for it"
+    elif timeline.stuck:
+        cycles = list(plan_reduce_events.complaints_about(plan, PlanWaits.of(plan)))
+        yield from cycles or unordered_tasks(plan)
+
+
+def unordered_tasks(plan: PlanOp) -> Iterator[Finding]:
+    """The tasks without an `order` on streams where others have one."""
+    acting = [task for task in plan.tasks if task.kind != "variable"]
+    ordered = {(x.device, x.stream) for x in acting if x.order is not None}
+    for task in acting:
+        if task.order is None and (task.device, task.stream) in ordered:
+            name = quoted(task.task_name.data)
+            yield task, f"task {name} has no order, but others of its stream have one"
 
 
 def is_planned(plan: PlanOp) -> bool:

@@ -112,19 +112,43 @@ plan.plan @values {
 
 // -----
 
-// The order of a stream counts too.
+// The order of a stream counts too. What only waits for a cycle is not named.
 
 !r = !regst.data<tensor<2xf32>>
 
 plan.plan @stuck {
   %x = regst.register "x" slots 1 on <0, host> : !r
-  // expected-error@+1 {{regst-alias-registers: task 'x' can never act: it waits for a task that waits for it}}
+  // expected-error@+1 {{regst-alias-registers: cycle x -> y -> x of registers and the order of streams}}
   plan.task "x" on <0, cpu:0> stream <compute, 0> order 1 ins() outs(%x : !r) {
     %0 = job.input "x" : tensor<2xf32>
     plan.yield %0 : tensor<2xf32>
   }
-  // expected-error@+1 {{regst-alias-registers: task 'y' can never act: it waits for a task that waits for it}}
   plan.task "y" on <0, cpu:0> stream <compute, 0> order 0 ins(%x : !r) {
+  ^bb0(%0: tensor<2xf32>):
+    job.output "y", %0 : tensor<2xf32>
+    plan.yield
+  }
+  plan.task "late" on <0, cpu:0> stream <compute, 0> order 2 ins(%x : !r) {
+  ^bb0(%0: tensor<2xf32>):
+    job.output "late", %0 : tensor<2xf32>
+    plan.yield
+  }
+}
+
+// -----
+
+// Where some tasks of a stream have an order, and others not, nobody knows it.
+
+!r = !regst.data<tensor<2xf32>>
+
+plan.plan @some_ordered {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> order 1 ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<2xf32>
+    plan.yield %0 : tensor<2xf32>
+  }
+  // expected-error@+1 {{regst-alias-registers: task 'y' has no order, but others of its stream have one}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) {
   ^bb0(%0: tensor<2xf32>):
     job.output "y", %0 : tensor<2xf32>
     plan.yield
