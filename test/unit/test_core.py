@@ -510,7 +510,8 @@ def test_threads_start_with_the_first_run_and_stay():
 
 
 def test_callbacks_have_threads_of_their_own():
-    with Core(Job([0, 1], []).tables()) as core:
+    job = Job([0, 1], [])
+    with Core(job.tables()) as core:
         core.run(1)
         assert sorted(threads()) == ["penstock-worker-0", "penstock-worker-1"]
 

@@ -70,7 +70,7 @@ ADD_UP, FAIL_AT, NOTHING = (
 class Job:
     """
     Actors on workers, of which some also call Python; flows are (producer, readers,
-    slots).
+    slots). It holds the memory of its tables, so keep it while they run.
     """
 
     workers: Sequence[int]
@@ -206,13 +206,15 @@ def test_core_is_as_new_after_an_error(threads: int):
 
 def test_single_worker_starts_no_thread():
     before = threading.enumerate()
-    with Core(Job([0, 0], [(0, [1], 1)]).tables()) as core:
+    job = Job([0, 0], [(0, [1], 1)])
+    with Core(job.tables()) as core:
         core.run(5)
         assert threading.enumerate() == before
 
 
 def test_threads_that_wait_sleep():
-    with Core(Job([0, 1], [(0, [1], 1)]).tables(), 4) as core:
+    job = Job([0, 1], [(0, [1], 1)])
+    with Core(job.tables(), 4) as core:
         core.run(10)
         before = time.process_time()
         time.sleep(0.3)
