@@ -22,7 +22,8 @@ others wrote. Then
   last to use the one, for an operand that its op can overwrite in place;
 * the writer of an alias reads what it lies over, or the alias is a part that a view is
   made of;
-* no two tasks of a stream have the same order;
+* no two tasks of a stream have the same order, and where all have one, a task comes
+  after those of its stream that it has to wait for, also by way of other streams;
 * where tasks wait for events (`waits_for`), these and the order of streams cover all
   orders within one act that registers make between tasks;
 * what has two sides or more has all of them, and they fit: registers, copies, and the

@@ -1,7 +1,8 @@
 """
 Rules of `verify-plan` about the order of streams, and about events between them: each
 order of one act that holds between two streams follows from the order of streams and
-from `waits_for` of tasks, if the plan has either `events` or such tasks.
+from `waits_for` of tasks, if the plan has either `events` or such tasks. In any plan
+the order of streams leaves room for that of registers.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def bad_events(plan_graph: PlanGraph) -> Iterator[Finding]:
     tasks = plan_graph.tasks
     has_events = any(WAITS_FOR in task.attributes for task in tasks)
     if not has_events and EVENTS not in plan_graph.plan.attributes:
+        yield from bad_orders(plan_graph)
         return
     named = {task.task_name.data: index for index, task in enumerate(tasks)}
     yield from unknown_events(tasks, named)
@@ -56,9 +58,27 @@ def bad_events(plan_graph: PlanGraph) -> Iterator[Finding]:
     edges += [Edge(a, b, 0) for b, others in enumerate(waits) for a in others]
     graph = MarkedGraph(len(tasks), edges)
     for cycle in graph.cycles:
-        yield circle(tasks, cycle)
+        yield circle(tasks, cycle, "events")
     if not graph.cycles:
         yield from missing_events(plan_graph, streams, graph)
+
+
+def bad_orders(plan_graph: PlanGraph) -> Iterator[Finding]:
+    """Cycles of registers and of streams all of whose tasks have an `order`."""
+    tasks = plan_graph.tasks
+    ordered = (
+        members
+        for members in streams_of(tasks)
+        if all(tasks[index].order is not None for index in members)
+    )
+    edges = [Edge(a, b, 0) for members in ordered for a, b in pairwise(members)]
+    edges += [
+        Edge(a, b, 0)
+        for b, sources in enumerate(plan_graph.graph.previous)
+        for a in sources
+    ]
+    for cycle in MarkedGraph(len(tasks), edges).cycles:
+        yield circle(tasks, cycle, "registers")
 
 
 def events_of(task: TaskOp) -> list[str]:
@@ -97,11 +117,11 @@ def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
     return list(streams.values())
 
 
-def circle(tasks: Sequence[TaskOp], cycle: Sequence[int]) -> Finding:
-    """That tasks wait for each other's events."""
+def circle(tasks: Sequence[TaskOp], cycle: Sequence[int], what: str) -> Finding:
+    """That tasks wait for each other because of streams and something else."""
     members = [tasks[index] for index in (*cycle, cycle[0])]
     names = " -> ".join(task.task_name.data for task in members)
-    return members[0], f"cycle {names} of events and the order of streams"
+    return members[0], f"cycle {names} of {what} and the order of streams"
 
 
 def missing_events(

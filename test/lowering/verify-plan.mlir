@@ -835,3 +835,30 @@ plan.plan @parts_of_views {
     plan.yield
   }
 }
+
+// -----
+
+// A stream starts its tasks in their order, also if no task waits for an event: what has
+// to wait for another one, here by way of a second stream, comes after it.
+
+!r = !regst.data<tensor<4xf32>>
+
+plan.plan @misplaced {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  // expected-error@+1 {{verify-plan: cycle x -> y -> late -> x of registers and the order of streams}}
+  plan.task "x" on <0, cpu:0> stream <compute, 0> order 1 ins() outs(%x : !r) {
+    %v = "test.op"() : () -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 1> order 0 ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = "test.op"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "late" on <0, cpu:0> stream <compute, 0> order 0 ins(%y : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    "test.op"() : () -> ()
+    plan.yield
+  }
+}
