@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
+from operator import index
 from typing import TypeAlias, cast
 
 from penstock.lowering.packing.budget import Budget
@@ -19,6 +20,9 @@ from penstock.lowering.packing.greedy import (
 )
 from penstock.lowering.packing.problem import Problem
 
+LIMIT = 2**62
+"""Bytes: no chunk is larger."""
+
 Packer: TypeAlias = Callable[[Problem, Budget], Sequence[int]]
 """Gives each buffer of a problem an offset."""
 
@@ -30,7 +34,7 @@ MAX_CONFLICTS = 1 << 26
 
 
 class PackingError(Exception):
-    """There is no such algorithm, or what it returns is no layout."""
+    """There is no such algorithm, or it fails or returns no layout."""
 
 
 ################################################################################
@@ -171,11 +175,19 @@ def pack(
     One offset for each buffer, by the algorithm of a name.
 
     Without a budget a search takes `DEFAULT_STEPS`. Raises `PackingError` if there is
-    no such algorithm, or if what a plug-in returns is no layout.
+    no such algorithm, or if a plug-in fails or what it returns is no layout.
     """
     packer = packer_of(algorithm)
-    offsets = list(packer(problem, budget or Budget(steps=DEFAULT_STEPS)))
-    if algorithm not in BUILT_IN and (complaint := complaint_about(problem, offsets)):
+    budget = budget or Budget(steps=DEFAULT_STEPS)
+    if algorithm in BUILT_IN:
+        return list(packer(problem, budget))
+    try:
+        offsets = [index(offset) for offset in packer(problem, budget)]
+    except Exception as error:
+        raise PackingError(
+            f"packing algorithm '{algorithm}' fails: {type(error).__name__}: {error}"
+        ) from error
+    if complaint := complaint_about(problem, offsets):
         raise PackingError(f"packing algorithm '{algorithm}' {complaint}")
     return offsets
 
@@ -184,12 +196,14 @@ def complaint_about(problem: Problem, offsets: Sequence[int]) -> str | None:
     """What is wrong with a layout."""
     if len(offsets) != len(problem.sizes):
         return f"returns {len(offsets)} offsets for {len(problem.sizes)} buffers"
-    for index, offset in enumerate(offsets):
+    for number, offset in enumerate(offsets):
         if offset < 0 or offset % problem.alignment:
             return (
-                f"puts buffer {index} at {offset}, "
+                f"puts buffer {number} at {offset}, "
                 f"no multiple of {problem.alignment} from 0 on"
             )
+        if offset >= LIMIT:
+            return f"puts buffer {number} at {offset}, past the largest chunk"
     if pair := first_overlap(problem, offsets):
         return f"puts buffers {pair[0]} and {pair[1]} on common bytes"
     return None

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint
 from itertools import permutations
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -576,12 +577,18 @@ def test_broken_packages_are_named(
         ([0, 64], "returns 2 offsets for 3 buffers"),
         ([0, 64, 100], "puts buffer 2 at 100, no multiple of 64 from 0 on"),
         ([0, 64, -64], "puts buffer 2 at -64, no multiple of 64 from 0 on"),
+        ([0, 64, 2**62], f"puts buffer 2 at {2**62}, past the largest chunk"),
+        (None, "fails: TypeError: 'NoneType' object is not iterable"),
+        (
+            ["x", 0, 64],
+            "fails: TypeError: 'str' object cannot be interpreted as an integer",
+        ),
         ([64, 0, 128], "puts buffers 0 and 1 on common bytes"),
         ([0, 128, 64], "puts buffers 0 and 2 on common bytes"),
     ],
 )
-def test_bad_layouts_are_refused(offsets: list[int], message: str):
-    register_packing("bad", lambda problem, budget: offsets)
+def test_bad_layouts_are_refused(offsets: object, message: str):
+    register_packing("bad", lambda problem, budget: cast("list[int]", offsets))
     lives = [Lifetime(0, 0, 80), Lifetime(0, 0, 80), Lifetime(1, 1, 10)]
     problem = Problem(lives, 64, [(0, 2)])
     with pytest.raises(PackingError, match=f"^packing algorithm 'bad' {message}$"):
