@@ -121,9 +121,24 @@ def _offer_of(
     offered = Universe(
         all_dialects=_dialects_in(module, known), all_passes=_passes_in(module)
     )
-    if not offered.all_dialects and not offered.all_passes:
-        raise UsageError(f"cannot load {path}: it offers no pass, dialect or UNIVERSE")
+    offers = offered.all_dialects or offered.all_passes or _registers_packing(module)
+    if not offers:
+        raise UsageError(
+            f"cannot load {path}: it offers no pass, dialect, packing algorithm "
+            "or UNIVERSE"
+        )
     return offered
+
+
+def _registers_packing(module: ModuleType) -> bool:
+    """Whether one of its functions was registered as a packing algorithm."""
+    # If nobody has imported that, nobody has registered anything.
+    if "penstock.lowering.packing.registry" not in sys.modules:
+        return False
+    from penstock.lowering.packing.registry import registered
+
+    owners = (getattr(packer, "__module__", None) for packer in registered.values())
+    return module.__name__ in owners
 
 
 def _passes_in(module: ModuleType) -> dict[str, Callable[[], type[ModulePass]]]:

@@ -555,7 +555,10 @@ def test_crash_of_a_verifier(driver: Driver):
         ("x = (\n", ":1: SyntaxError: '(' was never closed"),
         ("\nx = y\n", ":2: NameError: name 'y' is not defined"),
         ("import sys\nsys.exit(3)\n", ":2: SystemExit: 3"),
-        ("x = 1\n", ": it offers no pass, dialect or UNIVERSE"),
+        (
+            "x = 1\n",
+            ": it offers no pass, dialect, packing algorithm or UNIVERSE",
+        ),
         (
             "UNIVERSE = {}\n",
             ": UNIVERSE is no xdsl.universe.Universe but of type dict",

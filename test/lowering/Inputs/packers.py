@@ -1,7 +1,5 @@
 """Packing algorithms of a user."""
 
-from xdsl.universe import Universe
-
 from penstock.lowering.packing import Budget, Problem, register_packing
 from penstock.lowering.packing.problem import side_by_side
 
@@ -18,5 +16,3 @@ def flat(problem: Problem, budget: Budget) -> list[int]:
 
 register_packing("stacked", stacked)
 register_packing("flat", flat)
-
-UNIVERSE = Universe()
