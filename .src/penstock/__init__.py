@@ -1,8 +1,7 @@
 """Penstock: neural-network jobs compiled to static plans and run by actors."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+# What type checkers take for `typing.TYPE_CHECKING`, without importing `typing`.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from penstock.runtime.errors import PenstockError
