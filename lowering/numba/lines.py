@@ -234,6 +234,7 @@ class LinePrinter:
             self._term(op, so_far, names)
             for op, so_far in zip(line.folds, line.carried, strict=True)
         )
+        self.printer.scalars.names |= scalars.names
         count = len(line.loads) + len(numbers)
         header = ", ".join(("x", *(f"p{n}" for n in range(count))))
         return numbers, [
