@@ -35,7 +35,7 @@ from xdsl.passes import ModulePass
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.regst import BlockOp, DataType, MemoryCaseAttr, RegisterOp
+from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.lowering.job_ports import (
     Finding,
     Port,
@@ -45,6 +45,7 @@ from penstock.lowering.job_ports import (
     shared_ports,
 )
 from penstock.lowering.plan_create_registers import requested_slots, with_headers
+from penstock.lowering.regst_alias import is_planned
 from penstock.lowering.unique_names import UniqueNames
 
 
@@ -217,15 +218,6 @@ def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
                 marker.mark(port, case)
     for marker in markers.values():
         marker.renumber()
-
-
-def is_planned(plan: PlanOp) -> bool:
-    """Whether registers of a plan have places, or are aliases, already."""
-    return any(
-        isinstance(op, BlockOp)
-        or (isinstance(op, RegisterOp) and op.target is not None)
-        for op in plan.body.block.ops
-    )
 
 
 @dataclass(frozen=True)

@@ -78,12 +78,9 @@ class MemoryMap:
         write_whole(self._path, page_of(self._finished))
 
 
-def page_of(reports: Sequence[Report]) -> str:
-    """The whole page for some plans."""
-    title = "Memory of " + ", ".join(f"@{report.plan}" for report in reports)
-    colours = colours_of(reports)
-    plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, colours)]
-    lines = [
+def head_lines(title: str, style: str) -> list[str]:
+    """What a page begins with that may load nothing, up to its body."""
+    return [
         "<!DOCTYPE html>",
         '<html lang="en">',
         "<head>",
@@ -92,8 +89,18 @@ def page_of(reports: Sequence[Report]) -> str:
         "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title>",
-        f"<style>{STYLE}</style>",
+        f"<style>{style}</style>",
         "</head>",
+    ]
+
+
+def page_of(reports: Sequence[Report]) -> str:
+    """The whole page for some plans."""
+    title = "Memory of " + ", ".join(f"@{report.plan}" for report in reports)
+    colours = colours_of(reports)
+    plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, colours)]
+    lines = [
+        *head_lines(title, STYLE),
         "<body>",
         "<header>",
         f"<h1>{escape(title)}</h1>",

@@ -18,6 +18,7 @@ from penstock.tools.memory_map import (
     WIDTH,
     Picture,
     curves,
+    head_lines,
     number,
     rectangles,
     x_axis,
@@ -72,16 +73,7 @@ def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
         f", {counted(len(streams), 'stream')}"
     )
     lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{MEMORY_STYLE}{STYLE}</style>",
-        "</head>",
+        *head_lines(title, MEMORY_STYLE + STYLE),
         "<body>",
         "<header>",
         f"<h1>{escape(title)} <small>{facts}</small></h1>",
