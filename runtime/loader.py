@@ -116,12 +116,13 @@ def load_program(
     or do not fit, if there is no such device or not enough memory, or if the program
     cannot run to its end.
     """
-    from penstock.runtime.initializers import WeightFiles
-
     image = image_of(program)
-    with WeightFiles(directory or Path()) as files:
-        values = _Values(program, image, weights or {}, files)
-        return load_image(image, sources, values, threads=threads, devices=devices)
+    if image.jobs:
+        listed = ", ".join(image.jobs)
+        raise PenstockError(f"the program has several jobs: {listed}")
+    values = _Values(program, image, weights or {}, directory or Path())
+    jobs = load_jobs(image, sources, values, threads=threads, devices=devices)
+    return jobs[image.name]
 
 
 def load_program_jobs(
@@ -137,31 +138,9 @@ def load_program_jobs(
     What `load_program` does, for each job of a program by its name, in one memory. A
     program that names none is one job of its own name.
     """
-    from penstock.runtime.initializers import WeightFiles
-
     image = image_of(program)
-    with WeightFiles(directory or Path()) as files:
-        values = _Values(program, image, weights or {}, files)
-        return load_jobs(image, sources, values, threads=threads, devices=devices)
-
-
-def load_image(
-    image: ProgramImage,
-    sources: Mapping[str, str],
-    values: Callable[[], Mapping[str, Array]],
-    *,
-    threads: int = 1,
-    devices: Mapping[str, Device] | None = None,
-) -> LoadedProgram:
-    """
-    What `load_program` does, for the image of a program. `values` gives the array of
-    each variable (its own part) and constant by its name, once there is memory.
-    """
-    loader = _with_memory(image, sources, values, threads, devices)
-    if image.jobs:
-        listed = ", ".join(image.jobs)
-        raise PenstockError(f"the program has several jobs: {listed}")
-    return loader.finish()
+    values = _Values(program, image, weights or {}, directory or Path())
+    return load_jobs(image, sources, values, threads=threads, devices=devices)
 
 
 def load_jobs(
@@ -173,8 +152,10 @@ def load_jobs(
     devices: Mapping[str, Device] | None = None,
 ) -> dict[str, LoadedProgram]:
     """
-    What `load_image` does, for each job of a program by its name. They have the same
-    memory: each chunk is allocated, and each variable initialised, once.
+    What `load_program` does, for each job of an image by its name. They have the same
+    memory: each chunk is allocated, and each variable initialised, once. `values` gives
+    the array of each variable (its own part) and constant by its name, once there is
+    memory.
     """
     memory = _with_memory(image, sources, values, threads, devices)
     if not image.jobs:
@@ -213,28 +194,31 @@ class _Values:
         program: ProgramOp,
         image: ProgramImage,
         weights: Mapping[str, Array],
-        files: WeightFiles,
+        directory: Path,
     ):
         self._ops = program.symbol_table()
         self._image = image
         self._weights = weights
-        self._files = files
+        self._directory = directory
 
     def __call__(self) -> dict[str, Array]:
+        from penstock.runtime.initializers import WeightFiles
+
         values: dict[str, Array] = {}
         problems: list[str] = []
-        for variable in self._image.variables:
-            try:
-                values[variable.name] = self._value(variable)
-            except PenstockError as error:
-                problems.append(str(error))
+        with WeightFiles(self._directory) as files:
+            for variable in self._image.variables:
+                try:
+                    values[variable.name] = self._value(variable, files)
+                except PenstockError as error:
+                    problems.append(str(error))
         ports = {variable.port for variable in self._image.variables}
         if unused := sorted(set(self._weights) - ports):
             problems.append(f"the program has no variables {', '.join(unused)}")
         raise_if_any(problems)
         return values
 
-    def _value(self, variable: Variable) -> Array:
+    def _value(self, variable: Variable, files: WeightFiles) -> Array:
         from penstock.dialects.launch import VariableOp
         from penstock.dialects.numpy_types import array_of
         from penstock.runtime.initializers import initial_value
@@ -248,7 +232,7 @@ class _Values:
             return part_of(variable, given)
         dtype = np.dtype(variable.kind.dtype)
         name, shape = op.port_name, variable.whole
-        value = initial_value(op.init, name, shape, dtype, self._files)
+        value = initial_value(op.init, name, shape, dtype, files)
         return value[(*variable.place, ...)]
 
 
