@@ -1,0 +1,99 @@
+"""
+The job dialect: what to compute, and where.
+
+A *job* is a symbol with one block of ops on tensors. Values enter it by `job.input`
+and `job.variable` and leave it by `job.output`; the ops between them are those of the
+`op` dialect or of other packages. Where an op runs is its *placement*: its own
+`placement` attribute where it has one, else that of its job. Job inputs and outputs
+lie in the memory of the host. On several devices the attribute `sbp` of an op says how
+its results lie on them.
+
+    job.job  --job-place-->  job.job + job.copy
+             --job-infer-sbp-->  job.job with sbp
+             --job-insert-boxing-->  job.job + job.boxing
+             --convert-job-to-plan-->  plan.plan
+"""
+
+from xdsl.ir import Dialect
+
+from penstock.dialects.job.init import INITIALIZERS, InitAttr
+from penstock.dialects.job.layouts import (
+    BroadcastAttr,
+    Entry,
+    PartialAttr,
+    SbpAttr,
+    SplitAttr,
+    misfit,
+    sbp_entry_text,
+    verify_layout,
+)
+from penstock.dialects.job.ops import BoxingOp, CopyOp, JobOp, placement_of
+from penstock.dialects.job.placements import (
+    MAX_DEVICES,
+    DeviceAttr,
+    PlacementAttr,
+    verify_device_kind,
+)
+from penstock.dialects.job.ports import (
+    ForeignInputOp,
+    ForeignOutputOp,
+    I64List,
+    InputOp,
+    OutputOp,
+    VariableOp,
+    place_in_whole,
+    verify_part,
+)
+
+__all__ = [
+    "INITIALIZERS",
+    "MAX_DEVICES",
+    "BoxingOp",
+    "BroadcastAttr",
+    "CopyOp",
+    "DeviceAttr",
+    "Entry",
+    "ForeignInputOp",
+    "ForeignOutputOp",
+    "I64List",
+    "InitAttr",
+    "InputOp",
+    "Job",
+    "JobOp",
+    "OutputOp",
+    "PartialAttr",
+    "PlacementAttr",
+    "SbpAttr",
+    "SplitAttr",
+    "VariableOp",
+    "misfit",
+    "place_in_whole",
+    "placement_of",
+    "sbp_entry_text",
+    "verify_device_kind",
+    "verify_layout",
+    "verify_part",
+]
+
+Job = Dialect(
+    "job",
+    [
+        BoxingOp,
+        CopyOp,
+        ForeignInputOp,
+        ForeignOutputOp,
+        InputOp,
+        JobOp,
+        OutputOp,
+        VariableOp,
+    ],
+    [
+        BroadcastAttr,
+        DeviceAttr,
+        InitAttr,
+        PartialAttr,
+        PlacementAttr,
+        SbpAttr,
+        SplitAttr,
+    ],
+)

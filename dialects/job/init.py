@@ -1,0 +1,170 @@
+"""How variables get their first values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    f64,
+    i64,
+)
+from xdsl.ir import (
+    Attribute,
+    ParametrizedAttribute,
+)
+from xdsl.irdl import (
+    irdl_attr_definition,
+    param_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+INITIALIZERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "constant": (frozenset({"value"}), frozenset()),
+    "he_normal": (frozenset({"seed"}), frozenset()),
+    "he_uniform": (frozenset({"seed"}), frozenset()),
+    "normal": (frozenset({"seed"}), frozenset({"mean", "std"})),
+    "npz": (frozenset({"file"}), frozenset({"name"})),
+    "ones": (frozenset(), frozenset()),
+    "uniform": (frozenset({"seed"}), frozenset({"low", "high"})),
+    "xavier_normal": (frozenset({"seed"}), frozenset()),
+    "xavier_uniform": (frozenset({"seed"}), frozenset()),
+    "zeros": (frozenset(), frozenset()),
+}
+"""The required and the optional parameters of each initialiser."""
+
+
+@irdl_attr_definition
+class InitAttr(ParametrizedAttribute):
+    """
+    How a variable gets its first value, such as `#job.init<xavier_uniform, seed = 7>`
+    or `#job.init<npz, file = "weights.npz", name = "w1">`.
+
+    Random values depend on the seed and the variable's name alone. The fans of
+    `xavier_*` and `he_*` are those of a matrix `[in, out]` or of a convolution's
+    weights `[out, in, h, w]`. A file is looked up beside the file of the IR; `name` is
+    the variable's own where it is left out.
+    """
+
+    name = "job.init"
+
+    kind: StringAttr = param_def(converter=StringAttr.get)
+    options: DictionaryAttr
+
+    def __init__(
+        self, kind: str, parameters: Mapping[str, int | float | str | Attribute]
+    ):
+        attrs = {key: init_parameter(value) for key, value in parameters.items()}
+        super().__init__(StringAttr(kind), DictionaryAttr(attrs))
+
+    def verify(self) -> None:
+        if (known := INITIALIZERS.get(self.kind.data)) is None:
+            raise VerifyException(
+                f"unknown initialiser '{self.kind.data}', "
+                f"expected one of {', '.join(INITIALIZERS)}"
+            )
+        required, optional = known
+        given = set(self.options.data)
+        if missing := sorted(required - given):
+            raise VerifyException(
+                f"initialiser '{self.kind.data}' needs {', '.join(missing)}"
+            )
+        if extra := sorted(given - required - optional):
+            raise VerifyException(
+                f"initialiser '{self.kind.data}' does not take {', '.join(extra)}"
+            )
+        for key, value in self.options.data.items():
+            verify_init_parameter(key, value)
+        self._verify_distribution()
+
+    def _verify_distribution(self) -> None:
+        if (std := self._number("std", 1.0)) < 0:
+            raise VerifyException(f"'std' must not be negative, got {std}")
+        low, high = self._number("low", 0.0), self._number("high", 1.0)
+        if self.kind.data == "uniform" and low > high:
+            raise VerifyException(f"'low' must not be above 'high', got {low} > {high}")
+
+    def _number(self, key: str, default: float) -> float:
+        value = self.value(key, default)
+        assert not isinstance(value, str), "checked with the parameter"
+        return value
+
+    def value(self, key: str, default: float | str) -> int | float | str:
+        """The Python value of a parameter, or `default` where it is left out."""
+        match self.options.data.get(key):
+            case IntegerAttr(value=value) | FloatAttr(value=value):
+                return value.data
+            case StringAttr(data=text):
+                return text
+            case _:
+                return default
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            kind = parser.parse_identifier()
+            parameters: dict[str, Attribute] = {}
+            while parser.parse_optional_punctuation(","):
+                key = parser.parse_identifier()
+                parser.parse_punctuation("=")
+                parameters[key] = parse_init_parameter(parser)
+        return StringAttr(kind), DictionaryAttr(parameters)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.kind.data)
+            for key, value in self.options.data.items():
+                printer.print_string(f", {key} = ")
+                match value:
+                    case IntegerAttr():
+                        printer.print_int(value.value.data)
+                    case FloatAttr():
+                        printer.print_string(float_text(value.value.data))
+                    case _:
+                        printer.print_attribute(value)
+
+
+def init_parameter(value: float | str | Attribute) -> Attribute:
+    """The attribute that stands for a Python value in an initialiser."""
+    match value:
+        case Attribute():
+            return value
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+
+
+def parse_init_parameter(parser: AttrParser) -> Attribute:
+    """Read a string, an integer or a float as an initialiser's parameter."""
+    if (text := parser.parse_optional_str_literal()) is not None:
+        return StringAttr(text)
+    return init_parameter(parser.parse_number(allow_boolean=False))
+
+
+def float_text(value: float) -> str:
+    """The shortest text that is read as just this finite number, and as a float."""
+    mantissa, e, exponent = repr(value).partition("e")
+    return (mantissa if "." in mantissa else f"{mantissa}.0") + e + exponent
+
+
+def verify_init_parameter(key: str, value: Attribute) -> None:
+    """Raise `VerifyException` unless the value has the type that `key` asks for."""
+    if key in ("file", "name"):
+        if not isinstance(value, StringAttr):
+            raise VerifyException(f"'{key}' must be a string, got {value}")
+    elif key == "seed":
+        if not isinstance(value, IntegerAttr) or value.value.data < 0:
+            raise VerifyException(f"'seed' must be an integer from 0 on, got {value}")
+    elif not isinstance(value, IntegerAttr | FloatAttr):
+        raise VerifyException(f"'{key}' must be a number, got {value}")
+    elif not isfinite(value.value.data):
+        raise VerifyException(f"'{key}' must be finite, got {value.value.data}")

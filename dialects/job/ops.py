@@ -1,0 +1,192 @@
+"""A job, and what brings its values from device to device."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+)
+from xdsl.ir import (
+    Operation,
+    Region,
+    SSAValue,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import (
+    IsolatedFromAbove,
+    NoTerminator,
+    Pure,
+    SymbolOpInterface,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.job.layouts import SbpAttr, verify_layout
+from penstock.dialects.job.placements import DeviceAttr, PlacementAttr
+from penstock.dialects.job.ports import (
+    AnyTensor,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    OutputOp,
+    VariableOp,
+)
+
+
+@irdl_op_definition
+class JobOp(IRDLOperation):
+    """
+    A computation that is compiled and launched as one.
+
+    ```mlir
+    job.job @square placement <cpu, [0:0]> {
+      %x = job.input "x" : tensor<4xf32>
+      %y = op.mul %x, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+      job.output "y", %y : tensor<4xf32>
+    }
+    ```
+    """
+
+    name = "job.job"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    placement = prop_def(PlacementAttr)
+    body = region_def("single_block")
+
+    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+
+    assembly_format = "$sym_name `placement` $placement attr-dict-with-keyword $body"
+
+    def __init__(self, sym_name: str, placement: PlacementAttr, body: Region):
+        super().__init__(
+            properties={"sym_name": StringAttr(sym_name), "placement": placement},
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        if self.body.block.args:
+            raise VerifyException("the block of a job takes no arguments")
+        seen: set[tuple[type[Operation], str]] = set()
+        for op in self.body.block.ops:
+            placement = op.attributes.get("placement", self.placement)
+            if not isinstance(placement, PlacementAttr):
+                raise VerifyException(
+                    f"the placement of {op.name} should be a #job.placement, "
+                    f"got {placement}"
+                )
+            if isinstance(op, ForeignInputOp | ForeignOutputOp):
+                if (key := (type(op), op.buffer.data)) in seen:
+                    raise VerifyException(f"two buffers are named '{op.buffer.data}'")
+                seen.add(key)
+            if not isinstance(op, InputOp | OutputOp | VariableOp):
+                continue
+            side = OutputOp if isinstance(op, OutputOp) else InputOp
+            if (key := (side, op.port.data)) in seen:
+                what = "outputs" if side is OutputOp else "inputs or variables"
+                raise VerifyException(f"two {what} are named '{op.port.data}'")
+            seen.add(key)
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """
+    The same tensor in the memory of another device.
+
+    ```mlir
+    %d = job.copy %h to <0, cuda:0> : tensor<4xf32>
+    ```
+    """
+
+    name = "job.copy"
+
+    T: ClassVar = VarConstraint("T", AnyTensor)
+
+    source = operand_def(T)
+    device = prop_def(DeviceAttr)
+    result = result_def(T)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$source `to` $device attr-dict `:` type($source)"
+
+    def __init__(self, source: SSAValue | Operation, device: DeviceAttr):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={"device": device},
+            result_types=[source.type],
+        )
+
+
+@irdl_op_definition
+class BoxingOp(IRDLOperation):
+    """
+    The same tensor laid in another way, on the same devices or on others.
+
+    ```mlir
+    %b = job.boxing %a from <S(0)> on <cpu, [0:0-1]> to <B> on <cuda, [0:0]>
+      : tensor<4x8xf32>
+    ```
+    """
+
+    name = "job.boxing"
+
+    T: ClassVar = VarConstraint("T", AnyTensor)
+
+    source = operand_def(T)
+    source_sbp = prop_def(SbpAttr)
+    source_placement = prop_def(PlacementAttr)
+    target_sbp = prop_def(SbpAttr)
+    target_placement = prop_def(PlacementAttr)
+    result = result_def(T)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$source `from` $source_sbp `on` $source_placement "
+        "`to` $target_sbp `on` $target_placement attr-dict `:` type($source)"
+    )
+
+    def __init__(
+        self,
+        source: SSAValue | Operation,
+        source_sbp: SbpAttr,
+        source_placement: PlacementAttr,
+        target_sbp: SbpAttr,
+        target_placement: PlacementAttr,
+    ):
+        source = SSAValue.get(source)
+        super().__init__(
+            operands=[source],
+            properties={
+                "source_sbp": source_sbp,
+                "source_placement": source_placement,
+                "target_sbp": target_sbp,
+                "target_placement": target_placement,
+            },
+            result_types=[source.type],
+        )
+
+    def verify_(self) -> None:
+        type = self.source.type
+        assert isa(type, TensorType), "checked by the constraint"
+        verify_layout(type, self.source_sbp, self.source_placement)
+        verify_layout(type, self.target_sbp, self.target_placement)
+
+
+def placement_of(op: Operation, job: JobOp) -> PlacementAttr:
+    """Where an op of a job runs: its own `placement`, else the job's."""
+    own = op.attributes.get("placement")
+    return own if isinstance(own, PlacementAttr) else job.placement

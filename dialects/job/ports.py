@@ -1,0 +1,219 @@
+"""What enters and leaves a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import (
+    Operation,
+    SSAValue,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import (
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    Pure,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.job.init import InitAttr
+
+AnyTensor = base(TensorType)
+I64List = DenseArrayBase.constr(i64)
+
+
+@irdl_op_definition
+class InputOp(IRDLOperation):
+    """
+    A tensor that the caller feeds at each launch, in the memory of the host.
+
+    ```mlir
+    %x = job.input "x" : tensor<64x784xf32>
+    ```
+    """
+
+    name = "job.input"
+
+    port = prop_def(StringAttr)
+    result = result_def(AnyTensor)
+
+    # What the caller gives is taken even where nothing uses it.
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$port attr-dict `:` type($result)"
+
+    def __init__(self, port: str, type: TensorType):
+        super().__init__(properties={"port": StringAttr(port)}, result_types=[type])
+
+
+@irdl_op_definition
+class VariableOp(IRDLOperation):
+    """
+    A tensor that lives as long as the session: a weight. Or the `part` of one, from
+    these places on, `of` a tensor of this shape: it has the values that this part of
+    the whole would have.
+
+    ```mlir
+    %w = job.variable "w1" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
+    %p = job.variable "w1" init <xavier_uniform, seed = 7>
+      part [392, 0] of [784, 256] : tensor<392x256xf32>
+    ```
+    """
+
+    name = "job.variable"
+
+    port = prop_def(StringAttr)
+    init = prop_def(InitAttr)
+    offsets = opt_prop_def(I64List)
+    whole = opt_prop_def(I64List)
+    result = result_def(AnyTensor)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$port `init` $init (`part` $offsets^ `of` $whole)? attr-dict `:` type($result)"
+    )
+
+    def __init__(self, port: str, init: InitAttr, type: TensorType):
+        super().__init__(
+            properties={"port": StringAttr(port), "init": init}, result_types=[type]
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of what the op makes."""
+        type = self.result.type
+        assert isa(type, TensorType), "checked by the constraint"
+        return type.get_shape()
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The extents of what this is all or a part of."""
+        return self.shape if self.whole is None else self.whole.get_values()
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Where this lies in the whole."""
+        return place_in_whole(self.offsets, self.shape)
+
+    def verify_(self) -> None:
+        verify_part(self.offsets, self.whole, self.shape)
+
+
+def place_in_whole(
+    offsets: DenseArrayBase[IntegerType] | None, shape: Sequence[int]
+) -> tuple[slice, ...]:
+    """Where a part of this shape lies, if it is one; else the whole."""
+    starts = (0,) * len(shape) if offsets is None else offsets.get_values()
+    return tuple(
+        slice(start, start + size) for start, size in zip(starts, shape, strict=True)
+    )
+
+
+def verify_part(
+    offsets: DenseArrayBase[IntegerType] | None,
+    whole: DenseArrayBase[IntegerType] | None,
+    shape: Sequence[int],
+) -> None:
+    """Raise `VerifyException` unless a part, if it is one, lies inside the whole."""
+    if offsets is None and whole is None:
+        return
+    if offsets is None or whole is None:
+        raise VerifyException("a part needs both where it starts and the whole's shape")
+    starts, extents = list(offsets.iter_values()), list(whole.iter_values())
+    inside = len(starts) == len(extents) == len(shape) and all(
+        start >= 0 and start + size <= extent
+        for start, size, extent in zip(starts, shape, extents, strict=True)
+    )
+    if not inside:
+        raise VerifyException(
+            f"a part of shape {list(shape)} from {starts} on is not inside {extents}"
+        )
+
+
+@irdl_op_definition
+class OutputOp(IRDLOperation):
+    """
+    A tensor that the caller fetches after each launch, in the memory of the host.
+
+    ```mlir
+    job.output "y", %y : tensor<64x256xf32>
+    ```
+    """
+
+    name = "job.output"
+
+    port = prop_def(StringAttr)
+    value = operand_def(AnyTensor)
+
+    traits = traits_def(MemoryWriteEffect())
+
+    assembly_format = "$port `,` $value attr-dict `:` type($value)"
+
+    def __init__(self, port: str, value: SSAValue | Operation):
+        super().__init__(operands=[value], properties={"port": StringAttr(port)})
+
+
+@irdl_op_definition
+class ForeignInputOp(IRDLOperation):
+    """
+    What comes from outside by a buffer of this name, in the memory of the host: what a
+    job begins with that pushes an input of other jobs.
+
+    ```mlir
+    %x = job.foreign_input "ForeignInput-System-Push-x" : tensor<64x784xf32>
+    ```
+    """
+
+    name = "job.foreign_input"
+
+    buffer = prop_def(StringAttr)
+    result = result_def(AnyTensor)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$buffer attr-dict `:` type($result)"
+
+    def __init__(self, buffer: str, type: TensorType):
+        super().__init__(properties={"buffer": StringAttr(buffer)}, result_types=[type])
+
+
+@irdl_op_definition
+class ForeignOutputOp(IRDLOperation):
+    """
+    What goes outside by a buffer of this name, from the memory of the host: what a job
+    ends with that pulls an output of other jobs.
+
+    ```mlir
+    job.foreign_output "ForeignOutput-System-Pull-y", %y : tensor<64x256xf32>
+    ```
+    """
+
+    name = "job.foreign_output"
+
+    buffer = prop_def(StringAttr)
+    value = operand_def(AnyTensor)
+
+    traits = traits_def(MemoryWriteEffect())
+
+    assembly_format = "$buffer `,` $value attr-dict `:` type($value)"
+
+    def __init__(self, buffer: str, value: SSAValue | Operation):
+        super().__init__(operands=[value], properties={"buffer": StringAttr(buffer)})
