@@ -203,10 +203,8 @@ class Tables:
             counters[self.produced_at(index)] = register.initial
         return counters
 
-    def stuck(self, counters: Words, done: Sequence[int], acts: int) -> list[str]:
-        """
-        A line for each actor that cannot act though it has `done` fewer than `acts`.
-        """
+    def waits(self, counters: Words) -> dict[int, list[str]]:
+        """For each actor that cannot act what it waits for, and for whom."""
         missing: dict[int, list[str]] = defaultdict(list)
         for edge, (index, reader) in enumerate(self.edges):
             register = self.registers[index]
@@ -221,10 +219,16 @@ class Tables:
                     f"no free slot in register '{register.name}'"
                     f", held by '{self.actors[reader].name}'"
                 )
+        return missing
+
+    def stuck(self, counters: Words, done: Sequence[int], acts: int) -> list[str]:
+        """
+        A line for each actor that cannot act though it has `done` fewer than `acts`.
+        """
         return [
-            f"'{actor.name}' at act {done[index]}: " + "; ".join(missing[index])
-            for index, actor in enumerate(self.actors)
-            if missing[index] and done[index] < acts
+            f"'{self.actors[index].name}' at act {done[index]}: " + "; ".join(reasons)
+            for index, reasons in sorted(self.waits(counters).items())
+            if done[index] < acts
         ]
 
     # Checks --------------------------------------------------------------------------
