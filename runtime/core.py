@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -28,8 +29,14 @@ from penstock.runtime.entries import (
     take_all_seats,
     take_part,
 )
-from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
+from penstock.runtime.errors import (
+    DeadlockError,
+    PenstockError,
+    TaskError,
+    WatchdogError,
+)
 from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
+from penstock.runtime.watchdog import STALLED, Watchdog, Watcher
 from penstock.runtime.words import (
     ACTS,
     CLOSED,
@@ -207,6 +214,7 @@ class Core:
         self._threads: list[_Thread] = []
         self._started = False
         self._log: Log | None = None
+        self._watcher: Watcher | None = None
         self._wake = tables.workers > 1 or self._caller == OBSERVER
         self._clean = True
         self._closed = False
@@ -255,6 +263,19 @@ class Core:
         self._control[LOG] = log.address
         self._control[RECORDER] = address_of_recorder()
 
+    def watch(
+        self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
+    ) -> None:
+        """
+        Let a watchdog look at all runs from now on, in place of any before. `kernels`
+        says what each actor calls, for its reports.
+        """
+        with self._lock:
+            if self._watcher is not None:
+                self._watcher.close()
+            self._watcher = Watcher(watchdog, self.tables, self._memory, kernels)
+            weakref.finalize(self, self._watcher.close)
+
     def close(self) -> None:
         """Stop a run that another thread is in, and end the threads."""
         self._check_caller()
@@ -262,6 +283,8 @@ class Core:
         halt(self._memory.address, CLOSED)
         with self._lock:
             self._close_threads()
+            if self._watcher is not None:
+                self._watcher.close()
 
     def _check_caller(self) -> None:
         if self._threads:
@@ -280,12 +303,18 @@ class Core:
         try:
             if not self._started:
                 self._start_threads()
+            if self._watcher is not None:
+                self._watcher.begin(acts)
             begin(address, acts, self._wake)
             while take_part(address, caller, limit):
                 pass
+            if self._watcher is not None:
+                self._watcher.end()
             if control[STOP] != RUNNING:
                 raise self._error(acts)
         except BaseException:
+            if self._watcher is not None:
+                self._watcher.end()
             self._stop()
             raise
         self._clean = True
@@ -321,6 +350,9 @@ class Core:
             # Cycles without a token never turn, so no run has ended well before.
             done = [int(n) for n in state.actors[self.tables.layout.place + ACTS]]
             return DeadlockError(self.tables.stuck(state.counters, done, acts))
+        if control[STOP] == STALLED and self._watcher is not None:
+            seconds = self._watcher.watchdog.seconds
+            return WatchdogError(seconds, self._watcher.stuck)
         for worker in self._threads:
             if worker.error:
                 return PenstockError(f"a worker's thread failed: {worker.error!r}")

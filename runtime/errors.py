@@ -48,6 +48,22 @@ class DeadlockError(PenstockError):
         return "\n  ".join(["no actor can act", *self.stuck])
 
 
+class WatchdogError(PenstockError):
+    """
+    No actor made progress for `seconds`; `stuck` has one line per actor that had acts
+    left: what it did or waited for.
+    """
+
+    def __init__(self, seconds: float, stuck: Sequence[str]):
+        super().__init__(seconds, stuck)
+        self.seconds = seconds
+        self.stuck = stuck
+
+    def __str__(self) -> str:
+        head = f"the run made no progress for {self.seconds:g} s"
+        return "\n  ".join([head, *self.stuck])
+
+
 def find_deadlock(tables: Tables) -> list[str] | None:
     """
     The names of actors that wait for each other in a cycle, or None if none ever will.

@@ -20,6 +20,7 @@ from penstock.runtime.observers import Observers
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.simulator import Simulation, simulate
 from penstock.runtime.subject import Subject, subject_of
+from penstock.runtime.watchdog import Watchdog, kernel_names
 
 Pieces: TypeAlias = list[dict[str, Array]]
 
@@ -66,6 +67,15 @@ class Executor:
     def program(self) -> LoadedProgram:
         """What is run."""
         return self._program
+
+    def watch(self, watchdog: Watchdog) -> None:
+        """
+        Let a watchdog look at all runs from now on, which raise WatchdogError then if
+        nothing goes on for its time. Raises PenstockError for the reference executor.
+        """
+        if self._core is None:
+            raise PenstockError("the sequential engine cannot be watched")
+        self._core.watch(watchdog, partial(kernel_names, self._program.image))
 
     def close(self) -> None:
         """End the threads. What was returned stays valid."""
