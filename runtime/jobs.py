@@ -31,6 +31,7 @@ from penstock.runtime.tables import Words
 if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
     from penstock.runtime.loader import LoadedProgram, Port
+    from penstock.runtime.watchdog import Watchdog
 
 PUSH = "System-Push-"
 """What the name of a job that brings an input in starts with."""
@@ -191,6 +192,11 @@ class JobExecutor:
             for runner in self._runners.values():
                 stack.enter_context(runner.executor.stopped())
             yield
+
+    def watch(self, watchdog: Watchdog) -> None:
+        """Let a watchdog look at the runs of each job, see `Executor.watch`."""
+        for runner in self._runners.values():
+            runner.executor.watch(watchdog)
 
     def close(self) -> None:
         """End the threads of all jobs. What was returned stays valid."""

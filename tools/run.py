@@ -176,6 +176,12 @@ def _arguments() -> argparse.ArgumentParser:
         "--repeat", type=_count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(
+        "--watchdog",
+        type=_seconds,
+        metavar="SECONDS",
+        help="if nothing goes on for so long, report what each task waits for, and fail",
+    )
+    parser.add_argument(
         "--trace",
         type=Path,
         metavar="TRACE.json",
@@ -205,6 +211,16 @@ def _integer(text: str, least: int) -> int:
         raise argparse.ArgumentTypeError(
             f"expected an integer from {least} on, got '{text}'"
         )
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got '{text}'")
     return value
 
 
@@ -260,6 +276,10 @@ def _run(args: argparse.Namespace) -> int:
         if args.save_plan is not None:
             session.save(args.save_plan)
         inputs = _inputs(args, session.inputs(args.job), given)
+        if args.watchdog is not None:
+            from penstock.runtime.watchdog import Watchdog
+
+            session.watch(Watchdog(args.watchdog))
         executor = session.executor_of(args.job)
         with Watching(executor, args.trace, profile=args.profile) as watching:
             fed = {n: array for n, array in inputs.items() if n not in job.known}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
     from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.loader import Port
+    from penstock.runtime.watchdog import Watchdog
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
     from penstock.tools.report import Report
@@ -382,6 +383,14 @@ class Session:
         shares nothing with others.
         """
         return self._jobs.run_many(pieces, job)
+
+    def watch(self, watchdog: Watchdog) -> None:
+        """
+        Let a watchdog look at the runs of each job from now on: one without progress
+        for its time raises WatchdogError. Raises PenstockError for the engine
+        `sequential`.
+        """
+        self._jobs.watch(watchdog)
 
     def state(self) -> dict[str, Array]:
         """

@@ -216,7 +216,7 @@ def test_help_names_every_flag(run: Runner):
     out = run("--help").out
     flags = (
         "--inputs --random-inputs --random-weights --outputs --check --tolerance "
-        "--device --threads --simulate-ranks --repeat --debug"
+        "--device --threads --simulate-ranks --repeat --watchdog --debug"
     )
     assert set(flags.split()) <= set(re.findall(r"--[a-z-]+", out))
 
@@ -497,6 +497,14 @@ def test_task_that_fails_is_named(run: Runner):
             "argument --tolerance: expected a number from 0 on, got 'tight'",
         ),
         (
+            (DIGITS, "--watchdog", "0"),
+            "argument --watchdog: expected seconds above 0, got '0'",
+        ),
+        (
+            (DIGITS, "--watchdog", "soon"),
+            "argument --watchdog: expected seconds above 0, got 'soon'",
+        ),
+        (
             (DIGITS, "--device", "tpu"),
             "argument --device: invalid choice: 'tpu' (choose from 'cpu', 'cuda')",
         ),
@@ -522,6 +530,31 @@ def test_requests_that_do_not_suit_the_model(run: Runner):
     run.refuses(expected, 2, *arguments, "--dim", "batch=4")
     arguments = (PROGRAM, "--random-inputs", "1", "--check", "numpy")
     run.refuses("a launch.program cannot be checked against NumPy", 2, *arguments)
+
+
+# Watchdog ----------------------------------------------------------------------------
+
+
+def test_watchdog_reports_what_takes_long_and_fails(run: Runner):
+    path = run.folder / "long.mlir"
+    square = "tensor<1536x1536xf32>"
+    path.write_text(f"""
+job.job @long placement <cpu, [0:0]> {{
+  %x = job.input "x" : {square}
+  %y = op.matmul %x, %x : {square}, {square} -> {square}
+  job.output "y", %y : {square}
+}}
+""")
+    arguments = (str(path), "--random-inputs", "1", "--watchdog")
+    assert run(*arguments, "600").code == 0
+    outcome = run(*arguments, "0.005")
+    assert (outcome.code, outcome.out) == (1, "")
+    report, _, error = outcome.err.partition("penstock-run: error: ")
+    assert report.startswith("penstock: no progress for 0.0 s\n  ")
+    assert error.startswith("the run made no progress for 0.005 s\n  ")
+    line = r"  'y' at act 0: is in kernel matmul_0, for 0\.0 s"
+    assert re.search(line, report)
+    assert re.search(line, error)
 
 
 # Checks ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from penstock.runtime.edges import Callback
 from penstock.runtime.errors import PenstockError, WatchdogError
 from penstock.runtime.tables import Actor, Call, Register, Tables
 from penstock.runtime.watchdog import Watchdog
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.session import Model, Session
 
 Kernel = Callable[[int, int, int], int | None]
 
@@ -211,3 +214,17 @@ core.run(3)
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_reference_executor_cannot_be_watched():
+    front = installed_compiler()
+    text = b"""
+    job.job @one placement <cpu, [0:0]> {
+      %x = job.input "x" : tensor<f32>
+      job.output "y", %x : tensor<f32>
+    }"""
+    model = Model(front[0].parse(text, "one.mlir"), {}, Path())
+    with Session(model, engine="sequential", compiler=front) as session:
+        with pytest.raises(PenstockError) as caught:
+            session.watch(Watchdog(1))
+        assert str(caught.value) == "the sequential engine cannot be watched"
