@@ -16,6 +16,7 @@ its results lie on them.
 
 from xdsl.ir import Dialect
 
+from penstock.dialects.job.control import AfterOp, origin_of
 from penstock.dialects.job.init import INITIALIZERS, InitAttr
 from penstock.dialects.job.layouts import (
     BroadcastAttr,
@@ -48,6 +49,7 @@ from penstock.dialects.job.ports import (
 __all__ = [
     "INITIALIZERS",
     "MAX_DEVICES",
+    "AfterOp",
     "BoxingOp",
     "BroadcastAttr",
     "CopyOp",
@@ -67,6 +69,7 @@ __all__ = [
     "SplitAttr",
     "VariableOp",
     "misfit",
+    "origin_of",
     "place_in_whole",
     "placement_of",
     "sbp_entry_text",
@@ -78,6 +81,7 @@ __all__ = [
 Job = Dialect(
     "job",
     [
+        AfterOp,
         BoxingOp,
         CopyOp,
         ForeignInputOp,

@@ -247,6 +247,22 @@ job.job @copy placement <cpu, [0:0]> {
 
 // -----
 
+job.job @after_of_another_type placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{attribute tensor<4xf32> expected from variable 'T', but got tensor<4xf64>}}
+  %y = "job.after"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf64>
+}
+
+// -----
+
+job.job @after_placed placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{job.after lies as its first operand does, and takes no placement}}
+  %y = job.after %x, %x {placement = #job.placement<cpu, [0:1]>} : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // expected-error@+1 {{two buffers are named 'b'}}
 job.job @buffers placement <cpu, [0:0]> {
   %x = job.foreign_input "b" : tensor<4xf32>

@@ -61,6 +61,18 @@ job.job @initialisers placement <cpu, [0:0]> {
   %e = job.variable "e" init <constant, value = -3> : tensor<4xi64>
 }
 
+// What waits for nothing is as it is.
+
+// CHECK-LABEL: job.job @after
+job.job @after placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %w = job.input "w" : tensor<8xi1>
+  // CHECK: %y = job.after %x, %w, %x : tensor<4xf32>, tensor<8xi1>, tensor<4xf32>
+  %y = job.after %x, %w, %x : tensor<4xf32>, tensor<8xi1>, tensor<4xf32>
+  // CHECK-NEXT: %z = job.after %y {hint = "no more"} : tensor<4xf32>
+  %z = job.after %y {hint = "no more"} : tensor<4xf32>
+}
+
 // CHECK-LABEL: "device"() {at = #job.device<0, cuda:1>}
 "device"() {at = #job.device<0, cuda:1>} : () -> ()
 

@@ -1,0 +1,73 @@
+"""What orders the ops of a job where no data does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.job.ports import AnyTensor
+
+OF_A_TASK = ("operand_sbp", "placement", "sbp", "slots")
+"""The attributes that say how an op runs."""
+
+
+@irdl_op_definition
+class AfterOp(IRDLOperation):
+    """
+    The first tensor, which is there only once the others are: whatever reads the result
+    runs after all that makes the others. It lies as the first tensor does, wherever
+    the others are, and takes no time: there is no task for it.
+
+    ```mlir
+    %y = job.after %x, %w, %h : tensor<4xf32>, tensor<8xf32>, tensor<f32>
+    ```
+    """
+
+    name = "job.after"
+
+    T: ClassVar = VarConstraint("T", AnyTensor)
+
+    value = operand_def(T)
+    others = var_operand_def(AnyTensor)
+    result = result_def(T)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$value (`,` $others^)? attr-dict `:` type($value) (`,` type($others)^)?"
+    )
+
+    def __init__(
+        self,
+        value: SSAValue | Operation,
+        others: Sequence[SSAValue | Operation],
+    ):
+        value = SSAValue.get(value)
+        super().__init__(operands=[value, others], result_types=[value.type])
+
+    def verify_(self) -> None:
+        for key in OF_A_TASK:
+            if key in self.attributes:
+                raise VerifyException(
+                    f"job.after lies as its first operand does, and takes no {key}"
+                )
+
+
+def origin_of(value: SSAValue) -> SSAValue:
+    """The value that comes to a `job.after` first, by way of any number of them."""
+    while isinstance(owner := value.owner, AfterOp):
+        value = owner.value
+    return value
