@@ -22,6 +22,7 @@ from penstock.dialects.plan import PlanOp
 from penstock.lowering.ordering.problem import Problem, Task, Value, peak_of
 from penstock.lowering.ordering.strategies import early_order, memory_order
 from penstock.lowering.plan_order_tasks import PlanProblem
+from penstock.lowering.task_order import TaskOrder
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.report import size_text
 
@@ -154,7 +155,7 @@ def plan_problem(module: ModuleOp) -> Problem:
     compiler, passes = installed_compiler()
     run_pipeline(compiler, passes, module, passes_between(None, "convert-job-to-plan"))
     (plan,) = (op for op in module.body.block.ops if isinstance(op, PlanOp))
-    return PlanProblem(plan, in_place=False).problem
+    return PlanProblem(TaskOrder(plan), in_place=False).problem
 
 
 ################################################################################

@@ -181,6 +181,12 @@ class PlanOp(IRDLOperation):
         return [op for op in self.body.block.ops if isinstance(op, RegisterOp)]
 
     @property
+    def is_on_values(self) -> bool:
+        """Whether tasks still hand on values: no register of the plan holds bytes."""
+        types = (register.register.type for register in self.registers)
+        return all(isinstance(type, ControlType) for type in types)
+
+    @property
     def jobs(self) -> list[str]:
         """The jobs that tasks name, as they are listed."""
         jobs = (task.job.data for task in self.tasks if task.job is not None)

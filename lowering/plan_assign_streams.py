@@ -17,9 +17,10 @@ tasks stay on the stream they have, with index 0.
   plan says when it ends (`scheduled`), when what `naive` does would (`naive`), and a
   time that no schedule can be below (`lower_limit`). Plans that have it are left alone.
 
-`order` then numbers the tasks of each stream as they are listed; variables, which never
-act, have none. Chains, which depend on streams, go. Plans that have registers are left
-alone: their memory may depend on the order.
+A task that a control register orders after one that is listed later is listed after it
+first. `order` then numbers the tasks of each stream as they are listed; variables,
+which never act, have none. Chains, which depend on streams, go. Plans with registers
+that hold bytes are left alone: their memory may depend on the order.
 
 A task with the attribute `time_ns` (an i64), which may have been measured, takes that
 many nanoseconds. For others the time is modelled from what `machine` says of the kind
@@ -56,6 +57,7 @@ from penstock.lowering.list_scheduling import (
     lower_limit,
     scheduled_on,
 )
+from penstock.lowering.task_order import TaskOrder, list_tasks
 from penstock.lowering.task_times import Machine, complaints_about_times, jobs_of
 
 POLICIES = ("critical-path", "naive")
@@ -142,10 +144,10 @@ def assign_streams(plan: PlanOp, streams: int) -> None:
 class PlanScheduler:
     """Schedules the tasks of a plan that act, from where `naive` has put them."""
 
-    def __init__(self, plan: PlanOp, streams: int, machine: Machine) -> None:
-        self._plan = plan
+    def __init__(self, order: TaskOrder, streams: int, machine: Machine) -> None:
+        self._plan = order.plan
         self._lanes: dict[tuple[DeviceAttr, StreamAttr], int] = {}
-        self._tasks = [task for task in plan.tasks if task.kind != "variable"]
+        self._tasks = order.tasks
         compute = StringAttr("compute")
         attrs = [StreamAttr(compute, IntAttr(index)) for index in range(streams)]
         self._naive = [self._lane(task.device, task.stream) for task in self._tasks]
@@ -155,7 +157,7 @@ class PlanScheduler:
             if task.kind == "compute" and task.stream.kind == compute:
                 able = sorted(self._lane(task.device, attr) for attr in attrs)
             lanes.append(able)
-        self._jobs = jobs_of(self._tasks, lanes, machine)
+        self._jobs = jobs_of(self._tasks, order.before, lanes, machine)
 
     def _lane(self, device: DeviceAttr, stream: StreamAttr) -> int:
         return self._lanes.setdefault((device, stream), len(self._lanes))
@@ -185,13 +187,7 @@ class PlanScheduler:
             task.order = IntegerAttr(count[lane[index]], i64)
             count[lane[index]] += 1
         if order != list(range(len(order))):
-            self._list([self._tasks[index] for index in order])
-
-    def _list(self, tasks: list[TaskOp]) -> None:
-        variables = [task for task in self._plan.tasks if task.kind == "variable"]
-        for task in (*variables, *tasks):
-            task.detach()
-        self._plan.body.block.add_ops((*variables, *tasks))
+            list_tasks(self._plan, [self._tasks[index] for index in order])
 
 
 @dataclass(frozen=True)
@@ -220,14 +216,17 @@ class PlanAssignStreamsPass(ModulePass):
                 f"policy must be one of {known}, got '{self.policy}'"
             )
         machine = Machine.parse(self.machine)
-        plans = [x for x in op.walk() if isinstance(x, PlanOp) and not x.registers]
+        plans = [x for x in op.walk() if isinstance(x, PlanOp) and x.is_on_values]
         is_naive = self.policy == "naive"
         if not is_naive:
             plans = [plan for plan in plans if REPORT not in plan.attributes]
             fail_if_any(found for x in plans for found in complaints_about_times(x))
-        for plan in plans:
+        orders = [TaskOrder(plan) for plan in plans]
+        fail_if_any(found for order in orders for found in order.complaints())
+        for order in orders:
+            order.write()
             # Streams without a task change nothing, but each takes memory.
-            streams = min(self.streams, max(1, len(plan.tasks)))
-            assign_streams(plan, streams)
+            streams = min(self.streams, max(1, len(order.tasks)))
+            assign_streams(order.plan, streams)
             if not is_naive:
-                PlanScheduler(plan, streams, machine).run()
+                PlanScheduler(order, streams, machine).run()

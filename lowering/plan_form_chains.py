@@ -2,22 +2,25 @@
 Group the tasks of each plan in chains: what one stream can run in one go.
 
 Tasks that compute are in one chain if they are on one stream, are connected by values
-that one of them makes and another one reads (by way of others in the chain, in either
-direction), and have one *level*. Each other task that acts is a chain by itself:
+that one of them makes and another one reads, or by control registers that order the one
+after the other (by way of others in the chain, in either direction), and have one
+*level*. Each other task that acts is a chain by itself:
 inputs, outputs, copies, and tasks whose results have more than one slot. A variable
 never acts, and has no chain.
 
 The level of a task is the largest number of times that a path to it, from a task that
 computes, goes from one stream to another, or to or from a task that is a chain by
 itself. So a chain never waits for something that waits for a part of it: there is an
-order of whole chains that all values follow, each before the chains that read from it,
-by level.
+order of whole chains that all values and control registers follow, each before the
+chains that come after it, by level.
 
-Chains are numbered from 0 as their first tasks are listed. `order`, the place of a task
+Chains are numbered from 0 as their first tasks are listed, a task after those that
+control registers order it after. `order`, the place of a task
 in its stream, says in which order the tasks of a chain run; tasks of other chains of
 the stream may stand between them.
 
-Plans with registers are left alone, as are those with a task that has a chain.
+Plans with registers that hold bytes are left alone, as are those with a task that has a
+chain.
 """
 
 from __future__ import annotations
@@ -30,15 +33,17 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
+from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.lowering.plan_create_registers import requested_slots
+from penstock.lowering.task_order import TaskOrder
 
 Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
 
 
 class Node(NamedTuple):
-    """A task that acts: its stream if it can be chained, and those it reads from."""
+    """A task that acts: its stream if it can be chained, and those it comes after."""
 
     stream: object | None
     sources: Sequence[int]
@@ -61,7 +66,7 @@ def levels_of(nodes: Sequence[Node]) -> list[int]:
 
 
 def chains_of(nodes: Sequence[Node]) -> list[int]:
-    """The number of the chain of each task; each comes after those it reads from."""
+    """The number of the chain of each task; each is listed after those before it."""
     levels = levels_of(nodes)
     partners: list[list[int]] = [[] for _ in nodes]
     for task, (stream, sources) in enumerate(nodes):
@@ -97,30 +102,26 @@ def can_be_chained(task: TaskOp) -> bool:
     return task.kind == "compute" and requested_slots(task) in (None, 1)
 
 
-def nodes_of(tasks: Sequence[TaskOp]) -> list[Node]:
+def nodes_of(order: TaskOrder) -> list[Node]:
     """What is to know of the tasks that act."""
-    index = {task: i for i, task in enumerate(tasks)}
     numbers: dict[Stream, int] = {}
     nodes: list[Node] = []
-    for task in tasks:
-        makers = (value.owner for value in task.ins)
-        sources = [index[x] for x in makers if isinstance(x, TaskOp) and x in index]
+    for task, sources in zip(order.tasks, order.before, strict=True):
         number = numbers.setdefault((task.device, task.stream), len(numbers))
-        stream = number if can_be_chained(task) else None
-        nodes.append(Node(stream, list(dict.fromkeys(sources))))
+        nodes.append(Node(number if can_be_chained(task) else None, sources))
     return nodes
 
 
-def form_chains(plan: PlanOp) -> None:
+def form_chains(order: TaskOrder) -> None:
     """Say for each task that acts which chain it is in."""
-    tasks = [task for task in plan.tasks if task.kind != "variable"]
-    for task, chain in zip(tasks, chains_of(nodes_of(tasks)), strict=True):
+    chains = chains_of(nodes_of(order))
+    for task, chain in zip(order.tasks, chains, strict=True):
         task.chain = IntegerAttr(chain, i64)
 
 
 def is_open(plan: PlanOp) -> bool:
     """Whether the chains of a plan are still to be formed."""
-    return not plan.registers and all(task.chain is None for task in plan.tasks)
+    return plan.is_on_values and all(task.chain is None for task in plan.tasks)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ class PlanFormChainsPass(ModulePass):
     name = "plan-form-chains"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for plan in op.walk():
-            if isinstance(plan, PlanOp) and is_open(plan):
-                form_chains(plan)
+        plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_open(x)]
+        orders = [TaskOrder(plan) for plan in plans]
+        fail_if_any(found for order in orders for found in order.complaints())
+        for order in orders:
+            form_chains(order)

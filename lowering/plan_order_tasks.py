@@ -23,16 +23,19 @@ that its op can overwrite and that nobody reads later.
   more memory.
 * `source` keeps the order.
 
-No task runs before one whose result it reads; inputs and outputs move like all others.
-But for `overlap`, no memory has more live bytes than in the order that was there, and
-that order stays unless another one is better. Where tasks move, variables are listed
-first. The attribute `live_bytes` of a plan says how many bytes are alive at most in the
-order that was there (`source`) and in the new one (`ordered`), and how many no order
-can do without (`lower_limit`, as far as is known), each summed over all memories.
-Where time counts, `order_ns` says when the last task ends in either order. Times are
-what `plan-assign-streams` takes them to be, one stream of each kind on each device.
+No task runs before one whose result it reads, or after which a control register orders
+it; inputs and outputs move like all others. The order that was there is that of the
+list, but for tasks that control registers order after later ones, which come after
+these. But for `overlap`, no memory has more live bytes than in that order, and it stays
+unless another one is better. Where tasks move, variables are listed first. The
+attribute `live_bytes` of a plan says how many bytes are alive at most in the order that
+was there (`source`) and in the new one (`ordered`), and how many no order can do
+without (`lower_limit`, as far as is known), each summed over all memories. Where time
+counts, `order_ns` says when the last task ends in either order. Times are what `plan-
+assign-streams` takes them to be, one stream of each kind on each device.
 
-Plans with the attribute `live_bytes`, with registers, or with tasks that have an
+A value of dynamic shape counts with its maximum (`max_shape` of its task). Plans with
+the attribute `live_bytes`, with registers that hold bytes, or with tasks that have an
 `order`, are left alone, and so are those with values of unknown size.
 """
 
@@ -44,7 +47,7 @@ from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -52,7 +55,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.regst import MAX_BYTES, DataType, MemoryCaseAttr
+from penstock.dialects.regst import MAX_BYTES, MemoryCaseAttr
 from penstock.lowering.list_scheduling import Job, in_order
 from penstock.lowering.ordering.limits import limit_of_tasks
 from penstock.lowering.ordering.parallel import Part, parallel_order, shortest_order
@@ -62,7 +65,8 @@ from penstock.lowering.ordering.strategies import (
     early_order,
     memory_order,
 )
-from penstock.lowering.plan_create_registers import Homes, slots_of
+from penstock.lowering.plan_create_registers import Homes, data_types_of, slots_of
+from penstock.lowering.task_order import TaskOrder, list_tasks
 from penstock.lowering.task_times import Machine, complaints_about_times, jobs_of
 
 POLICIES = ("early-updates", "memory", "overlap", "source")
@@ -81,31 +85,35 @@ TIMES = "order_ns"
 class PlanProblem:
     """The tasks of a plan that act, and the problem of ordering them."""
 
-    plan: PlanOp
+    order: TaskOrder
     in_place: bool
     tasks: list[TaskOp] = field(init=False)
-    variables: list[TaskOp] = field(init=False, default_factory=list)
     problem: Problem = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tasks = []
-        for task in self.plan.tasks:
-            is_variable = task.kind == "variable"
-            (self.variables if is_variable else self.tasks).append(task)
-        homes = Homes.of(self.plan)
+        self.tasks = self.order.tasks
+        homes = Homes.of(self.order.plan)
         memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = {}
         numbers: dict[SSAValue, int] = {}
         values: list[Value] = []
         for task in self.tasks:
-            for result in task.results_:
+            sizes = [type.size for type in data_types_of(task)]
+            for result, size in zip(task.results_, sizes, strict=True):
                 numbers[result] = len(values)
                 key = (
                     homes.memory_case(result),
                     task.device if self.is_parallel else None,
                 )
                 memory = memories.setdefault(key, len(memories))
-                values.append(Value(bytes_of(task, result, homes), memory))
+                slots = slots_of(task, result, homes)
+                values.append(Value(size * slots, memory))
         tasks = [self._task(task, numbers, values) for task in self.tasks]
+        for first, second in self.order.controls:
+            # An order is a value without bytes that the one makes and the other reads.
+            made, read = tasks[first], tasks[second]
+            tasks[first] = made._replace(makes=(*made.makes, len(values)))
+            tasks[second] = read._replace(reads=(*read.reads, len(values)))
+            values.append(Value(0))
         self.problem = Problem(values, tasks)
 
     def _task(
@@ -118,7 +126,9 @@ class PlanProblem:
         over = (
             numbers[value]
             for value, result in overwritable(task)
-            if value in numbers and values[numbers[value]] == values[numbers[result]]
+            if value in numbers
+            and values[numbers[value]] == values[numbers[result]]
+            and tensor_type(result).has_static_shape()
         )
         return Task(reads, makes, tuple(dict.fromkeys(over)))
 
@@ -144,22 +154,14 @@ class PlanProblem:
             lanes.setdefault((task.device, task.stream), [len(lanes)])
             for task in self.tasks
         ]
-        return jobs_of(self.tasks, able, machine)
+        return jobs_of(self.tasks, self.order.before, able, machine)
 
     def write(self, order: Order) -> None:
         """List the tasks in an order, after all variables."""
         if order == self.problem.source:
-            return
-        block = self.plan.body.block
-        listed = [*self.variables, *(self.tasks[index] for index in order)]
-        for task in listed:
-            task.detach()
-        block.add_ops(listed)
-
-
-def bytes_of(task: TaskOp, result: SSAValue, homes: Homes) -> int:
-    """The bytes of all slots of a result."""
-    return DataType(tensor_type(result)).size * slots_of(task, result, homes)
+            self.order.write()
+        else:
+            list_tasks(self.order.plan, [self.tasks[index] for index in order])
 
 
 def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
@@ -179,7 +181,7 @@ def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
 
 def is_to_order(plan: PlanOp) -> bool:
     """Whether the order of a plan's tasks is still open, and their sizes are known."""
-    if REPORT in plan.attributes or plan.registers:
+    if REPORT in plan.attributes or not plan.is_on_values:
         return False
     return all(task.order is None and has_sizes(task) for task in plan.tasks)
 
@@ -187,11 +189,16 @@ def is_to_order(plan: PlanOp) -> bool:
 def has_sizes(task: TaskOp) -> bool:
     """Whether the results of a task have a known size."""
     try:
-        for result in task.results_:
-            DataType(tensor_type(result))
+        data_types_of(task)
     except VerifyException:
         return False
     return True
+
+
+def complaints_about(order: TaskOrder) -> Iterator[tuple[Operation, str]]:
+    """All that keeps a plan from being ordered."""
+    yield from complaints_about_times(order.plan)
+    yield from order.complaints()
 
 
 def summed_limit(problem: Problem) -> int:
@@ -205,9 +212,11 @@ def shared_name(task: TaskOp) -> str | None:
     return task.task_name.data.rpartition("@")[0] or None
 
 
-def order_tasks(plan: PlanOp, options: PlanOrderTasksPass, machine: Machine) -> None:
+def order_tasks(
+    listed: TaskOrder, options: PlanOrderTasksPass, machine: Machine
+) -> None:
     """Order the tasks of a plan, and say what that did."""
-    given = PlanProblem(plan, options.in_place)
+    given, plan = PlanProblem(listed, options.in_place), listed.plan
     problem = given.problem
     if sum(problem.sizes) >= MAX_BYTES:
         # No order helps, and memory planning says what is wrong.
@@ -273,6 +282,7 @@ class PlanOrderTasksPass(ModulePass):
         machine = Machine.parse(self.machine)
         found = (plan for plan in op.walk() if isinstance(plan, PlanOp))
         plans = [plan for plan in found if is_to_order(plan)]
-        fail_if_any(found for plan in plans for found in complaints_about_times(plan))
-        for plan in plans:
-            order_tasks(plan, self, machine)
+        orders = [TaskOrder(plan) for plan in plans]
+        fail_if_any(found for order in orders for found in complaints_about(order))
+        for order in orders:
+            order_tasks(order, self, machine)

@@ -18,7 +18,8 @@ wait for. Where tasks are ordered between streams, `events` of the plan says how
 pairs of them are (`crossing`), and how many take an event (`needed`). Variables never
 act. This is right for an executor that starts the tasks of a stream in their order.
 
-Plans without registers are left alone.
+Plans without registers are left alone, and so are those whose tasks still hand values
+on, which order tasks, too.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ WAITS_FOR = "waits_for"
 
 REPORT = "events"
 """The attribute of a plan that counts orders between streams, and events."""
+
+
+def is_on_registers(plan: PlanOp) -> bool:
+    """Whether registers say all that orders the tasks of a plan."""
+    return bool(plan.registers) and not any(task.results_ for task in plan.tasks)
 
 
 def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
@@ -173,7 +179,7 @@ class PlanReduceEventsPass(ModulePass):
     name = "plan-reduce-events"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [x for x in op.walk() if isinstance(x, PlanOp) and x.registers]
+        plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_on_registers(x)]
         given = [(plan, PlanWaits.of(plan)) for plan in plans]
         fail_if_any(found for each in given for found in complaints_about(*each))
         for plan, found in given:

@@ -136,17 +136,16 @@ def time_of(task: TaskOp, machine: Machine) -> int:
 
 
 def jobs_of(
-    tasks: Sequence[TaskOp], lanes: Sequence[Sequence[int]], machine: Machine
+    tasks: Sequence[TaskOp],
+    before: Sequence[Sequence[int]],
+    lanes: Sequence[Sequence[int]],
+    machine: Machine,
 ) -> list[Job]:
-    """Tasks that act, as they are listed, as jobs that may run on these lanes."""
-    index = {task: i for i, task in enumerate(tasks)}
+    """Tasks that act after those before them, as jobs that may run on these lanes."""
     jobs: list[Job] = []
-    for task, able in zip(tasks, lanes, strict=True):
-        makers = (value.owner for value in task.ins)
-        after = (index[x] for x in makers if isinstance(x, TaskOp) and x in index)
+    for task, after, able in zip(tasks, before, lanes, strict=True):
         switch = int(machine.of(task.device.kind.data).switch_ns)
-        time = time_of(task, machine)
-        jobs.append(Job(time, list(dict.fromkeys(after)), able, switch))
+        jobs.append(Job(time_of(task, machine), after, able, switch))
     return jobs
 
 

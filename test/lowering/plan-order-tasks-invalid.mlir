@@ -10,6 +10,22 @@ plan.plan @nothing {
 ^bb0:
 }
 
+// What a control register orders, and what reads values, must agree.
+
+plan.plan @around {
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  // expected-error@+1 {{plan-order-tasks: cycle a -> b -> a of values and control registers}}
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() waits(%k : !regst.control) -> tensor<4xf32> {
+    %v = op.constant dense<1.0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : tensor<4xf32>) signals(%k : !regst.control) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = op.relu %v : tensor<4xf32> -> tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}
+
 plan.plan @no_time {
   // expected-error@+1 {{plan-order-tasks: time_ns must be an i64 of at least 0, got 3 : i32}}
   %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {time_ns = 3 : i32} {

@@ -194,6 +194,24 @@ plan.plan @full {
   }
 }
 
+// Before values are registers there is nothing to do, whatever control says already.
+
+// CHECK-LABEL: plan.plan @controlled
+// CHECK-NOT:   events
+// CHECK-NOT:   waits_for
+plan.plan @controlled {
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() signals(%k : !regst.control) -> tensor<4xf32> {
+    %v = op.constant dense<1.0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 1> ins(%x : tensor<4xf32>) waits(%k : !regst.control) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "y", %0 : tensor<4xf32>
+    plan.yield
+  }
+}
+
 // Before there are registers there is nothing to do.
 
 // CHECK-LABEL: plan.plan @values
