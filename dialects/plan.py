@@ -67,6 +67,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import (
+    AssignOp,
     CopyOp,
     DeviceAttr,
     ForeignInputOp,
@@ -382,8 +383,13 @@ class TaskOp(IRDLOperation):
 
     @property
     def kind(self) -> str:
-        """`input`, `output`, `variable`, `copy` or `compute`, by the op it executes."""
+        """
+        `assign`, `input`, `output`, `variable`, `copy` or `compute`, by the op that it
+        executes.
+        """
         match self.op:
+            case AssignOp():
+                return "assign"
             case InputOp() | ForeignInputOp():
                 return "input"
             case OutputOp() | ForeignOutputOp():

@@ -18,6 +18,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return ConvertPlanToLaunchPass
 
+    def get_job_add_model_jobs():
+        from penstock.lowering.job_add_model_jobs import JobAddModelJobsPass
+
+        return JobAddModelJobsPass
+
     def get_job_add_push_pull():
         from penstock.lowering.job_add_push_pull import JobAddPushPullPass
 
@@ -105,6 +110,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanOrderTasksPass
 
+    def get_plan_order_updates():
+        from penstock.lowering.plan_order_updates import PlanOrderUpdatesPass
+
+        return PlanOrderUpdatesPass
+
     def get_plan_reduce_events():
         from penstock.lowering.plan_reduce_events import PlanReduceEventsPass
 
@@ -163,6 +173,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {
         "convert-job-to-plan": get_convert_job_to_plan,
         "convert-plan-to-launch": get_convert_plan_to_launch,
+        "job-add-model-jobs": get_job_add_model_jobs,
         "job-add-push-pull": get_job_add_push_pull,
         "job-clean": get_job_clean,
         "job-infer-sbp": get_job_infer_sbp,
@@ -180,6 +191,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-form-chains": get_plan_form_chains,
         "plan-merge-jobs": get_plan_merge_jobs,
         "plan-order-tasks": get_plan_order_tasks,
+        "plan-order-updates": get_plan_order_updates,
         "plan-reduce-events": get_plan_reduce_events,
         "plan-select-job": get_plan_select_job,
         "regst-alias-registers": get_regst_alias_registers,

@@ -46,6 +46,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    AssignOp,
     BoxingOp,
     CopyOp,
     ForeignInputOp,
@@ -53,6 +54,7 @@ from penstock.dialects.job import (
     InputOp,
     JobOp,
     OutputOp,
+    PlacementAttr,
     VariableOp,
     verify_layout,
 )
@@ -90,7 +92,7 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
         known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp
-        if not isinstance(op, known | ForeignInputOp | ForeignOutputOp):
+        if not isinstance(op, known | ForeignInputOp | ForeignOutputOp | AssignOp):
             yield op, f"{op.name} cannot be a task: it is no op on tensors"
         if (slots := op.attributes.get("slots")) is not None and not (
             isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
@@ -135,7 +137,7 @@ class LayoutCheck:
         self.layouts.update((value, entire) for value in op.results)
         if isinstance(op, BoxingOp):
             self.layouts[op.result] = target_of(op, place)
-        elif not entire.is_single:
+        elif not entire.is_single and op.results:
             try:
                 self._note_sbps(op)
             except VerifyException as error:
@@ -156,6 +158,8 @@ class LayoutCheck:
         wanted: Sequence[Layout | None] = [None] * len(have)
         if isinstance(op, BoxingOp):
             wanted = [normal(Layout(place, op.source_sbp))]
+        elif isinstance(op, AssignOp):
+            wanted = [have[1], None]
         elif OPERANDS in op.attributes and len(devices_of(place)) > 1:
             sbps = sbps_in(op, OPERANDS, place) or ()
             wanted = [Layout(place, sbp) for sbp in sbps]
@@ -240,7 +244,7 @@ class JobTasks:
     def add(self, op: Operation) -> None:
         """Make the tasks of one op of the job."""
         base = self.builder.name(base_name_of(op))
-        device, *others = devices_of(self._devices.of(op))
+        device, *others = devices_of(self._place_of(op))
         if isinstance(op, BoxingOp):
             self._add_boxing(op, base)
         elif not others:
@@ -251,6 +255,12 @@ class JobTasks:
                 self._parts[value] = (outer,)
         else:
             self._add_parts(op, base)
+
+    def _place_of(self, op: Operation) -> PlacementAttr:
+        """Where an op runs, also if the variable that it assigns to has a task."""
+        if isinstance(op, AssignOp):
+            return self._layouts[op.target].placement
+        return self._devices.of(op)
 
     def _add_boxing(self, op: BoxingOp, base: str) -> None:
         self._parts[op.result] = self._boxing.box(
@@ -271,7 +281,7 @@ class JobTasks:
             for layout, type in zip(layouts, types, strict=True)
         ]
         made: list[Sequence[SSAValue]] = []
-        for number, device in enumerate(devices_of(self._devices.of(op))):
+        for number, device in enumerate(devices_of(self._place_of(op))):
             operands = [self._parts[value][number] for value in op.operands]
             part = part_of_op(op, operands, [parts[number] for parts in cuts])
             for value, result in zip(op.results, part.results, strict=True):
@@ -290,6 +300,8 @@ def part_of_op(
     """The op that one device runs."""
     if isinstance(op, TensorOp):
         return op.part(operands, parts)
+    if isinstance(op, AssignOp):
+        return AssignOp.create(operands=operands, location=op.location)
     assert isinstance(op, VariableOp), "checked with the layouts"
     (part,) = parts
     properties = {**op.properties}

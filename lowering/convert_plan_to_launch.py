@@ -8,13 +8,14 @@ stands for lies. A task that computes calls a kernel with the operands of its op
 its results. Tasks whose ops are the same but for the names of values, on devices of one
 kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 for each
 op (and passes over names that are taken). A copy, input or output becomes a
-`launch.copy`, `feed` or `fetch`. A variable and a constant with different elements is
-data that is written at load. A task that reads an alias also reads all that the alias
-stands for. Where some operands of an op lie in its result already (the aliases of parts
-of a concatenation), the attribute `unchanged` of the call lists them: the kernel writes
-there what lies there. Streams are numbered from 0 in the order in which they appear.
-Where blocks carry a `sum`, the attribute `memory` of their chunk reports the bytes of
-blocks that hold variables only, and the size, `bound` and `sum` of all others.
+`launch.copy`, `feed` or `fetch`, an assignment a `launch.copy` to the variable. A
+variable and a constant with different elements is data that is written at load. A task
+that reads an alias also reads all that the alias stands for. Where some operands of an
+op lie in its result already (the aliases of parts of a concatenation), the attribute
+`unchanged` of the call lists them: the kernel writes there what lies there. Streams are
+numbered from 0 in the order in which they appear. Where blocks carry a `sum`, the
+attribute `memory` of their chunk reports the bytes of blocks that hold variables only,
+and the size, `bound` and `sum` of all others.
 
 A plan of several jobs becomes a program of several jobs: actors say theirs, registers
 what interface they are, and the program which jobs exclude each other. An input that
@@ -53,6 +54,7 @@ from penstock.dialects import launch
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    AssignOp,
     CopyOp,
     DeviceAttr,
     ForeignInputOp,
@@ -390,6 +392,8 @@ class ProgramBuilder:
                 return launch.FetchOp(op.buffer.data, ins[0])
             case CopyOp():
                 return launch.CopyOp(ins[0], outs[0])
+            case AssignOp():
+                return launch.CopyOp(*ins)
             case _:
                 assert isinstance(op, TensorOp), "has been checked"
                 over = overwritten_by(task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from penstock.dialects.job import (
+    AssignOp,
     BoxingOp,
     CopyOp,
     DeviceAttr,
@@ -24,9 +25,9 @@ class JobDevices:
     The devices of each op of one job: those that make its results.
 
     Inputs are made, and outputs are used, on the host of their placement's first
-    device; a copy and a boxing make their results where they bring them to; all else
-    runs where it is placed. A placement on one device has a hierarchy of one dimension,
-    so that equal ones compare equal.
+    device; a copy and a boxing make their results where they bring them to; a variable
+    is assigned to where it is; all else runs where it is placed. A placement on one
+    device has a hierarchy of one dimension, so that equal ones compare equal.
     """
 
     def __init__(self, job: JobOp) -> None:
@@ -53,6 +54,8 @@ class JobDevices:
     def of(self, op: Operation) -> PlacementAttr:
         """Where the results of one op of the job are made, and its operands used."""
         match op:
+            case AssignOp(target=target) if isinstance(target.owner, Operation):
+                return self.of(target.owner)
             case CopyOp():
                 return self._only(op.device)
             case BoxingOp():

@@ -38,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, byte_count, tensor_type
 from penstock.dialects.job import (
+    AssignOp,
     BoxingOp,
     Entry,
     InputOp,
@@ -252,6 +253,10 @@ class Inference:
         self._layouts.update((value, whole) for value in op.results)
         if whole.is_single:
             forget_wishes(op)
+        elif isinstance(op, AssignOp):
+            layout = self._layouts[op.target]
+            assert layout is not None, "it is that of a variable"
+            op.attributes[OPERANDS] = ArrayAttr([layout.sbp] * 2)
         elif not isinstance(op, OutputOp):
             self._split(op, lies_on)
         if isinstance(op, ConstantOp):

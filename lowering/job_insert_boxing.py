@@ -25,6 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    AssignOp,
     BoxingOp,
     CopyOp,
     JobOp,
@@ -89,7 +90,7 @@ class BoxingInserter:
             return
         whole = Layout.whole_on(place)
         self._layouts.update((value, whole) for value in op.results)
-        if whole.is_single:
+        if whole.is_single or isinstance(op, AssignOp):
             return
         if not isinstance(op, TensorOp | VariableOp):
             raise VerifyException(

@@ -49,6 +49,7 @@ def pipeline(
             "plan-order-tasks{in-place=true}",
             f"plan-assign-streams{{streams={streams}}}",
             "plan-create-registers",
+            "plan-order-updates",
             "regst-mark-interfaces",
             "regst-alias-registers",
             "regst-plan-memory",

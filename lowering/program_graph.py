@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import (
+    ActorOp,
     CallOp,
     ChunkOp,
     ControlOp,
@@ -164,6 +165,8 @@ class ProgramGraph:
         """The actor that writes, or shows, each register and control."""
         self.first_write = [first_writes(steps) for steps in self.steps]
         """For each actor the first step that writes a register."""
+        self.updates = [set(self._updated_by(actor)) for actor in self.actors]
+        """For each actor the variables that it writes by copies alone."""
         self.arriving = self._arriving()
         """Interfaces that other jobs have written before an actor of this one acts."""
         for name in self.arriving:
@@ -189,6 +192,15 @@ class ProgramGraph:
     def is_variable(self, name: str) -> bool:
         """Whether a symbol is a variable."""
         return isinstance(self.table[name], VariableOp)
+
+    def _updated_by(self, actor: ActorOp) -> Iterator[str]:
+        by: dict[str, set[bool]] = {}
+        for step in actor.body.block.ops:
+            for name in self._access(step).written:
+                by.setdefault(name, set()).add(isinstance(step, CopyOp))
+        for name, are_copies in by.items():
+            if self.is_variable(name) and are_copies == {True}:
+                yield name
 
     def has_own_bytes(self, name: str) -> bool:
         """Whether a step of a register's writer writes it; true for a variable."""

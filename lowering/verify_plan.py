@@ -22,6 +22,8 @@ others wrote. Then
   last to use the one, for an operand that its op can overwrite in place;
 * the writer of an alias reads what it lies over, or the alias is a part that a view is
   made of;
+* what is assigned to is a variable, once in a job, and all tasks of the job that use
+  its bytes, under whatever name, act before that, and again after it;
 * no two tasks of a stream have the same order, and where all have one, a task comes
   after those of its stream that it has to wait for, also by way of other streams;
 * where tasks wait for events (`waits_for`), these and the order of streams cover all
@@ -29,8 +31,8 @@ others wrote. Then
 * what has two sides or more has all of them, and they fit: registers, copies, and the
   parts of variables, ops and collectives on several devices (`verify_plan_symmetry`
   says the rules);
-* what a task that computes reads and writes lies in the memory that kernels on its
-  device work in; for a processor that is all memory of its host;
+* what a task that computes or assigns reads and writes lies in the memory that kernels
+  on its device work in; for a processor that is all memory of its host;
 * registers of two jobs share bytes only if the jobs exclude each other, or as one
   interface, which lies in one place for all jobs; nothing else lies on variables and
   interfaces, which last from run to run, but views of them; tasks and aliases use what
@@ -58,6 +60,7 @@ from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
 from penstock.lowering.verify_plan_bytes import bad_aliases, shared_bytes
 from penstock.lowering.verify_plan_events import bad_events, equal_orders
 from penstock.lowering.verify_plan_symmetry import asymmetries
+from penstock.lowering.verify_plan_updates import bad_updates
 
 Finding = tuple[Operation, str]
 
@@ -75,6 +78,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
         return
     yield from shared_bytes(plan_graph)
     yield from bad_aliases(plan_graph)
+    yield from bad_updates(plan_graph)
     yield from bad_events(plan_graph)
 
 
@@ -92,7 +96,7 @@ def out_of_reach(plan_graph: PlanGraph) -> Iterator[Finding]:
     """Registers in memory in which the kernels of their users cannot work."""
     cases: dict[DeviceAttr, MemoryCaseAttr] = {}
     for task, access in zip(plan_graph.tasks, plan_graph.access, strict=True):
-        if task.kind != "compute":
+        if task.kind not in ("assign", "compute"):
             continue
         if (own := cases.get(task.device)) is None:
             own = cases[task.device] = MemoryCaseAttr.of(task.device)

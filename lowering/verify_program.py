@@ -22,7 +22,9 @@ written all of it (`kernel_effects`). Then
   last to use the one, up to a step before the one that writes, or in that one if its
   attribute `unchanged` promises that it copies what it names there to where it lies;
 * who uses a register, under whatever name, has done so when its slot is written again;
-* nothing is written to a variable, or to a register by an actor that only reads it;
+* nothing is written to a register by an actor that only reads it, and to a variable by
+  one copy at most; all actors that use its bytes, under whatever name, act before that,
+  and again after it;
 * all bytes of a register that no step writes are covered by what it can show, and so
   are those of a register whose first step that writes it needs them.
 
@@ -47,6 +49,7 @@ from penstock.dialects.launch import ProgramOp
 from penstock.lowering.marked_graph import clashes, marks_of
 from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
 from penstock.lowering.verify_program_jobs import bad_sharing, early_releases
+from penstock.lowering.verify_program_updates import bad_updates
 
 Finding = tuple[Operation, str]
 
@@ -69,6 +72,7 @@ def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
     yield from missing_bytes(graph)
     yield from needed_bytes(graph)
     yield from shared_bytes(graph)
+    yield from bad_updates(graph)
     yield from early_releases(graph)
 
 
@@ -84,6 +88,8 @@ def forbidden_writes(graph: ProgramGraph) -> Iterator[Finding]:
     for index, actor in enumerate(graph.actors):
         for name in graph.first_write[index]:
             if graph.is_variable(name):
+                if name in graph.updates[index]:
+                    continue
                 yield actor, f"@{actor.sym_name.data} writes @{name}, a variable"
             elif graph.writer.get(name) != index:
                 yield (

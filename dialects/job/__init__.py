@@ -36,6 +36,7 @@ from penstock.dialects.job.placements import (
     verify_device_kind,
 )
 from penstock.dialects.job.ports import (
+    AssignOp,
     ForeignInputOp,
     ForeignOutputOp,
     I64List,
@@ -50,6 +51,7 @@ __all__ = [
     "INITIALIZERS",
     "MAX_DEVICES",
     "AfterOp",
+    "AssignOp",
     "BoxingOp",
     "BroadcastAttr",
     "CopyOp",
@@ -82,6 +84,7 @@ Job = Dialect(
     "job",
     [
         AfterOp,
+        AssignOp,
         BoxingOp,
         CopyOp,
         ForeignInputOp,

@@ -37,6 +37,7 @@ from penstock.dialects.job.layouts import SbpAttr, verify_layout
 from penstock.dialects.job.placements import DeviceAttr, PlacementAttr
 from penstock.dialects.job.ports import (
     AnyTensor,
+    AssignOp,
     ForeignInputOp,
     ForeignOutputOp,
     InputOp,
@@ -86,6 +87,8 @@ class JobOp(IRDLOperation):
                     f"the placement of {op.name} should be a #job.placement, "
                     f"got {placement}"
                 )
+            if isinstance(op, AssignOp):
+                verify_assignment(op, seen)
             if isinstance(op, ForeignInputOp | ForeignOutputOp):
                 if (key := (type(op), op.buffer.data)) in seen:
                     raise VerifyException(f"two buffers are named '{op.buffer.data}'")
@@ -97,6 +100,22 @@ class JobOp(IRDLOperation):
                 what = "outputs" if side is OutputOp else "inputs or variables"
                 raise VerifyException(f"two {what} are named '{op.port.data}'")
             seen.add(key)
+
+
+def verify_assignment(op: AssignOp, seen: set[tuple[type[Operation], str]]) -> None:
+    """
+    Raise `VerifyException` unless an op of a job assigns to a variable, which none of
+    those that were seen does. It is one of them from then on.
+    """
+    variable = op.target.owner
+    if not isinstance(variable, VariableOp):
+        made_by = variable.name if isinstance(variable, Operation) else "a block"
+        raise VerifyException(
+            f"job.assign writes the result of a job.variable, got that of {made_by}"
+        )
+    if (key := (AssignOp, variable.port.data)) in seen:
+        raise VerifyException(f"variable '{variable.port.data}' is assigned twice")
+    seen.add(key)
 
 
 @irdl_op_definition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -17,6 +18,7 @@ from xdsl.ir import (
 )
 from xdsl.irdl import (
     IRDLOperation,
+    VarConstraint,
     base,
     irdl_op_definition,
     operand_def,
@@ -146,6 +148,33 @@ def verify_part(
         raise VerifyException(
             f"a part of shape {list(shape)} from {starts} on is not inside {extents}"
         )
+
+
+@irdl_op_definition
+class AssignOp(IRDLOperation):
+    """
+    From the end of the run on, the variable that made `target` holds `value`. All that
+    reads the variable in the run reads what it held before. It runs where the variable
+    is.
+
+    ```mlir
+    job.assign %next to %w : tensor<784x256xf32>
+    ```
+    """
+
+    name = "job.assign"
+
+    T: ClassVar = VarConstraint("T", AnyTensor)
+
+    value = operand_def(T)
+    target = operand_def(T)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$value `to` $target attr-dict `:` type($target)"
+
+    def __init__(self, value: SSAValue | Operation, target: SSAValue | Operation):
+        super().__init__(operands=[value, target])
 
 
 @irdl_op_definition

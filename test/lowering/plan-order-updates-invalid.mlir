@@ -1,0 +1,42 @@
+// RUN: penstock-opt %s -p plan-order-updates --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{plan-order-updates: tasks hand on values, run plan-create-registers first}}
+plan.plan @values {
+  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %0 = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%w : tensor<4xf32>) {
+  ^bb0(%0: tensor<4xf32>):
+    job.assign %0 to %0 : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// -----
+
+!r = !regst.data<tensor<4xf32>>
+
+plan.plan @late {
+  %x = regst.register "x/out" slots 1 on <0, host> : !r
+  %w = regst.register "w/out" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> order 1 ins(%x, %w : !r, !r) {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    job.assign %0 to %1 : tensor<4xf32>
+    plan.yield
+  }
+  // expected-error@+1 {{plan-order-updates: task 'y' uses 'w/out' after 'assign' has assigned to it; job-order-updates orders them}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> order 2 ins(%w : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "y", %0 : tensor<4xf32>
+    plan.yield
+  }
+}

@@ -1,0 +1,86 @@
+// RUN: penstock-opt %s -p plan-order-updates --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p plan-order-updates,plan-order-updates --split-input-file | filecheck %s
+
+// Who reads a variable, or what may be a view of it, acts before the task that assigns to
+// it, and again after it: a control register of one slot. Who reads what is none, or
+// another variable, does not wait, and neither does the assignment for itself.
+
+!r = !regst.data<tensor<4xf32>>
+!v = !regst.data<tensor<2x2xf32>>
+
+// CHECK-LABEL: plan.plan @readers
+plan.plan @readers {
+  %x = regst.register "x/out" slots 1 on <0, host> : !r
+  %w = regst.register "w/out" slots 1 on <0, host> : !r
+  %u = regst.register "u/out" slots 1 on <0, host> : !r
+  %v = regst.register "v/out" slots 1 on <0, host> : !v
+  %a = regst.register "a/out" slots 1 on <0, host> : !v
+  %b = regst.register "b/out" slots 1 on <0, host> : !v
+  // CHECK:     %[[V:.+]] = regst.register "v -> assign" slots 1 on <0, host> : !regst.control
+  // CHECK:     %[[A:.+]] = regst.register "a -> assign" slots 1 on <0, host> : !regst.control
+  // CHECK-NOT: -> assign
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "u" on <0, cpu:0> stream <compute, 0> ins() outs(%u : !r) {
+    %0 = job.variable "u" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  // CHECK: plan.task "v" {{.*}} signals(%[[V]] :
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins(%w : !r) outs(%v : !v) {
+  ^bb0(%0: tensor<4xf32>):
+    %1 = op.reshape %0 to [2, 2] : tensor<4xf32> -> tensor<2x2xf32>
+    plan.yield %1 : tensor<2x2xf32>
+  }
+  // CHECK: plan.task "a" {{.*}} signals(%[[A]] :
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%v : !v) outs(%a : !v) {
+  ^bb0(%0: tensor<2x2xf32>):
+    %1 = op.relu %0 : tensor<2x2xf32> -> tensor<2x2xf32>
+    plan.yield %1 : tensor<2x2xf32>
+  }
+  // CHECK-NOT: signals
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !v) outs(%b : !v) {
+  ^bb0(%0: tensor<2x2xf32>):
+    %1 = op.relu %0 : tensor<2x2xf32> -> tensor<2x2xf32>
+    plan.yield %1 : tensor<2x2xf32>
+  }
+  // CHECK: plan.task "assign" {{.*}} waits(%[[V]], %[[A]] :
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%x, %w : !r, !r) {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    job.assign %0 to %1 : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// -----
+
+// A plan with places is left as it is.
+
+!r = !regst.data<tensor<4xf32>>
+
+// CHECK-LABEL: plan.plan @placed
+// CHECK-NOT: regst.control
+plan.plan @placed {
+  %c = regst.chunk on <0, host> size 16
+  %m = regst.block in %c at 0 size 16
+  %w = regst.register "w/out" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "y", %0 : tensor<4xf32>
+    plan.yield
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    job.assign %0 to %0 : tensor<4xf32>
+    plan.yield
+  }
+}
