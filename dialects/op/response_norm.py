@@ -21,7 +21,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
+from penstock.dialects.interfaces import (
+    InPlacePair,
+    TensorOp,
+    element_count,
+    tensor_type,
+)
 from penstock.dialects.kernel import KernelBuilder, memref_type
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
@@ -33,10 +38,8 @@ if TYPE_CHECKING:
 
 F64Attr = FloatAttr.constr(eq(f64))
 
-MAX_UNROLLED = 16
-"""The channels whose squares are added without a loop."""
-MIN_LINE = 4
-"""The places that are worth a loop of their own."""
+MAX_CARRIED = 16
+"""The channels of a window whose elements are carried along."""
 
 
 @irdl_op_definition
@@ -121,10 +124,18 @@ class LocalResponseNormOp(TensorOp):
         images, channels, *extents = memref_type(ins[0]).get_shape()
         shape = [images, channels, prod(extents)]
         input, out = k.view(ins[0], shape), k.view(outs[0], shape)
-        if self.window.taps > MAX_UNROLLED or shape[2] < MIN_LINE:
-            self._build_each(k, input, out)
+        if self._is_by_columns:
+            self._build_columns(k, input, out)
         else:
-            self._build_lines(k, input, out)
+            self._build_each(k, input, out)
+
+    @property
+    def _is_by_columns(self) -> bool:
+        return self.window.taps <= MAX_CARRIED
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        # A channel is written after the last one that needs it has been loaded.
+        return (InPlacePair(0, 0),) if self._is_by_columns else ()
 
     def _build_each(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
         """Each element on its own."""
@@ -136,30 +147,50 @@ class LocalResponseNormOp(TensorOp):
 
         k.parallel(memref_type(out).get_shape(), body)
 
-    def _build_lines(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
-        """The places of a channel in a loop, with the squares of one in a turn."""
-        type = memref_type(out)
-        images, channels, places = type.get_shape()
+    def _build_columns(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """
+        All channels of a place one after the other. The elements of a window are
+        carried along, but for its last one, which is loaded.
+        """
+        images, channels, places = memref_type(out).get_shape()
+        after = min(self.window.after, channels)
 
-        def body(k: KernelBuilder, indices: Sequence[SSAValue]) -> None:
-            image, channel = indices
-            taps = [
-                self.window.build_tap(k, channel, tap, channels, type.element_type)
-                for tap in range(self.window.taps)
-            ]
+        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+            image, index = place
+            zero = k.constant(0, memref_type(out).element_type)
 
-            def write(k: KernelBuilder, place: SSAValue) -> None:
-                terms = list[SSAValue]()
-                for tap in taps:
-                    x = k.load(input, [image, tap.position, place])
-                    terms.append(tap.build_term(k, k.mul(x, x)))
-                element = k.load(input, [image, channel, place])
-                result = self._build_result(k, element, reduce(k.add, terms))
-                k.store(result, out, [image, channel, place])
+            def load(k: KernelBuilder, channel: SSAValue) -> SSAValue:
+                return k.load(input, [image, channel, index])
 
-            k.each(places, write)
+            def step(
+                k: KernelBuilder,
+                channel: SSAValue,
+                window: Sequence[SSAValue],
+            ) -> Sequence[SSAValue]:
+                result = self._build_scaled(k, window)
+                k.store(result, out, [image, channel, index])
+                return window[1:]
 
-        k.parallel([images, channels], body)
+            carried = [zero] * self.window.before
+            carried += [load(k, k.index(channel)) for channel in range(after)]
+            carried += [zero] * (self.window.taps - 1 - len(carried))
+            carried = k.loop(
+                k.index(0),
+                k.index(channels - after),
+                carried,
+                lambda k, channel, carried: step(
+                    k, channel, [*carried, load(k, k.add(channel, k.index(after)))]
+                ),
+            )
+            for channel in range(channels - after, channels):
+                carried = step(k, k.index(channel), [*carried, zero])
+
+        k.parallel([images, places], body)
+
+    def _build_scaled(self, k: KernelBuilder, window: Sequence[SSAValue]) -> SSAValue:
+        """Scale the element of a window that it is for."""
+        squares = reduce(k.add, [k.mul(x, x) for x in window])
+        return self._build_result(k, window[self.window.before], squares)
 
     def _build_result(
         self, k: KernelBuilder, element: SSAValue, squares: SSAValue

@@ -35,6 +35,7 @@ RESERVED = SUPPORT_NAMES | {
         "PARTS",
         "PHASES",
         "address_of",
+        "columns",
         "inner_strip",
         "line",
         "min",
@@ -45,7 +46,8 @@ RESERVED = SUPPORT_NAMES | {
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
-    r"[pvi][0-9]+|(body|finish|line|pack|panel|phase|strip)_[0-9]+(_tail)?"
+    r"[pvi][0-9]+"
+    r"|(body|columns?|finish|line|pack|panel|phase|strip|turn)_[0-9]+(_tail)?"
 )
 
 

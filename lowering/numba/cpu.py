@@ -3,8 +3,9 @@ The source of kernels for `cpu`: one C function over buffer addresses.
 
 A phase is a nest of loops in the order of `penstock.lowering.numba.loops.loop_order`;
 inputs are loaded as far outside as their loops allow, and innermost loops are made of
-vectors where `penstock.lowering.numba.lines` can. A contraction that has a schedule
-is printed as `penstock.lowering.numba.strips` says, with the phases folded in it.
+vectors where `penstock.lowering.numba.lines` can, loops around others where
+`penstock.lowering.numba.columns` can. A contraction that has a schedule is printed as
+`penstock.lowering.numba.strips` says, with the phases folded in it.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
 usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
@@ -18,6 +19,7 @@ from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
+from penstock.lowering.numba.columns import ColumnPrinter, columns_of
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.line_loops import line_of_computation
 from penstock.lowering.numba.lines import LinePrinter
@@ -44,6 +46,7 @@ class CpuPrinter(BodyPrinter):
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
         self._lines = LinePrinter(self)
+        self._columns = ColumnPrinter(self)
         self._strips = self._find_strips()
         self._folded = {
             phase
@@ -107,19 +110,21 @@ class CpuPrinter(BodyPrinter):
             self.print_phases()
             self.line("return 0")
         self.finish()
-        definitions += self._lines.definitions
+        definitions += [*self._lines.definitions, *self._columns.definitions]
         lines = [*self._imports(), "", f"PARTS = {self.parts}", *definitions]
         return "\n".join([*lines, "", "", *self.lines, ""])
 
     def _imports(self) -> list[str]:
         """The lines that import what the text uses."""
         of_strips = {name for strip in self._strips.values() for name in strip.names}
-        of_lines = self._lines.names
+        of_lines, of_columns = self._lines.names, self._columns.names
         names = {
+            "columns": of_columns,
             "kernel_support": self.scalars.names,
             "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
-            "tiles": of_strips - PANEL_NAMES | {"address_of" for _ in of_lines},
+            "tiles": of_strips - PANEL_NAMES
+            | {"address_of" for _ in of_lines | of_columns},
         }
         return [
             f"from penstock.runtime.{module} import {', '.join(sorted(used))}"
@@ -150,6 +155,9 @@ class CpuPrinter(BodyPrinter):
             self.line(f"{target}[{loop}] = {source}[{loop}]")
 
     def print_parallel(self, op: scf.ParallelOp) -> None:
+        if (found := columns_of(op)) is not None:
+            self._columns.print_parallel(found)
+            return
         bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
         with self.restoring_depth():
             for number, (variable, ends) in enumerate(

@@ -17,6 +17,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation
 
 from penstock.lowering.numba.body import Computation
+from penstock.lowering.numba.columns import columns_of
 from penstock.lowering.numba.contractions import nest_of
 from penstock.lowering.numba.line_loops import (
     BLOCK,
@@ -63,7 +64,10 @@ def _split_parallel(op: scf.ParallelOp) -> Split | None:
         if lower != 0 or upper is None or step != 1:
             return None
         extents.append(upper)
-    return _best(op, dict(enumerate(extents)), prod(extents) * weight(op.body.block))
+    work = prod(extents) * weight(op.body.block)
+    if (found := columns_of(op)) is not None:
+        extents = found.loop_extents
+    return _best(op, dict(enumerate(extents)), work)
 
 
 def _split_computation(op: LinalgStructuredOperation) -> Split | None:

@@ -14,11 +14,15 @@ from onnxruntime import InferenceSession
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
 from xdsl.ir import Attribute, Block
 
+from penstock.dialects.interfaces import InPlacePair
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import element_type_of
 from penstock.dialects.op.response_norm import LocalResponseNormOp
 
 Array: TypeAlias = NDArray[Any]
 RunOp: TypeAlias = Callable[..., list[Array]]
+RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
 
 
 class Case(NamedTuple):
@@ -133,6 +137,37 @@ def test_the_kernel_computes_the_same(case: Case, run_op: RunOp) -> None:
     op = case.op(x)
     (got,) = run_op(op, x)
     assert_close(got, op.evaluate(x)[0])
+
+
+IN_PLACE = [
+    *(ODD[1], EVEN[0], OTHERS[0], OTHERS[2]),
+    Case((2, 3, 5), 9, STRONG),
+    Case((1, 1, 70), 5, STRONG),
+    Case((1, 20, 9, 13), 16, STRONG),
+]
+
+
+@pytest.mark.parametrize("case", IN_PLACE, ids=str)
+def test_the_result_may_lie_over_the_input(case: Case, run_kernel: RunKernel) -> None:
+    x = case.input()
+    op = case.op(x)
+    assert op.in_place_pairs() == (InPlacePair(0, 0),)
+    body = kernel_body(op)
+    source, result = body.block.args
+    result.replace_all_uses_with(source)
+    body.block.erase_arg(result)
+    got = x.copy()
+    run_kernel(KernelOp("k", "cpu", body), [got])
+    assert_close(got, by_hand(case, x))
+
+
+def test_a_wide_window_is_not_carried_along(run_op: RunOp) -> None:
+    case = Case((1, 20, 9, 13), 17, STRONG)
+    x = case.input()
+    op = case.op(x)
+    assert not op.in_place_pairs()
+    (got,) = run_op(op, x)
+    assert_close(got, by_hand(case, x))
 
 
 def test_what_is_no_number_stays_among_its_neighbours(run_op: RunOp) -> None:
