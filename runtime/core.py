@@ -36,7 +36,7 @@ from penstock.runtime.errors import (
     WatchdogError,
 )
 from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
-from penstock.runtime.watchdog import STALLED, Watchdog, Watcher
+from penstock.runtime.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.words import (
     ACTS,
     CLOSED,
@@ -233,6 +233,11 @@ class Core:
     ) -> None:
         self.close()
 
+    @property
+    def memory(self) -> CoreMemory:
+        """The words that its threads share, to be looked at."""
+        return self._memory
+
     def run(self, acts: int, log: Log | None = None) -> None:
         """
         Let every actor act this many times; one thread at a time, others wait. A log
@@ -347,8 +352,8 @@ class Core:
         if control[STOP] == FAILED:
             return self._task_error(int(control[TARGET]) - acts)
         if control[STOP] == DEADLOCKED:
-            # Cycles without a token never turn, so no run has ended well before.
-            done = [int(n) for n in state.actors[self.tables.layout.place + ACTS]]
+            acts_made = state.actors[self.tables.layout.place + ACTS]
+            done = (acts_made - (control[TARGET] - acts)).tolist()
             return DeadlockError(self.tables.stuck(state.counters, done, acts))
         if control[STOP] == STALLED and self._watcher is not None:
             seconds = self._watcher.watchdog.seconds

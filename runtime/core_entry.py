@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from penstock.runtime.c_functions import compile_c_function
 from penstock.runtime.edge_kernels import copy, feed, fetch
+from penstock.runtime.fault_kernel import fault
 from penstock.runtime.objects import ObjectCode
 from penstock.runtime.state import STATE_OFFSET, layout_at, state_at
 from penstock.runtime.workers import (
@@ -52,6 +53,7 @@ _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
     "feed": (lambda: feed, 3, 32),
     "fetch": (lambda: fetch, 3, 32),
     "copy": (lambda: copy, 3, 32),
+    "fault": (lambda: fault, 3, 32),
     "recorder": (make_recorder, 3, 32),
 }
 """By name: what makes the function, its number of words, and the bits of its result."""

@@ -20,6 +20,7 @@ _PARTS = (
     "calls.py",
     "core_entry.py",
     "edge_kernels.py",
+    "fault_kernel.py",
     "parts.py",
     "state.py",
     "system.py",
@@ -35,7 +36,10 @@ _ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
 
 @cache
 def address_of_entry(name: str) -> int:
-    """The address of the C function `core`, `recorder`, `feed`, `fetch` or `copy`."""
+    """
+    The address of the C function `core`, `recorder`, `feed`, `fetch`, `copy` or
+    `fault`.
+    """
     path = cache_dir() / _key() / f"{name}.o"
     found = read_object(path)
     if found and (address := load_object(found)):

@@ -64,6 +64,17 @@ class WatchdogError(PenstockError):
         return "\n  ".join([head, *self.stuck])
 
 
+class MessageError(PenstockError):
+    """Actors were told of more or fewer pieces than there are; `lines` say of which."""
+
+    def __init__(self, lines: Sequence[str]):
+        super().__init__(lines)
+        self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n  ".join(["messages were lost or made up", *self.lines])
+
+
 def find_deadlock(tables: Tables) -> list[str] | None:
     """
     The names of actors that wait for each other in a cycle, or None if none ever will.

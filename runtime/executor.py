@@ -48,6 +48,7 @@ class Executor:
         # What is dropped ends its threads at once, so nothing here leads back to it.
         self.observers = Observers(partial(_observed, program, engine == "actors"))
         """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
+        self._watchdog: Watchdog | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._pieces: tuple[Pieces, Pieces] = ([], [])
@@ -75,7 +76,27 @@ class Executor:
         """
         if self._core is None:
             raise PenstockError("the sequential engine cannot be watched")
+        self._watchdog = watchdog
         self._core.watch(watchdog, partial(kernel_names, self._program.image))
+
+    @contextmanager
+    def on_core(self, core: Core) -> Generator[None]:
+        """
+        Run on another core meanwhile, and close it in the end. Raises PenstockError for
+        the reference executor.
+        """
+        with core:
+            if (own := self._core) is None:
+                raise PenstockError("the sequential engine runs on no core")
+            if self._watchdog is not None:
+                core.watch(self._watchdog, partial(kernel_names, self._program.image))
+            with self._lock:
+                self._core = core
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._core = own
 
     def close(self) -> None:
         """End the threads. What was returned stays valid."""

@@ -96,6 +96,12 @@ def sleep_on(word: Integer, seen: Integer, limit: Integer) -> None:
 
 
 @compiled(types.void(types.int64), inline=False)
+def sleep(nanoseconds: Integer) -> None:
+    """Sleep for about so long, less than a second."""
+    _usleep(nanoseconds // MICROSECOND)
+
+
+@compiled(types.void(types.int64), inline=False)
 def wake_all(word: Integer) -> None:
     """Wake all threads of this process that sleep on the word at an address."""
     if _HAS_FUTEX:

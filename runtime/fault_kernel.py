@@ -1,0 +1,60 @@
+"""
+The kernel that stands in for another one where faults are injected.
+
+Its first argument is the address of a table, the others are those of the kernel:
+
+    [address of the number of acts that the actor has made, address of the word that is
+     not 0 once the run stops, address of the kernel or 0, number of faults,
+     act, kind, amount, address of a counter, ...]
+
+Of the faults of an act, one of kind FAIL returns its amount as the code instead of what
+the kernel does, DELAY waits for nanoseconds before it, and MOVE adds to a counter after
+it. Only part 0 waits and moves counters.
+"""
+
+from __future__ import annotations
+
+from numba import types
+
+from penstock.runtime.atomics import call_kernel, compiled, load_word, store_word
+from penstock.runtime.system import now, sleep
+
+FAIL, DELAY, MOVE = 0, 1, 2
+HEAD, ROW = 4, 4
+"""Words before the first fault, and of a fault."""
+NAP = 1_000_000
+"""Nanoseconds after which a delay looks whether the run has stopped."""
+
+
+@compiled(types.void(types.int64, types.int64), inline=False)
+def wait(nanoseconds: int, stop: int) -> None:
+    """Wait, unless the run stops meanwhile."""
+    end = now() + nanoseconds
+    left = nanoseconds
+    while left > 0 and load_word(stop) == 0:
+        sleep(min(left, NAP))
+        left = end - now()
+
+
+def fault(args: int, part: int, parts: int) -> int:
+    """Do what a table says, and call the kernel that it names."""
+    table = load_word(args)
+    act, last = load_word(load_word(table)), table + 8 * HEAD
+    last += 8 * ROW * load_word(table + 24)
+    for row in range(table + 8 * HEAD, last, 8 * ROW):
+        if load_word(row) != act:
+            continue
+        if load_word(row + 8) == FAIL:
+            return load_word(row + 16)
+        if load_word(row + 8) == DELAY and part == 0:
+            wait(load_word(row + 16), load_word(table + 8))
+    code = 0
+    if load_word(table + 16) != 0:
+        code = call_kernel(load_word(table + 16), args + 8, part, parts)
+    if code != 0 or part != 0:
+        return code
+    for row in range(table + 8 * HEAD, last, 8 * ROW):
+        if load_word(row) == act and load_word(row + 8) == MOVE:
+            counter = load_word(row + 24)
+            store_word(counter, load_word(counter) + load_word(row + 16))
+    return 0
