@@ -74,6 +74,8 @@ from penstock.dialects.job import (
     ForeignOutputOp,
     InputOp,
     OutputOp,
+    SinkTickOp,
+    SourceTickOp,
     VariableOp,
 )
 from penstock.dialects.op.constant import ConstantOp
@@ -384,8 +386,8 @@ class TaskOp(IRDLOperation):
     @property
     def kind(self) -> str:
         """
-        `assign`, `input`, `output`, `variable`, `copy` or `compute`, by the op that it
-        executes.
+        `assign`, `input`, `output`, `tick`, `variable`, `copy` or `compute`, by the op
+        that it executes.
         """
         match self.op:
             case AssignOp():
@@ -398,6 +400,8 @@ class TaskOp(IRDLOperation):
                 return "variable"
             case ConstantOp(splat=None):
                 return "variable"
+            case SourceTickOp() | SinkTickOp():
+                return "tick"
             case CopyOp():
                 return "copy"
             case _:

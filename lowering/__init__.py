@@ -28,6 +28,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return JobAddPushPullPass
 
+    def get_job_add_sections():
+        from penstock.lowering.job_add_sections import JobAddSectionsPass
+
+        return JobAddSectionsPass
+
     def get_job_clean():
         from penstock.lowering.job_clean import JobCleanPass
 
@@ -84,6 +89,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         from penstock.lowering.op_split_pads import OpSplitPadsPass
 
         return OpSplitPadsPass
+
+    def get_plan_add_ticks():
+        from penstock.lowering.plan_add_ticks import PlanAddTicksPass
+
+        return PlanAddTicksPass
 
     def get_plan_assign_streams():
         from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
@@ -170,11 +180,17 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return VerifyProgramPass
 
+    def get_verify_ticks():
+        from penstock.lowering.verify_ticks import VerifyTicksPass
+
+        return VerifyTicksPass
+
     return {
         "convert-job-to-plan": get_convert_job_to_plan,
         "convert-plan-to-launch": get_convert_plan_to_launch,
         "job-add-model-jobs": get_job_add_model_jobs,
         "job-add-push-pull": get_job_add_push_pull,
+        "job-add-sections": get_job_add_sections,
         "job-clean": get_job_clean,
         "job-infer-sbp": get_job_infer_sbp,
         "job-insert-boxing": get_job_insert_boxing,
@@ -186,6 +202,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "op-fuse-rows": get_op_fuse_rows,
         "op-infer-shapes": get_op_infer_shapes,
         "op-split-pads": get_op_split_pads,
+        "plan-add-ticks": get_plan_add_ticks,
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
         "plan-form-chains": get_plan_form_chains,
@@ -203,4 +220,5 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "verify-memory": get_verify_memory,
         "verify-plan": get_verify_plan,
         "verify-program": get_verify_program,
+        "verify-ticks": get_verify_ticks,
     }

@@ -351,6 +351,8 @@ class ProgramBuilder:
 
     def _is_idle(self, task: TaskOp) -> bool:
         """Whether all that an actor has to do lies there already."""
+        if task.kind == "tick":
+            return True
         return does_nothing(task) or self._interfaces.is_handed_on(task)
 
     def _release(self, task: TaskOp) -> launch.ActorOp:

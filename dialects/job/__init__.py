@@ -46,10 +46,18 @@ from penstock.dialects.job.ports import (
     place_in_whole,
     verify_part,
 )
+from penstock.dialects.job.sections import (
+    SECTIONS,
+    SectionAttr,
+    SinkTickOp,
+    SourceTickOp,
+    sections_of,
+)
 
 __all__ = [
     "INITIALIZERS",
     "MAX_DEVICES",
+    "SECTIONS",
     "AfterOp",
     "AssignOp",
     "BoxingOp",
@@ -68,6 +76,9 @@ __all__ = [
     "PartialAttr",
     "PlacementAttr",
     "SbpAttr",
+    "SectionAttr",
+    "SinkTickOp",
+    "SourceTickOp",
     "SplitAttr",
     "VariableOp",
     "misfit",
@@ -75,6 +86,7 @@ __all__ = [
     "place_in_whole",
     "placement_of",
     "sbp_entry_text",
+    "sections_of",
     "verify_device_kind",
     "verify_layout",
     "verify_part",
@@ -92,6 +104,8 @@ Job = Dialect(
         InputOp,
         JobOp,
         OutputOp,
+        SinkTickOp,
+        SourceTickOp,
         VariableOp,
     ],
     [
@@ -101,6 +115,7 @@ Job = Dialect(
         PartialAttr,
         PlacementAttr,
         SbpAttr,
+        SectionAttr,
         SplitAttr,
     ],
 )
