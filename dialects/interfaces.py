@@ -26,6 +26,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.in_place import IN_PLACE, verify_hints
 from penstock.dialects.sbp import Part, SbpSignature, broadcast_signatures, part_type
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class TensorOp(IRDLOperation, ABC):
             operands=operands,
             result_types=[part_type(t, p) for t, p in zip(types, parts, strict=True)],
             properties=dict(properties),
+            attributes={
+                key: attr for key, attr in self.attributes.items() if key == IN_PLACE
+            },
             regions=[region.clone() for region in self.regions],
             location=self.location,
         )
@@ -154,6 +158,15 @@ class TensorOp(IRDLOperation, ABC):
                 raise VerifyException(
                     f"the result's type should be {type}, got {result.type}"
                 )
+        if IN_PLACE in self.attributes:
+            verify_hints(self, self._known_pairs())
+
+    def _known_pairs(self) -> Sequence[tuple[int, int]]:
+        """The pairs of operand and result that the kernel knows, once shapes are."""
+        types = map(tensor_type, (*self.operands, *self.results))
+        if not all(type.has_static_shape() for type in types):
+            return ()
+        return [(pair.operand, pair.result) for pair in self.in_place_pairs()]
 
     @classmethod
     def inferred(

@@ -41,10 +41,13 @@ def is_full_at_start(register: SSAValue) -> bool:
 class Timeline:
     """
     The tasks of a plan that act, each after all that it waits for in the same act, and
-    which of them are ordered: by what they read and wait for, and by their stream.
+    which of them are ordered: by what they read and wait for, by their stream, and by
+    `orders`, pairs of tasks of which the first one is to end before the second begins.
     """
 
-    def __init__(self, plan: PlanOp) -> None:
+    def __init__(
+        self, plan: PlanOp, orders: Sequence[tuple[TaskOp, TaskOp]] = ()
+    ) -> None:
         acting = [task for task in plan.tasks if task.kind != "variable"]
         self._listed = {task: index for index, task in enumerate(acting)}
         self._producers = {
@@ -53,8 +56,11 @@ class Timeline:
             for register in (*task.outs, *task.signals)
         }
         data = [list(self._sources(task)) for task in acting]
+        waits = [list(sources) for sources in data]
+        for first, second in orders:
+            waits[self._listed[second]].append(self._listed[first])
         streams = self._streams(acting)
-        order = self._order(data, streams)
+        order = self._order(waits, streams)
         place = {listed: index for index, listed in enumerate(order)}
         self.tasks = [acting[listed] for listed in order]
         """The tasks, in an order in which they can act; without those that cannot."""
@@ -63,7 +69,9 @@ class Timeline:
         self.index = {task: index for index, task in enumerate(self.tasks)}
         self.sources = [[place[s] for s in data[i] if s in place] for i in order]
         """The tasks that each one waits for because of its registers."""
-        self._count(streams, place)
+        self._count(
+            streams, place, [[place[s] for s in waits[i] if s in place] for i in order]
+        )
 
     def _sources(self, task: TaskOp) -> Iterator[int]:
         for register in dict.fromkeys((*task.ins, *task.waits)):
@@ -103,7 +111,12 @@ class Timeline:
                     heappush(ready, reader)
         return order
 
-    def _count(self, streams: list[list[int]], place: dict[int, int]) -> None:
+    def _count(
+        self,
+        streams: list[list[int]],
+        place: dict[int, int],
+        waits: Sequence[Sequence[int]],
+    ) -> None:
         """Note how far each stream has come before each task ends."""
         count = len(self.tasks)
         self._stream, self._nth = [0] * count, [0] * count
@@ -115,7 +128,7 @@ class Timeline:
                 self._stream[task], self._nth[task] = number, nth
         self._done: list[list[int]] = []
         for task in range(count):
-            before = [*self.sources[task]]
+            before = [*waits[task]]
             before += [previous[task]] if task in previous else []
             rows = [self._done[source] for source in before]
             done = list(map(max, *rows, [0] * len(streams))) if rows else []

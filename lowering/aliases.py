@@ -24,8 +24,13 @@ def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
     return op.in_place_pairs() if tuple(end.values) == tuple(op.results) else ()
 
 
+def made_by(task: TaskOp) -> Sequence[SSAValue]:
+    """The registers that a task writes, or the values it hands on if there are none."""
+    return task.outs or task.results_
+
+
 def operand_register(task: TaskOp, operand: int) -> SSAValue:
-    """The register that an operand of a task's op is read from."""
+    """The register, or value, that an operand of a task's op is read from."""
     inside = task.op.operands[operand]
     assert isinstance(inside, BlockArgument), "a task's body is one op"
     return task.ins[inside.index]

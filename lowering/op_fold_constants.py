@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
+from penstock.dialects.in_place import IN_PLACE
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import JobOp
 from penstock.dialects.numpy_types import array_of, dense_of
@@ -72,6 +73,8 @@ def fold(op: TensorOp, max_elements: int) -> None:
         return
     for constant in constants:
         constant.attributes.update(op.attributes)
+        # A constant has no operands to lie over.
+        constant.attributes.pop(IN_PLACE, None)
         constant.location = op.location
     Rewriter.replace_op(op, constants, [constant.result for constant in constants])
 

@@ -14,6 +14,11 @@ whatever their shape. A group of one op without such constants stays as it is, a
 ops with regions, among them `op.fused`, ops whose result has no static shape, and on
 several devices those that make terms of a sum (`P`), or whose operands do not lie yet
 as they are used (`job-insert-boxing`).
+
+Hints (`in_place`) go on to the group where the result and the operand they are about
+are still there. What a hint says must lie over an operand keeps both: such an op is the
+last one of its group, the op that makes the operand is in another group, and so is what
+else reads the operand, unless it is in the same one.
 """
 
 from __future__ import annotations
@@ -30,11 +35,19 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.in_place import IN_PLACE
 from penstock.dialects.interfaces import ElementwiseOp
 from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.dialects.sbp import PARTIAL
+from penstock.lowering.in_place_hints import (
+    Member,
+    Overwritten,
+    carried,
+    must_lie_over,
+    never_over,
+)
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
 
 Group: TypeAlias = list[Operation]
@@ -49,13 +62,18 @@ OF_THE_GROUP = ("placement", "sbp", "slots")
 
 def find_groups(job: JobOp, max_ops: int) -> list[Group]:
     """Sort the elementwise ops of a job into groups, the last group first."""
+    overwritten = Overwritten(job.body.block.ops)
     groups: list[Group] = []
     group_of: dict[Operation, Group] = {}
     for op in reversed(job.body.block.ops):
         if not is_fusible(op):
             continue
         group = group_of_users(op, group_of)
-        if group is None or not can_join(op, group, job, max_ops):
+        if (
+            group is None
+            or not can_join(op, group, job, max_ops)
+            or overwritten.keeps_apart(op, group[0])
+        ):
             groups.append(group := [])
         group.append(op)
         group_of[op] = group
@@ -70,7 +88,18 @@ def is_fusible(op: Operation) -> bool:
         and shape_of(op.results[0]) is not None
         and OPERANDS not in op.attributes
         and not makes_terms(op)
+        and not reads_oddly(op)
     )
+
+
+def reads_oddly(op: Operation) -> bool:
+    """
+    Whether an op must write over a constant, which groups have none of, or over what it
+    is never to lie over under another number: an error that is told later.
+    """
+    musts = must_lie_over(op)
+    constant = any(isinstance(value.owner, ConstantOp) for value in musts)
+    return constant or any(value in musts for value in never_over(op))
 
 
 def makes_terms(op: Operation) -> bool:
@@ -139,6 +168,8 @@ def fuse(group: Group, splats: Splats) -> None:
         regions=[Region(block)],
         location=last.location,
     )
+    if (hints := carried([Member(last, 0)], ins)) is not None:
+        fused.attributes[IN_PLACE] = hints
     Rewriter.insert_op(fused, InsertPoint.before(last))
     last.results[0].replace_all_uses_with(fused.result)
     for value, arg in zip(ins, block.args, strict=True):
@@ -168,7 +199,7 @@ def move_into(
 
 def add_without_placement(block: Block, op: Operation) -> None:
     """Put an op at the end of a fused body, which is placed as a whole."""
-    for key in OF_THE_GROUP:
+    for key in (*OF_THE_GROUP, IN_PLACE):
         op.attributes.pop(key, None)
     block.add_op(op)
 

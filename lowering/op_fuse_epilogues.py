@@ -7,7 +7,9 @@ several), if nothing else uses that result, both have one type and run in the sa
 place, the sum of products asks for no `slots` of its own, and the op is one that a
 kernel computes in registers: all that it is made of works on floats of one type.
 Convolutions with one channel a group are left alone: their sums are no tiles. On
-several devices, where ops say how they are cut in parts, they stay apart.
+several devices, where ops say how they are cut in parts, they stay apart. Ops that must
+write over an operand by a hint (`in_place`), or whose operand another op must, do too;
+other hints go on to the whole where the operand they are about is still there.
 
 What is saved is a tensor that is written and read again. On a processor the op that
 follows costs next to nothing (`launch-schedule-contractions`); on any device the two
@@ -25,24 +27,36 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from penstock.dialects.in_place import IN_PLACE
 from penstock.dialects.interfaces import ContractionOp, ElementwiseOp, tensor_type
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.lowering.in_place_hints import (
+    Member,
+    Overwritten,
+    carried,
+    must_lie_over,
+)
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
 
 OF_THE_WHOLE = ("placement", "slots")
 """The attributes that say how an op runs, not what it computes."""
 
 
-def root_of(op: ElementwiseOp, job: JobOp) -> ContractionOp | None:
+def root_of(
+    op: ElementwiseOp, job: JobOp, overwritten: Overwritten
+) -> ContractionOp | None:
     """The sum of products that an elementwise op can be computed with, if any."""
-    if not _is_of_floats(op) or _is_cut(op):
+    if not _is_of_floats(op) or _is_cut(op) or must_lie_over(op):
         return None
     owners = dict.fromkeys(value.owner for value in op.operands)
     roots = [root for root in owners if isinstance(root, ContractionOp)]
-    return next((root for root in reversed(roots) if _is_root(root, op, job)), None)
+    fitting = (root for root in reversed(roots) if _is_root(root, op, job))
+    return next(
+        (root for root in fitting if not overwritten.keeps_apart(root, op)), None
+    )
 
 
 def _is_cut(op: Operation) -> bool:
@@ -81,7 +95,7 @@ def _tensors(op: ElementwiseOp) -> Iterator[SSAValue]:
             yield from (*member.operands, *member.results)
 
 
-def fuse(root: ContractionOp, op: ElementwiseOp) -> None:
+def fuse(root: ContractionOp, op: ElementwiseOp, overwritten: Overwritten) -> None:
     """Replace both ops by one, where the elementwise op stood."""
     made = root.results[0]
     ins = dict.fromkeys((*root.operands, *op.operands))
@@ -96,14 +110,17 @@ def fuse(root: ContractionOp, op: ElementwiseOp) -> None:
         regions=[Region(block)],
         location=root.location,
     )
+    if (hints := carried([Member(op, 0)], [*ins])) is not None:
+        epilogue.attributes[IN_PLACE] = hints
     Rewriter.insert_op(epilogue, InsertPoint.before(op))
     op.results[0].replace_all_uses_with(epilogue.result)
+    overwritten.rename(op.results[0], epilogue.result)
     epilogue.result.name_hint = op.results[0].name_hint
     inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
     for member in (root, op):
         member.detach()
         member.operands = [inside.get(value, value) for value in member.operands]
-        for key in OF_THE_WHOLE:
+        for key in (*OF_THE_WHOLE, IN_PLACE):
             member.attributes.pop(key, None)
         block.add_op(member)
     block.add_op(YieldOp.create(operands=op.results))
@@ -111,9 +128,10 @@ def fuse(root: ContractionOp, op: ElementwiseOp) -> None:
 
 def fuse_job(job: JobOp) -> None:
     """Give each sum of products of a job the elementwise op that follows it."""
+    overwritten = Overwritten(job.body.block.ops)
     for op in tuple(job.body.block.ops):
-        if isinstance(op, ElementwiseOp) and (root := root_of(op, job)) is not None:
-            fuse(root, op)
+        if isinstance(op, ElementwiseOp) and (root := root_of(op, job, overwritten)):
+            fuse(root, op, overwritten)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,9 @@ that its op can overwrite and that nobody reads later.
 No task runs before one whose result it reads, or after which a control register orders
 it; inputs and outputs move like all others. The order that was there is that of the
 list, but for tasks that control registers order after later ones, which come after
-these. But for `overlap`, no memory has more live bytes than in that order, and it stays
-unless another one is better. Where tasks move, variables are listed first. The
+these. What reads a value that a task listed later must write over (`in_place`) stays
+before it. But for `overlap`, no memory has more live bytes than in that order, and it
+stays unless another one is better. Where tasks move, variables are listed first. The
 attribute `live_bytes` of a plan says how many bytes are alive at most in the order that
 was there (`source`) and in the new one (`ordered`), and how many no order can do
 without (`lower_limit`, as far as is known), each summed over all memories. Where time
@@ -56,6 +57,8 @@ from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES, MemoryCaseAttr
+from penstock.lowering.alias_decisions import earlier_readers
+from penstock.lowering.in_place_hints import wanted_pairs
 from penstock.lowering.list_scheduling import Job, in_order
 from penstock.lowering.ordering.limits import limit_of_tasks
 from penstock.lowering.ordering.parallel import Part, parallel_order, shortest_order
@@ -108,7 +111,7 @@ class PlanProblem:
                 slots = slots_of(task, result, homes)
                 values.append(Value(size * slots, memory))
         tasks = [self._task(task, numbers, values) for task in self.tasks]
-        for first, second in self.order.controls:
+        for first, second in (*self.order.controls, *earlier_readers(self.tasks)):
             # An order is a value without bytes that the one makes and the other reads.
             made, read = tasks[first], tasks[second]
             tasks[first] = made._replace(makes=(*made.makes, len(values)))
@@ -168,7 +171,7 @@ def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
     """The values that a task reads, with the result that may be written over each."""
     if not isinstance(op := task.op, TensorOp):
         return
-    pairs = {(pair.operand, pair.result) for pair in op.in_place_pairs()}
+    pairs = {(pair.operand, pair.result) for pair in wanted_pairs(op)}
     read_as: dict[int, set[int]] = {}
     for operand, value in enumerate(op.operands):
         if isinstance(value, BlockArgument):

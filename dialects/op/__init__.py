@@ -10,6 +10,7 @@ on rows and what is around it.
 
 from xdsl.ir import Dialect
 
+from penstock.dialects.in_place import HintAttr
 from penstock.dialects.op.activation import (
     ClipOp,
     GeluOp,
@@ -203,6 +204,7 @@ Op = Dialect(
         YieldRowsOp,
     ],
     [
+        HintAttr,
         PadModeAttr,
         ScatterModeAttr,
     ],

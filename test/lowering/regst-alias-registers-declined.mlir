@@ -362,28 +362,23 @@ plan.plan @overwritten {
 
 // -----
 
-// A plan that has aliases is left alone.
+// A plan whose registers have places is left alone.
 
 !r = !regst.data<tensor<2xf32>>
 
 // CHECK-LABEL: plan.plan @left_alone
-// CHECK:         %[[X:.+]] = regst.register "x"
-// CHECK-NEXT:    regst.register "y" alias %[[X]]
-// CHECK-NEXT:    regst.register "z" slots 1 on <0, host> : !regst.data<tensor<2xf32>>
+// CHECK:         regst.register "x" in
+// CHECK-NEXT:    regst.register "y" slots 1 on <0, host> : !regst.data<tensor<2xf32>>
 plan.plan @left_alone {
-  %x = regst.register "x" slots 1 on <0, host> : !r
-  %y = regst.register "y" alias %x : !r slots 1 on <0, host> : !r
-  %z = regst.register "z" slots 1 on <0, host> : !r
+  %c = regst.chunk on <0, host> size 64
+  %b = regst.block in %c at 0 size 64
+  %x = regst.register "x" in %b at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y" slots 1 on <0, host> : !r
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : tensor<2xf32>
     plan.yield %v : tensor<2xf32>
   }
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
-  ^bb0(%0: tensor<2xf32>):
-    %v = op.relu %0 : tensor<2xf32> -> tensor<2xf32>
-    plan.yield %v : tensor<2xf32>
-  }
-  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%z : !r) {
   ^bb0(%0: tensor<2xf32>):
     %v = op.relu %0 : tensor<2xf32> -> tensor<2xf32>
     plan.yield %v : tensor<2xf32>
