@@ -9,7 +9,7 @@ worker of their own, because a device is driven from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from penstock.runtime.image import (
     image_of,
     image_of_job,
 )
+from penstock.runtime.shared_variables import SharedVariables
 from penstock.runtime.tables import (
     Actor,
     Argument,
@@ -133,14 +134,18 @@ def load_program_jobs(
     directory: Path | None = None,
     threads: int = 1,
     devices: Mapping[str, Device] | None = None,
+    shared: SharedVariables | None = None,
 ) -> dict[str, LoadedProgram]:
     """
     What `load_program` does, for each job of a program by its name, in one memory. A
-    program that names none is one job of its own name.
+    program that names none is one job of its own name. Variables lie where other
+    programs have them that were loaded with the same `shared`.
     """
     image = image_of(program)
     values = _Values(program, image, weights or {}, directory or Path())
-    return load_jobs(image, sources, values, threads=threads, devices=devices)
+    return load_jobs(
+        image, sources, values, threads=threads, devices=devices, shared=shared
+    )
 
 
 def load_jobs(
@@ -150,6 +155,7 @@ def load_jobs(
     *,
     threads: int = 1,
     devices: Mapping[str, Device] | None = None,
+    shared: SharedVariables | None = None,
 ) -> dict[str, LoadedProgram]:
     """
     What `load_program` does, for each job of an image by its name. They have the same
@@ -157,12 +163,12 @@ def load_jobs(
     the array of each variable (its own part) and constant by its name, once there is
     memory.
     """
-    memory = _with_memory(image, sources, values, threads, devices)
+    memory = _with_memory(image, sources, values, threads, devices, shared)
     if not image.jobs:
         return {image.name: memory.finish()}
     programs: dict[str, LoadedProgram] = {}
     for job in image.jobs:
-        own = image_of_job(image, job)
+        own = image_of_job(memory.image, job)
         # What only moves data is over before a thread could help.
         count = threads if own.kernels else 1
         loader = _Loader(own, sources, count, memory.devices, memory.chunks)
@@ -176,13 +182,21 @@ def _with_memory(
     values: Callable[[], Mapping[str, Array]],
     threads: int,
     devices: Mapping[str, Device] | None,
+    shared: SharedVariables | None,
 ) -> _Loader:
     """A loader that has allocated and initialised all memory."""
     if threads < 1:
         raise PenstockError(f"there must be at least one thread, got {threads}")
-    loader = _Loader(image, sources, threads, {"cpu": Cpu(), **(devices or {})})
-    loader.allocate()
-    loader.initialize(values())
+    available = {"cpu": Cpu(), **(devices or {})}
+    if shared is None:
+        loader = _Loader(image, sources, threads, available)
+        loader.allocate()
+        loader.initialize(values())
+        return loader
+    with shared.adopting(image, available) as adopted:
+        loader = _Loader(adopted.image, sources, threads, available, adopted.chunks)
+        loader.allocate()
+        loader.initialize(values(), adopted.valued)
     return loader
 
 
@@ -277,6 +291,8 @@ class _Loader:
 
     def allocate(self) -> None:
         for memory in self.image.chunks:
+            if memory.name in self.chunks:
+                continue
             device = self._device(memory.device)
             self.chunks[memory.name] = device.allocate(memory.size)
 
@@ -285,8 +301,12 @@ class _Loader:
             raise PenstockError(f"the program needs a device of kind '{kind}'")
         return device
 
-    def initialize(self, values: Mapping[str, Array]) -> None:
+    def initialize(
+        self, values: Mapping[str, Array], valued: Collection[str] = ()
+    ) -> None:
         for variable in self.image.variables:
+            if variable.name in valued:
+                continue
             chunk = self.chunks[variable.chunk]
             chunk.write(variable.offset, values[variable.name])
 

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
+from penstock.runtime.devices import Chunk
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import Variable
 from penstock.runtime.initializers import Array
-from penstock.runtime.loader import LoadedProgram, part_of, raise_if_any
+from penstock.runtime.loader import part_of, raise_if_any
 
 
-def read_variables(program: LoadedProgram) -> dict[str, Array]:
+class HasVariables(Protocol):
+    """Variables in chunks: those of a loaded program, or `SharedVariables`."""
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables, and in which chunk each lies."""
+        ...
+
+    @property
+    def chunks(self) -> Mapping[str, Chunk]:
+        """The chunks by name."""
+        ...
+
+
+def read_variables(program: HasVariables) -> dict[str, Array]:
     """
     A copy of each variable by name. Raises PenstockError for one of which this process
     has only parts.
@@ -42,13 +58,13 @@ def name_of(variable: Variable) -> str:
     return variable.port
 
 
-def _read(program: LoadedProgram, variable: Variable) -> Array:
+def _read(program: HasVariables, variable: Variable) -> Array:
     kind = variable.kind
     data = program.chunks[variable.chunk].read(variable.offset, kind.size)
     return data.view(kind.dtype).reshape(kind.shape)
 
 
-def write_variables(program: LoadedProgram, arrays: Mapping[str, Array]) -> None:
+def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
     """
     Set all variables. Raises PenstockError, before any is written, unless there is an
     array for each name that fits, and no other.

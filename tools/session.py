@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
     from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.loader import Port
+    from penstock.runtime.shared_variables import SharedVariables
     from penstock.runtime.watchdog import Watchdog
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
@@ -172,10 +173,12 @@ def load(
     engine: str,
     *,
     show_progress: bool = False,
+    shared: SharedVariables | None = None,
 ) -> JobExecutor:
     """
     Allocate and compile what a program needs, and show the progress on a terminal if
-    wanted. Raises PenstockError if it cannot run.
+    wanted. Its variables are those of other programs with the same `shared`. Raises
+    PenstockError if it cannot run.
     """
     from penstock.dialects.launch import ChunkOp
 
@@ -198,6 +201,7 @@ def load(
             directory=model.directory,
             threads=threads,
             devices=devices,
+            shared=shared,
         )
     return JobExecutor(image_of(program), loaded, engine)
 
@@ -244,6 +248,9 @@ class Session:
     the same time as others if they share nothing. Raises UsageError if the module holds
     nothing to run, or something beside a program, `Rejected` if it cannot be compiled,
     PenstockError if it cannot be loaded.
+
+    `variables` has those that are shared with other sessions; while one of these
+    assigns to a variable, none that uses it may run.
     """
 
     def __init__(
@@ -256,6 +263,7 @@ class Session:
         simulate_ranks: bool = False,
         compiler: tuple[Compiler, PassTable] | None = None,
         show_progress: bool = False,
+        variables: SharedVariables | None = None,
     ):
         from penstock.tools.compiler import installed_compiler
 
@@ -264,7 +272,12 @@ class Session:
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None
         self._jobs = load(
-            self._program, model, threads, engine, show_progress=show_progress
+            self._program,
+            model,
+            threads,
+            engine,
+            show_progress=show_progress,
+            shared=variables,
         )
 
     @classmethod
