@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +24,22 @@ def light_models() -> Iterator[tuple[str, ModuleOp]]:
     """The jobs of the nine light models by name, without weights worth anything."""
     for path in sorted(LIGHT.glob("*.onnx")):
         yield path.stem.removeprefix("light_"), import_file(path).module
+
+
+def exported_models() -> Iterator[tuple[str, ModuleOp]]:
+    """
+    The jobs of models of PyTorch in full size by name, with random weights; none where
+    PyTorch is not installed.
+    """
+    if find_spec("torch") is None:
+        return
+    from benchmarks.exports.export import MODELS, export
+
+    for name in MODELS:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"{name}.onnx"
+            export(name, path, small=False)
+            yield name, import_file(path).module
 
 
 def example_models() -> Iterator[tuple[str, ModuleOp]]:

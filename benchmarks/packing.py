@@ -7,7 +7,7 @@ How low packing gets, and how long it takes: on problems from files, and on mode
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from benchmarks.compiling import StepTimes
 from benchmarks.memory import memory_of
-from benchmarks.models import light_models, passes_between
+from benchmarks.models import exported_models, light_models, passes_between
 from benchmarks.packers import (
     PEER,
     Result,
@@ -51,6 +51,14 @@ SHORT, LONG, MANY = 1.0, 10.0, 1000
 
 PLANNER = "regst-plan-memory"
 
+NO_ORDER = frozenset(("plan-order-tasks", "regst-alias-registers"))
+"""Without these, tasks come in the order of the model, and nothing is in place."""
+
+NO_FUSION = NO_ORDER | {
+    *("op-split-pads", "op-fuse-elementwise", "op-fuse-epilogues", "op-fuse-rows"),
+}
+"""Without these, each op of the model is a task, too."""
+
 
 @dataclass
 class Found:
@@ -60,6 +68,8 @@ class Found:
     notes: list[str] = field(default_factory=list[str])
     data: dict[str, Json] = field(default_factory=dict[str, Json])
     problems: list[str] = field(default_factory=list[str])
+    of_source: list[float] = field(default_factory=list[float])
+    """The peak of each model over that of its ops in their order."""
 
 
 def packing(data: Path | None, seconds: float) -> Section:
@@ -75,7 +85,9 @@ def packing(data: Path | None, seconds: float) -> Section:
             add(found, paths, seconds)
         else:
             found.notes.append(f"No problems of `{name}`: `--data` names no such.")
-    add_light(found, seconds)
+    add_models(found, "ONNX's light models", light_models(), seconds)
+    add_models(found, "exported models", exported_models(), seconds)
+    note_gains(found)
     if installed_peer(seconds) is None:
         found.notes.append(f"{PEER} is not installed.")
     text = "\n\n".join([TEXT, *found.notes])
@@ -143,32 +155,54 @@ def searched(problem: Problem) -> tuple[dict[str, Result], float]:
 ################################################################################
 
 
-def add_light(found: Found, seconds: float) -> None:
-    """The nine light models, as they come out of the standard pipeline."""
+def add_models(
+    found: Found,
+    group: str,
+    models: Iterable[tuple[str, ModuleOp]],
+    seconds: float,
+) -> None:
+    """Models, as they come out of the standard pipeline."""
     rows: list[list[str]] = []
     ratios: dict[str, list[float]] = {}
-    gains: list[float] = []
-    for name, module in light_models():
-        source = module.clone()
+    of_source: list[float] = []
+    of_plain: list[float] = []
+    for name, module in models:
+        source, plain = (
+            peak_by_size(module.clone(), left_out) for left_out in (NO_FUSION, NO_ORDER)
+        )
         planner = plan(module)
-        plain = peak_by_size(source)
         problem = problem_of(module)
         peak = memory_of(module)["peak"]
         results = {"plan": Result(peak, planner), **others(problem, SHORT)}
         keep(ratios, problem, results)
-        gains.append(peak / plain)
-        row = [str(len(problem.sizes)), f"{planner:.2f}", f"{gains[-1]:.3f}"]
+        of_source.append(peak / source)
+        of_plain.append(peak / plain)
+        row = [str(len(problem.sizes)), f"{planner:.2f}"]
+        row += [f"{of_source[-1]:.3f}", f"{of_plain[-1]:.3f}"]
         rows.append([name, *row, *ratio_cells(problem, results)])
-        found.data[f"light {name}"] = figures(problem, results, plain=plain)
-    mean = statistics.geometric_mean(gains)
-    first, *rest = mean_rows(ratios, 3)
-    first[3] = f"{mean:.3f}"
-    header = "model", "registers", "planner s", "of plain", *ratios
+        found.data[f"{group}: {name}"] = figures(
+            problem, results, source=source, plain=plain
+        )
+    if not rows:
+        found.notes.append(f"No {group}: PyTorch is not installed.")
+        return
+    first, *rest = mean_rows(ratios, 4)
+    first[3:5] = (
+        f"{statistics.geometric_mean(gains):.3f}" for gains in (of_source, of_plain)
+    )
+    header = group, "registers", "planner s", "of source", "of plain", *ratios
     found.tables.append(Table(header, [*rows, first, *rest]))
+    found.of_source += of_source
+
+
+def note_gains(found: Found) -> None:
+    """Say what all models need, of what their ops in their order would."""
+    mean = statistics.geometric_mean(found.of_source)
     found.notes.append(
-        "`of plain` is the peak over that of `size` for the source order, without "
-        "aliases: what order, working in place and views save, besides packing. Where "
-        "it is 1, one op alone reads and writes that much, and cannot work in place."
+        "`of source` is the peak over that of `size` for the ops of the model, one by "
+        "one in their order and without aliases: what fusion, order, working in place "
+        f"and views save, besides packing; {mean:.3f} in the geometric mean of all "
+        f"{len(found.of_source)} models. `of plain` is the same with ops fused."
     )
 
 
@@ -180,16 +214,13 @@ def plan(module: ModuleOp) -> float:
     return sum(t for (_, name), t in times.seconds.items() if name == PLANNER)
 
 
-def peak_by_size(module: ModuleOp) -> int:
-    """The peak of the source order, without aliases, packed by size alone."""
+def peak_by_size(module: ModuleOp, left_out: Collection[str]) -> int:
+    """The peak, packed by size alone, without some passes of the pipeline."""
+    names = passes_between(None, PLANNER).split(",")
+    kept = [name for name in names if name.partition("{")[0] not in left_out]
+    assert len(kept) + len(left_out) == len(names), "a pass has another name"
     compiler, passes = installed_compiler()
-    text = passes_between(None, PLANNER)
-    for old, new in (
-        ("plan-order-tasks,", ""),
-        ("regst-alias-registers,", ""),
-        (PLANNER, f"{PLANNER}{{algorithm=size-first}}"),
-    ):
-        text = text.replace(old, new)
+    text = ",".join(kept) + "{algorithm=size-first}"
     run_pipeline(compiler, passes, module, text)
     return memory_of(module)["peak"]
 
