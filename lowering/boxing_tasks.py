@@ -43,7 +43,7 @@ from penstock.lowering.boxing import (
     recipes,
     zone_of,
 )
-from penstock.lowering.task_builder import TaskBuilder, at
+from penstock.lowering.task_builder import TaskBuilder, Waits, at
 
 
 @dataclass
@@ -54,8 +54,8 @@ class BoxingTasks:
     """
 
     builder: TaskBuilder
-    slices: dict[tuple[SSAValue, Part, DeviceAttr], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, Part, DeviceAttr], SSAValue]
+    slices: dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue]
     )
 
     def box(
@@ -224,7 +224,7 @@ class PartTasks:
     def _slice(
         self, value: SSAValue, box: Part, part: Part, device: DeviceAttr
     ) -> SSAValue:
-        key = (value, box, zone_of(device))
+        key = (value, box, zone_of(device), self.builder.waiting)
         slices = self.boxing.tasks.slices
         if (known := slices.get(key)) is None:
             cut = SliceOp.create(

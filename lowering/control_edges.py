@@ -53,9 +53,10 @@ def write_control(
     segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
     extended = TaskOp.create(
         operands=list(chain.from_iterable(operands)),
+        result_types=[result.type for result in task.results],
         properties={**task.properties, "operandSegmentSizes": segments},
         attributes=task.attributes,
         regions=[task.detach_region(task.body)],
         location=task.location,
     )
-    Rewriter.replace_op(task, extended, [])
+    Rewriter.replace_op(task, extended, extended.results)

@@ -21,6 +21,14 @@ once, from device to device by way of the hosts. More than two devices that have
 the same terms, each in its own memory, first add one part each (`<name>.sum@...`). If a
 boxing is what libraries call a collective, its tasks say so in `collective`, and in
 `group` which devices take part.
+
+A `job.after` has no task. Each task that reads its result waits for each task that
+makes one of the others (variables are there all the time), by a control register
+`<other> -> <reader>`, unless values or other control registers see to that already. A
+copy, or a part of a boxing, that reads the result waits too, and is none that does not
+wait. For tasks of another rank it takes a token: a constant `<other>.token` that is
+made after them, its copy `<other>.token.copy@<rank>.cpu.0`, which those share that wait
+for the same tasks there, and control registers before and behind.
 """
 
 from __future__ import annotations
@@ -46,6 +54,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    AfterOp,
     AssignOp,
     BoxingOp,
     CopyOp,
@@ -68,6 +77,8 @@ from penstock.dialects.sbp import (
     whole,
 )
 from penstock.lowering.boxing_tasks import BoxingTasks
+from penstock.lowering.control_edges import write_control_edges
+from penstock.lowering.job_control import JobWaits, control_of
 from penstock.lowering.job_devices import JobDevices
 from penstock.lowering.job_infer_sbp import candidates_for
 from penstock.lowering.job_layouts import OPERANDS, RESULTS, normal, sbps_in, target_of
@@ -91,7 +102,7 @@ def complaints_about(job: JobOp) -> list[tuple[Operation, str]]:
 def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
-        known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp
+        known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp | AfterOp
         if not isinstance(op, known | ForeignInputOp | ForeignOutputOp | AssignOp):
             yield op, f"{op.name} cannot be a task: it is no op on tensors"
         if (slots := op.attributes.get("slots")) is not None and not (
@@ -137,6 +148,8 @@ class LayoutCheck:
         self.layouts.update((value, entire) for value in op.results)
         if isinstance(op, BoxingOp):
             self.layouts[op.result] = target_of(op, place)
+        elif isinstance(op, AfterOp):
+            self.layouts[op.result] = self.layouts[op.value]
         elif not entire.is_single and op.results:
             try:
                 self._note_sbps(op)
@@ -153,6 +166,8 @@ class LayoutCheck:
 
     def operands_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
         """The operands of an op that lie in another way than they are used."""
+        if isinstance(op, AfterOp):
+            return
         place = self._devices.used_on(op)
         have = [self.layouts[value] for value in op.operands]
         wanted: Sequence[Layout | None] = [None] * len(have)
@@ -238,11 +253,17 @@ class JobTasks:
         self._layouts = layouts
         self._parts: dict[SSAValue, Sequence[SSAValue]] = {}
         """The results of tasks that each value of the job is."""
+        self._waits = JobWaits()
         self.builder = TaskBuilder()
         self._boxing = BoxingTasks(self.builder)
 
     def add(self, op: Operation) -> None:
         """Make the tasks of one op of the job."""
+        if isinstance(op, AfterOp):
+            self._parts[op.result] = self._parts[op.value]
+            self._waits.note_after(op, self._parts)
+            return
+        self.builder.waiting = self._waits.of(op.operands)
         base = self.builder.name(base_name_of(op))
         device, *others = devices_of(self._place_of(op))
         if isinstance(op, BoxingOp):
@@ -271,6 +292,8 @@ class JobTasks:
             op,
             base,
         )
+        # What lies there already is handed on without a task that could wait.
+        self._waits.note(op.result, self.builder.waiting)
 
     def _add_parts(self, op: Operation, base: str) -> None:
         """A task for the part of an op on each device."""
@@ -328,6 +351,8 @@ def convert_job(job: JobOp) -> None:
     tasks = JobTasks(devices, check.layouts)
     for op in ops:
         tasks.add(op)
+    tasks.builder.waiting = ()
+    edges = control_of(tasks.builder)
     plan = PlanOp.create(
         properties={"sym_name": job.sym_name},
         attributes=job.attributes,
@@ -335,6 +360,7 @@ def convert_job(job: JobOp) -> None:
         location=job.location,
     )
     Rewriter.replace_op(job, plan, [])
+    write_control_edges(plan, edges)
 
 
 @dataclass(frozen=True)

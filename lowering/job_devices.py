@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from penstock.dialects.job import (
+    AfterOp,
     AssignOp,
     BoxingOp,
     CopyOp,
@@ -15,6 +16,7 @@ from penstock.dialects.job import (
     JobOp,
     OutputOp,
     PlacementAttr,
+    origin_of,
     placement_of,
 )
 from penstock.dialects.sbp import devices_of
@@ -26,7 +28,8 @@ class JobDevices:
 
     Inputs are made, and outputs are used, on the host of their placement's first
     device; a copy and a boxing make their results where they bring them to; a variable
-    is assigned to where it is; all else runs where it is placed. A placement on one
+    is assigned to where it is; what waits for others is where it was; all else runs
+    where it is placed. A placement on one
     device has a hierarchy of one dimension, so that equal ones compare equal.
     """
 
@@ -56,6 +59,8 @@ class JobDevices:
         match op:
             case AssignOp(target=target) if isinstance(target.owner, Operation):
                 return self.of(target.owner)
+            case AfterOp() if isinstance(maker := origin_of(op.value).owner, Operation):
+                return self.of(maker)
             case CopyOp():
                 return self._only(op.device)
             case BoxingOp():

@@ -20,7 +20,8 @@ first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the whole one
 input comes whole from the host; its consumers may expect the first that fits of `S(0)`,
 `B`, `S(1)`, `S(2)`... `sbp` then says how the results of an op lie, `operand_sbp` how
 its operands are wanted. An op that has both stays as it is. On one device there is
-nothing to choose, and what ops ask for goes.
+nothing to choose, and what ops ask for goes. The result of a `job.after` lies like the
+first operand; the others may lie in any way.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, byte_count, tensor_type
 from penstock.dialects.job import (
+    AfterOp,
     AssignOp,
     BoxingOp,
     Entry,
@@ -247,6 +249,9 @@ class Inference:
         if isinstance(op, BoxingOp):
             self._layouts[op.result] = target_of(op, place)
             return
+        if isinstance(op, AfterOp):
+            self._layouts[op.result] = self._layout_of(op.value, place)
+            return
         # The layout that consumers of an input may expect is not where it is made.
         lies_on = placement_of(op, self._job) if isinstance(op, InputOp) else place
         whole = Layout.whole_on(lies_on)
@@ -261,6 +266,15 @@ class Inference:
             self._split(op, lies_on)
         if isinstance(op, ConstantOp):
             self._layouts[op.result] = None
+
+    def _layout_of(self, value: SSAValue, placement: PlacementAttr) -> Layout:
+        """How a value lies that is on a placement; a constant as it says itself."""
+        if (known := self._layouts[value]) is not None:
+            return known
+        constant = value.owner
+        assert isinstance(constant, ConstantOp), "all else lies somewhere"
+        sbps = sbps_in(constant, RESULTS, placement)
+        return Layout.whole_on(placement) if sbps is None else Layout(placement, *sbps)
 
     def _split(self, op: Operation, placement: PlacementAttr) -> None:
         if not isinstance(op, TensorOp | InputOp | VariableOp):

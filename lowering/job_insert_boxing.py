@@ -5,7 +5,8 @@ A `job.boxing` is inserted where an op needs an operand on other devices, or in 
 parts, than it is made: right after the op that makes it, in the order of the first
 uses. All uses that need a value in one layout share one boxing, and one that is there
 already serves the uses after it. A constant is not boxed: there is one of it for each
-layout in which it is used (but for partial sums). What an op needs is said by its
+layout in which it is used (but for partial sums). A `job.after` needs its operands as
+they are. What an op needs is said by its
 `operand_sbp`, which goes: from then on each operand lies as it is used. Ops on one
 device, and outputs, need whole tensors there.
 """
@@ -25,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    AfterOp,
     AssignOp,
     BoxingOp,
     CopyOp,
@@ -88,6 +90,9 @@ class BoxingInserter:
         if isinstance(op, BoxingOp):
             self._layouts[op.result] = target_of(op, place)
             return
+        if isinstance(op, AfterOp):
+            self._layouts[op.result] = self._layouts[op.value]
+            return
         whole = Layout.whole_on(place)
         self._layouts.update((value, whole) for value in op.results)
         if whole.is_single or isinstance(op, AssignOp):
@@ -110,6 +115,8 @@ class BoxingInserter:
         place = self._devices.used_on(op)
         if isinstance(op, BoxingOp):
             return [normal(Layout(place, op.source_sbp))]
+        if isinstance(op, AfterOp):
+            return [self._layouts[op.value]]
         whole = Layout.whole_on(place)
         if not whole.is_single:
             sbps = sbps_in(op, OPERANDS, place)

@@ -9,6 +9,9 @@ and a copy that is there already serves the uses after it. A constant is made wh
 is used: it moves there, and one that is used in several places is cloned for each. So
 in a job that has been placed nothing is left to do.
 
+The result of a `job.after` lies where the first tensor does, wherever the others are; a
+copy of it waits for these, too, and so is none of the first tensor's.
+
 Values that are made or used by an op on several devices stay as they are: it takes
 `job-infer-sbp` and `job-insert-boxing` to say which device needs which part of them.
 """
@@ -27,6 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from penstock.dialects.job import (
+    AfterOp,
     BoxingOp,
     CopyOp,
     JobOp,
@@ -43,8 +47,8 @@ Uses: TypeAlias = dict[PlacementAttr, list[tuple[Operation, int]]]
 def read_uses(job: JobOp, devices: JobDevices) -> dict[SSAValue, Uses]:
     """
     The uses of all values of a job, in order, but for those by copies, which read from
-    any device, and by boxings, which say where they read from. Uses that a copy before
-    them can serve are handed to that copy.
+    any device, by boxings, which say where they read from, and by `job.after` of what
+    it waits for. Uses that a copy before them can serve are handed to that copy.
     """
     uses: dict[SSAValue, Uses] = {}
     copies: dict[tuple[SSAValue, PlacementAttr], SSAValue] = {}
@@ -53,6 +57,9 @@ def read_uses(job: JobOp, devices: JobDevices) -> dict[SSAValue, Uses]:
         if isinstance(op, CopyOp):
             copies.setdefault((op.source, place), op.result)
         if isinstance(op, CopyOp | BoxingOp):
+            continue
+        if isinstance(op, AfterOp):
+            uses.setdefault(op.value, {}).setdefault(place, []).append((op, 0))
             continue
         for index, value in enumerate(op.operands):
             if (copy := copies.get((value, place))) is not None:

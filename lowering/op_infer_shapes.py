@@ -1,10 +1,11 @@
 """
 Shape inference: fill in the extents that the types of a job leave open.
 
-The ops of each job are visited in order. The type of a result becomes the one that
-both its declared type and the op's own inference allow, so that what is known of the
-inputs reaches every op after them, also those inside `op.fused`. A `job.copy` has the
-type of what it copies. Everything that does not fit is reported at once:
+The ops of each job are visited in order. The type of a result becomes the one that both
+its declared type and the op's own inference allow, so that what is known of the inputs
+reaches every op after them, also those inside `op.fused`. A `job.copy` has the type of
+what it copies, a `job.after` that of its first operand. Everything that does not fit is
+reported at once:
 
 * operands that do not fit together, now that more is known of them,
 * a declared type that contradicts the inferred one,
@@ -26,7 +27,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, are_compatible, tensor_type
-from penstock.dialects.job import CopyOp, Job, JobOp
+from penstock.dialects.job import AfterOp, CopyOp, Job, JobOp
 from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
 from penstock.dialects.op.checks import known
 
@@ -56,6 +57,8 @@ def refine_block(block: Block) -> Iterator[tuple[Operation, str]]:
             yield from refine_tensor_op(op)
         elif isinstance(op, CopyOp):
             refine(op.result, tensor_type(op.source))
+        elif isinstance(op, AfterOp):
+            refine(op.result, tensor_type(op.value))
         elif isinstance(op, YieldOp | YieldRowsOp) or op.name in JOB_OPS:
             continue
         elif not all(is_static(result.type) for result in op.results):

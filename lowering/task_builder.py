@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import DenseArrayBase, IntAttr, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -12,6 +13,9 @@ from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.boxing import zone_of
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
 from penstock.lowering.unique_names import UniqueNames
+
+Waits: TypeAlias = tuple[TaskOp, ...]
+"""Tasks that must be over before another one may act, each once."""
 
 DONE = ("placement", RESULTS, OPERANDS)
 """The attributes of ops that have done their work once there are tasks."""
@@ -32,8 +36,12 @@ class TaskBuilder:
         self._segments: dict[int, DenseArrayBase] = {}
         self._names = UniqueNames()
         self._device: dict[SSAValue, DeviceAttr] = {}
-        self._copies: dict[tuple[SSAValue, DeviceAttr], SSAValue] = {}
+        self._copies: dict[tuple[SSAValue, DeviceAttr, Waits], SSAValue] = {}
         self.tasks: list[TaskOp] = []
+        self.waits: dict[TaskOp, Waits] = {}
+        """What tasks wait for beside what they read."""
+        self.waiting: Waits = ()
+        """What all tasks wait for that are made now, and read anything."""
 
     def name(self, base: str) -> str:
         """A name that no task has, and no other one will get."""
@@ -78,7 +86,10 @@ class TaskBuilder:
             outer.name_hint = result.name_hint
             self._device[outer] = device
         if isinstance(op, CopyOp):
-            self._copies.setdefault((read[0], zone_of(device)), task.results[0])
+            key = (read[0], zone_of(device), self.waiting)
+            self._copies.setdefault(key, task.results[0])
+        if read and self.waiting:
+            self.waits[task] = self.waiting
         self.tasks.append(task)
         return task
 
@@ -90,7 +101,7 @@ class TaskBuilder:
         source, zone = self._device[value], zone_of(device)
         if zone_of(source) == zone:
             return value
-        if (known := self._copies.get((value, zone))) is not None:
+        if (known := self._copies.get((value, zone, self.waiting))) is not None:
             return known
         is_host = zone.kind.data == "cpu"
         if not is_host and zone_of(source) != zone.host:

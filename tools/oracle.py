@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
+    AfterOp,
     BoxingOp,
     CopyOp,
     InputOp,
@@ -117,6 +118,8 @@ class _Evaluation:
                 self._values[op.result] = variable_value(op, self._model)
             case CopyOp() | BoxingOp():
                 self._values[op.result] = self._values[op.source]
+            case AfterOp():
+                self._values[op.result] = self._values[op.value]
             case OutputOp():
                 self.outputs[op.port.data] = self._values[op.value]
             case TensorOp():

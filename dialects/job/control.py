@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -15,6 +16,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -25,7 +27,7 @@ OF_A_TASK = ("operand_sbp", "placement", "sbp", "slots")
 
 
 @irdl_op_definition
-class AfterOp(IRDLOperation):
+class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
     The first tensor, which is there only once the others are: whatever reads the result
     runs after all that makes the others. It lies as the first tensor does, wherever
@@ -57,6 +59,12 @@ class AfterOp(IRDLOperation):
     ):
         value = SSAValue.get(value)
         super().__init__(operands=[value, others], result_types=[value.type])
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.job import AfterNothing
+
+        return (AfterNothing(),)
 
     def verify_(self) -> None:
         for key in OF_A_TASK:

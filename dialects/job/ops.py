@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     TensorType,
 )
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
     Operation,
     Region,
@@ -24,6 +25,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import (
     IsolatedFromAbove,
     NoTerminator,
@@ -47,7 +49,7 @@ from penstock.dialects.job.ports import (
 
 
 @irdl_op_definition
-class JobOp(IRDLOperation):
+class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
     A computation that is compiled and launched as one.
 
@@ -75,6 +77,12 @@ class JobOp(IRDLOperation):
             properties={"sym_name": StringAttr(sym_name), "placement": placement},
             regions=[body],
         )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from penstock.lowering.canonicalization.job import AfterImplied
+
+        return (AfterImplied(),)
 
     def verify_(self) -> None:
         if self.body.block.args:

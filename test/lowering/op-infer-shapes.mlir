@@ -15,6 +15,21 @@ job.job @forward placement <cpu, [0:0]> {
 
 // -----
 
+// What waits for others has the type of the first tensor.
+
+// CHECK-LABEL: job.job @after
+job.job @after placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %r = op.relu %x : tensor<4xf32> -> tensor<?xf32>
+  // CHECK: job.after %r, %x : tensor<4xf32>, tensor<4xf32>
+  %y = job.after %r, %x : tensor<?xf32>, tensor<4xf32>
+  // CHECK-NEXT: op.relu %y : tensor<4xf32> -> tensor<4xf32>
+  %s = op.relu %y : tensor<?xf32> -> tensor<?xf32>
+  job.output "y", %s : tensor<?xf32>
+}
+
+// -----
+
 // Declared and inferred extents complete each other.
 
 // CHECK-LABEL: job.job @both_sides
