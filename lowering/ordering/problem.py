@@ -42,6 +42,8 @@ class Problem:
     values: Sequence[Value]
     tasks: Sequence[Task]
     sizes: list[int] = field(init=False)
+    made: list[int] = field(init=False)
+    """The bytes that each task makes."""
     uses: list[tuple[int, ...]] = field(init=False)
     """The values of each task: those it reads and those it makes."""
     users: list[list[int]] = field(init=False)
@@ -66,8 +68,10 @@ class Problem:
             for other in earlier:
                 after[other].append(task)
         sizes = [value.size for value in self.values]
+        made = [sum(sizes[value] for value in task.makes) for task in self.tasks]
         for name, found in (
             ("sizes", sizes),
+            ("made", made),
             ("uses", uses),
             ("users", users),
             ("before", before),
@@ -110,19 +114,21 @@ def live_profile(
     problem: Problem, order: Sequence[int], memory: int | None = None
 ) -> list[int]:
     """The bytes that are alive at each step; of one memory only if it is given."""
-    sizes = problem.sizes
+    sizes, made = problem.sizes, problem.made
     if memory is not None:
         sizes = [v.size if v.memory == memory else 0 for v in problem.values]
+        made = [sum(sizes[value] for value in task.makes) for task in problem.tasks]
+    uses, tasks = problem.uses, problem.tasks
     left = [len(users) for users in problem.users]
     profile: list[int] = []
     live = 0
     for task in order:
-        live += sum(sizes[value] for value in problem.tasks[task].makes)
-        over = [v for v in problem.tasks[task].over if left[v] == 1]
-        profile.append(live - max((sizes[value] for value in over), default=0))
-        for value in problem.uses[task]:
-            left[value] -= 1
-            if not left[value]:
+        live += made[task]
+        over = [sizes[v] for v in tasks[task].over if left[v] == 1]
+        profile.append(live - max(over) if over else live)
+        for value in uses[task]:
+            left[value] = uses_left = left[value] - 1
+            if not uses_left:
                 live -= sizes[value]
     return profile
 

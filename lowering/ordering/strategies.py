@@ -123,12 +123,16 @@ def depth_first(wants: Sequence[Sequence[int]], ends: Sequence[int]) -> Order:
 
 
 def settled(problem: Problem, order: Order) -> Order:
-    """An order with what frees moved forward and what makes moved backward, in turn."""
+    """
+    An order with what frees moved forward and what makes moved backward, in turn, for
+    as long as that lowers the fullest step.
+    """
+    peak = peak_of(problem, order)
     for _ in range(ROUNDS):
-        moved = swept(problem, swept(problem, order, backward=False), backward=True)
-        if moved == order:
+        order = swept(problem, swept(problem, order, backward=False), backward=True)
+        before, peak = peak, peak_of(problem, order)
+        if peak >= before:
             break
-        order = moved
     return order
 
 

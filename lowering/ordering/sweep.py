@@ -112,29 +112,38 @@ class Sweep:
         self._allowed = max(self._allowed, self._live + self._rise[task])
         self._live += self._net[task]
         changed: dict[int, None] = {}
-        for value in self._problem.uses[task]:
-            self._use(value, changed)
+        self._use(task, changed)
+        missing, since = self._missing, self._since
         for other in self._unlocks[task]:
-            self._missing[other] -= 1
-            if not self._missing[other]:
+            missing[other] -= 1
+            if not missing[other]:
                 self._unlock(other, step)
                 changed.pop(other, None)
         for other in changed:
-            if self._since[other] >= 0:
+            if since[other] >= 0:
                 self._push(other)
 
-    def _use(self, value: int, changed: dict[int, None]) -> None:
-        """Note one use of a value, and the tasks that need less memory from now on."""
+    def _use(self, task: int, changed: dict[int, None]) -> None:
+        """Note what a task uses, and the tasks that need less memory from now on."""
+        # This is most of what a sweep does.
+        sizes, all_users, left = self._problem.sizes, self._problem.users, self._left
+        rise, net = self._rise, self._net
+        for value in self._problem.uses[task]:
+            size, users, uses_left = sizes[value], all_users[value], left[value]
+            if uses_left == len(users):
+                for user in users:
+                    rise[user] -= size
+                    net[user] -= size
+                    changed[user] = None
+            left[value] = uses_left - 1
+            if uses_left == 2:
+                self._free_at_last(value, changed)
+
+    def _free_at_last(self, value: int, changed: dict[int, None]) -> None:
+        """Note that one use of a value is left, which frees it."""
         size, users = self._problem.sizes[value], self._problem.users[value]
-        if self._left[value] == len(users):
-            for user in users:
-                self._rise[user] -= size
-                self._net[user] -= size
-                changed[user] = None
-        self._left[value] -= 1
-        if self._left[value] != 1:
-            return
-        last = next(user for user in users if not self._is_done[user])
+        is_done = self._is_done
+        last = next(user for user in users if not is_done[user])
         self._net[last] -= size
         changed[last] = None
         if not self._backward and value in self._problem.tasks[last].over:

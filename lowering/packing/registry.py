@@ -13,10 +13,10 @@ from penstock.lowering.packing.greedy import (
     RULES,
     Rule,
     by_fullest_step,
+    by_last_and_size,
     by_size,
     conflict_counts,
     fewest_or_most_conflicts,
-    place_in_order,
 )
 from penstock.lowering.packing.problem import Problem
 
@@ -28,6 +28,10 @@ Packer: TypeAlias = Callable[[Problem, Budget], Sequence[int]]
 
 DEFAULT_STEPS = 50_000_000
 """The budget of a search where nothing is said: about 0.2 s, and always the same."""
+
+NEXT_ORDERS = by_fullest_step, by_last_and_size
+"""What is tried where the largest first is not low enough, before anything is loaded:
+these reach the bound for 9 of the 18 training graphs for which it is not."""
 
 MAX_CONFLICTS = 1 << 26
 """With more pairs of buffers in conflict, only rules are used: the others list them."""
@@ -83,15 +87,19 @@ def best(problem: Problem, budget: Budget) -> list[int]:
 
 
 def improved(problem: Problem, budget: Budget, *, rules: bool) -> list[int]:
-    """A layout by size, which is improved if it is not low enough."""
+    """A layout by a rule, which is improved if it is not low enough."""
     # Most layouts are as low as they can be, so that Numba need not even be loaded.
-    offsets = place_in_order(problem, by_size(problem), "first")
+    offsets = Rule(by_size, "first")(problem)
     enough = max(problem.bound, budget.capacity or 0)
     if problem.peak(offsets) <= enough:
         return offsets
-    if is_too_large(problem):
-        other = Rule(by_fullest_step, "first")(problem)
-        return min(offsets, other, key=problem.peak)
+    is_large = is_too_large(problem)
+    for order in NEXT_ORDERS if rules or is_large else ():
+        offsets = min(offsets, Rule(order, "first")(problem), key=problem.peak)
+        if problem.peak(offsets) <= enough or budget.is_over:
+            return offsets
+    if is_large:
+        return offsets
     with budget.clock_stopped():
         from penstock.lowering.packing import portfolio
 

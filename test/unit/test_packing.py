@@ -593,3 +593,17 @@ def test_bad_layouts_are_refused(offsets: object, message: str):
     problem = Problem(lives, 64, [(0, 2)])
     with pytest.raises(PackingError, match=f"^packing algorithm 'bad' {message}$"):
         pack(problem, "bad")
+
+
+def test_rules_are_tried_before_a_search_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "penstock.lowering.packing.portfolio", None)
+    problem = Problem(
+        [
+            Lifetime(first, last, size)
+            for first, last, size in ((2, 5, 2), (1, 3, 2), (3, 6, 2), (1, 1, 3))
+        ]
+    )
+    assert problem.peak(pack(problem, "size-first")) > problem.bound
+    assert problem.peak(pack(problem, "best")) == problem.bound
