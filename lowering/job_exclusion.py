@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-STRATEGIES = ("custom", "memory", "parallelism")
+STRATEGIES = ("custom", "memory", "parallelism", "writers")
 """How it is decided which jobs may run in parallel."""
 
 
@@ -41,6 +41,25 @@ def exclusive_by_name(names: Sequence[Collection[str]]) -> list[set[int]]:
             found[job].update(jobs)
     for job, others in enumerate(found):
         others.discard(job)
+    return found
+
+
+def exclusive_by_writing(
+    names: Sequence[Collection[str]], written: Sequence[Collection[str]]
+) -> list[set[int]]:
+    """
+    For each job those that share a name with it which one of the two writes; `written`
+    has for each job those of its names that it writes.
+    """
+    users: dict[str, list[int]] = {}
+    for job, own in enumerate(names):
+        for name in own:
+            users.setdefault(name, []).append(job)
+    found: list[set[int]] = [set() for _ in names]
+    for job, own in enumerate(written):
+        for other in (x for name in own for x in users[name] if x != job):
+            found[job].add(other)
+            found[other].add(job)
     return found
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+MODEL_JOBS = ("job-add-model-jobs", "job-place", "job-infer-sbp")
+"""What adds jobs over all variables, once the others know where these are and how."""
+
 
 def pipeline(
     device: str | None = None,
@@ -16,6 +19,8 @@ def pipeline(
     *,
     simulate_ranks: bool = False,
     merge: bool = False,
+    model_jobs: bool = False,
+    strategy: str = "parallelism",
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -24,7 +29,9 @@ def pipeline(
     else; without it they stay where they say. `streams` is the number of compute
     streams of each device. `simulate_ranks` makes one program of all ranks, for one
     process. `merge` makes one program of all jobs, with those that bring in and take
-    out what several of them know by one name.
+    out what several of them know by one name, and `strategy` says which of them never
+    run at the same time. `model_jobs` adds those that initialise, load and save all
+    variables, also where there is one job.
     """
     launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
     return ",".join(
@@ -39,22 +46,24 @@ def pipeline(
             "job-clean",
             "job-place" if device is None else f'job-place{{device="{device}"}}',
             "job-infer-sbp",
+            # Only now it is known how variables lie on several devices.
+            *MODEL_JOBS * model_jobs,
             "job-insert-boxing",
             "op-fuse-elementwise",
             "op-fuse-epilogues",
             "op-fuse-rows",
             "job-clean",
             "convert-job-to-plan",
+            "plan-order-updates",
             # Results are written over operands later on.
             "plan-order-tasks{in-place=true}",
             f"plan-assign-streams{{streams={streams}}}",
             "plan-create-registers",
-            "plan-order-updates",
             "regst-mark-interfaces",
             "regst-alias-registers",
             "regst-plan-memory",
             "plan-reduce-events",
-            *(("plan-merge-jobs",) if merge else ()),
+            *((merging(strategy),) if merge else ()),
             "verify-plan",
             launch,
             # Programs may be written by hand, too.
@@ -67,12 +76,20 @@ def pipeline(
     )
 
 
+def merging(strategy: str) -> str:
+    """The pass that makes one plan of several."""
+    is_usual = strategy == "parallelism"
+    return "plan-merge-jobs" + ("" if is_usual else f"{{strategy={strategy}}}")
+
+
 PIPELINES: Mapping[str, str] = {
     "cpu": pipeline("cpu"),
     "cuda": pipeline("cuda"),
     "jobs": pipeline(merge=True),
+    "model": pipeline(merge=True, model_jobs=True),
 }
 """
 The text of each standard pipeline by its name: for jobs on one kind of device, and for
-several jobs in one program, wherever they are placed.
+several jobs in one program, wherever they are placed, without and with those that set
+and save its variables.
 """

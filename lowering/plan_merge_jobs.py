@@ -21,6 +21,8 @@ taken out.
 Groups are made in the order of the jobs: a job joins the first one that contains no job
 it may run in parallel with. By `strategy`, jobs exclude each other
 * `parallelism`: if they have a variable, an input or an output of one name;
+* `writers`: if one of them assigns to, or puts out, what the other has by that name, so
+  that those that only read one thing may run in parallel, on memory of their own;
 * `memory`: always;
 * `custom`: like `parallelism`, and if one of `groups` has both, as in
   `groups="train,eval;a,b"`.
@@ -52,7 +54,7 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.job import DeviceAttr
+from penstock.dialects.job import DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -65,6 +67,7 @@ from penstock.lowering.job_exclusion import (
     STRATEGIES,
     exclusion_groups,
     exclusive_by_name,
+    exclusive_by_writing,
     parse_groups,
 )
 from penstock.lowering.job_ports import (
@@ -77,6 +80,7 @@ from penstock.lowering.job_ports import (
     shared_ports,
 )
 from penstock.lowering.packing.problem import align, end_of, shares_bytes, side_by_side
+from penstock.lowering.plan_order_updates import target_of
 from penstock.lowering.plan_reduce_events import WAITS_FOR
 from penstock.lowering.unique_names import UniqueNames
 
@@ -155,6 +159,18 @@ def register_of(value: SSAValue) -> RegisterOp:
 ################################################################################
 
 
+def written_by(plan: PlanOp) -> set[str]:
+    """The outputs of a plan, and the variables that it assigns to, by name."""
+    ports = list(ports_of(plan))
+    variables = {port.value: port.name for port in ports if port.is_variable}
+    written = {port.name for port in ports if isinstance(port.op, OutputOp)}
+    for task in plan.tasks:
+        target = target_of(task)
+        if target is not None and target in variables:
+            written.add(variables[target])
+    return written
+
+
 def groups_of(
     plans: Sequence[PlanOp], strategy: str, custom: Sequence[Sequence[str]]
 ) -> list[list[PlanOp]]:
@@ -166,7 +182,12 @@ def groups_of(
         exclusive = [everyone - {job} for job in everyone]
     else:
         names = [{port.name for port in ports_of(plan)} for plan in users]
-        exclusive = exclusive_by_name(names)
+        written = [written_by(plan) for plan in users]
+        exclusive = (
+            exclusive_by_writing(names, written)
+            if strategy == "writers"
+            else exclusive_by_name(names)
+        )
     for group in custom:
         members = {number[job] for job in group if job in number}
         for job in members:
@@ -538,7 +559,10 @@ class PlanMergeJobsPass(ModulePass):
     """The name of the plan that is made."""
 
     strategy: str = "parallelism"
-    """Which jobs never run at the same time: `custom`, `memory` or `parallelism`."""
+    """
+    Which jobs never run at the same time: `custom`, `memory`, `parallelism` or
+    `writers`.
+    """
 
     groups: str = ""
     """With `custom`, jobs that never do either, as in `"train,eval;a,b"`."""

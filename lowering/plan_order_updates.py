@@ -8,9 +8,9 @@ unless the two are one task. A task reads a variable if it reads its register, o
 result of a task that may be a view of what reads it (a reshape, a slice:
 `in_place_pairs`).
 
-The tasks of a stream have an order already, which must not be the other way round: a
-reader that comes after the assignment there is an error. `job-order-updates` brings it
-before that. A plan whose registers have places is left as it is.
+It comes before tasks have places in streams, so that they are ordered accordingly.
+Where they have some already, a reader behind the assignment in its stream is an error.
+A plan whose registers have places is left as it is.
 """
 
 from __future__ import annotations
@@ -114,15 +114,9 @@ def complaints_about(edges: list[ControlEdge]) -> Iterator[Finding]:
             yield (
                 reader,
                 f"task '{reader.task_name.data}' uses '{name_of(variable)}' after "
-                f"'{update.task_name.data}' has assigned to it; job-order-updates "
-                "orders them",
+                f"'{update.task_name.data}' has assigned to it; this pass orders them "
+                "if it runs before plan-assign-streams",
             )
-
-
-def stage_complaints(plan: PlanOp) -> Iterator[Finding]:
-    """That it is too early."""
-    if any(task.results_ for task in plan.tasks):
-        yield plan, "tasks hand on values, run plan-create-registers first"
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,6 @@ class PlanOrderUpdatesPass(ModulePass):
             and any(isinstance(task.op, AssignOp) for task in plan.tasks)
             and not is_planned(plan)
         ]
-        fail_if_any(found for plan in plans for found in stage_complaints(plan))
         edges = [edges_of(plan) for plan in plans]
         fail_if_any(found for of_plan in edges for found in complaints_about(of_plan))
         for plan, of_plan in zip(plans, edges, strict=True):

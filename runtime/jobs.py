@@ -2,21 +2,29 @@
 Running the jobs of one program, which share memory.
 
 A job is run by an executor of its own. What jobs may not use at the same time are
-resources (`sections`): what a group of `exclusive` shares, and each interface. A job
-has one section with all of its resources, but for those interfaces that it releases
-before it ends, which are sections of their own. So jobs that share nothing run at the
-same time, if different threads run them, and others one after the other, in the order
-in which they were asked for.
+resources (`sections`): what a group of `exclusive` shares, each interface, and each
+variable that some job writes. A job has to itself what it writes; several may read one
+thing at the same time. It has one section with all of its resources, but for those
+interfaces that it releases before it ends, which are sections of their own. So jobs
+that share nothing run at the same time, if different threads run them, and others one
+after the other, in the order in which they were asked for.
 
 To run a job for a caller means to push its inputs, run it, and pull its outputs: where
 there is a job `System-Push-<input>` or `System-Pull-<output>`, these are runs as well,
-which are asked for at once, so that nobody else comes between.
+which are asked for at once, so that nobody else comes between. So the next run of a job
+writes an output only when the last one has been pulled.
+
+`submit` asks for the same, and returns at once: the runs are made in threads of the
+executor, in the order in which they were asked for as far as they share anything, and
+those of one job always.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import TracebackType
@@ -37,21 +45,29 @@ PUSH = "System-Push-"
 """What the name of a job that brings an input in starts with."""
 PULL = "System-Pull-"
 """What the name of a job that takes an output out starts with."""
+MODEL = "System-Model"
+"""What the name of a job that sets or hands out all variables starts with."""
+
+RUNNERS = 8
+"""How many runs that were submitted may be under way at the same time, or wait."""
 
 
 class JobFacts(NamedTuple):
     """
     The interfaces of a job: those that other jobs make, those that it makes, and those
-    of the former that it releases before it ends.
+    of the former that it releases before it ends. And the variables that it uses, and
+    those of them that it writes.
     """
 
     taken: frozenset[str]
     made: frozenset[str]
     released: frozenset[str]
+    used: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
 
 
 def facts_of(own: ProgramImage) -> JobFacts:
-    """What a job does with interfaces, by its own image."""
+    """What a job does with interfaces and variables, by its own image."""
     interface = {x.name: x.interface for x in own.queues if x.interface is not None}
     taken: set[str] = set()
     made: set[str] = set()
@@ -62,7 +78,39 @@ def facts_of(own: ProgramImage) -> JobFacts:
             (made if name in named else taken).add(interface[name])
         for step in (step for step in actor.steps if step.verb == "release"):
             released.add(interface[step.arguments[0]])
-    return JobFacts(frozenset(taken), frozenset(made), frozenset(released))
+    names = frozenset(taken), frozenset(made), frozenset(released)
+    return JobFacts(*names, *variables_in(own))
+
+
+def variables_in(own: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
+    """The variables that a job uses, under any name, and those that it writes."""
+    variables = {variable.name for variable in own.variables}
+    steps = [step for actor in own.actors for step in actor.steps]
+    used = {name for step in steps for name in step.arguments if name in variables}
+    used |= set(viewed(own))
+    copied = {step.arguments[1] for step in steps if step.verb == "copy"}
+    return frozenset(used), frozenset(copied & variables)
+
+
+def viewed(own: ProgramImage) -> Iterator[str]:
+    """The variables whose bytes some register of a job has."""
+    places: dict[str, list[tuple[int, int, str]]] = {}
+    for x in own.variables:
+        row = x.offset, x.offset + x.kind.size, x.name
+        places.setdefault(x.chunk, []).append(row)
+    for rows in places.values():
+        rows.sort()
+    for queue in own.queues:
+        if queue.chunk is None or queue.kind is None:
+            continue
+        rows = places.get(queue.chunk, [])
+        end = queue.offset + queue.kind.size
+        # Variables share no bytes: those before the first one end before it starts.
+        first = bisect_right(rows, queue.offset, key=lambda row: row[1])
+        for start, _, name in rows[first:]:
+            if start >= end:
+                break
+            yield name
 
 
 def sections_of(
@@ -70,15 +118,17 @@ def sections_of(
 ) -> list[Section]:
     """What jobs hold while they run, some of which exclude each other."""
     sections: list[Section] = []
+    changing = frozenset(name for facts in jobs.values() for name in facts.written)
     for job, facts in jobs.items():
-        kept = (facts.taken | facts.made) - facts.released
-        resources = {f"interface {name}" for name in kept}
-        for index, group in enumerate(exclusive):
-            if job in group:
-                resources.add(f"group {index}")
-        sections.append(Section(job, frozenset(resources)))
+        own = {f"interface {name}" for name in facts.made}
+        own |= {f"variable {name}" for name in facts.written}
+        own |= {f"group {i}" for i, group in enumerate(exclusive) if job in group}
+        read = {f"interface {name}" for name in facts.taken - facts.released}
+        read |= {f"variable {name}" for name in facts.used & changing}
+        sections.append(Section(job, frozenset(own), frozenset(read - own)))
         for name in sorted(facts.released):
-            sections.append(Section(job, frozenset({f"interface {name}"})))
+            released = frozenset({f"interface {name}"})
+            sections.append(Section(job, frozenset(), released))
     return sections
 
 
@@ -114,9 +164,12 @@ class JobExecutor:
             self._runners[section.job].add_section(number, section)
         self._made: set[str] = set()
         self._ports = {job: self._ports_of(job) for job in programs}
-        names = [job for job in programs if not job.startswith((PUSH, PULL))]
+        names = [job for job in programs if not job.startswith((PUSH, PULL, MODEL))]
         self.jobs: tuple[str, ...] = tuple(names)
         """The names of the jobs that a person wrote."""
+        self._asking = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -133,6 +186,10 @@ class JobExecutor:
     def program(self) -> LoadedProgram:
         """One of the programs: the memory and the devices are those of all."""
         return next(iter(self._runners.values())).executor.program
+
+    def has(self, job: str) -> bool:
+        """Whether there is a job of this name, of the system or not."""
+        return job in self._runners
 
     def executor(self, job: str | None = None) -> Executor:
         """What runs a job alone: its program, and who observes it."""
@@ -158,8 +215,51 @@ class JobExecutor:
         the job takes what no job has made yet, and what `Executor.run` raises.
         """
         job = self._name_of(job)
-        if self._runners[job].is_alone:
-            return self._runners[job].executor.run(inputs)
+        runner = self._runners[job]
+        if runner.is_alone and not runner.submitted:
+            return runner.executor.run(inputs)
+        call = self._call(job, inputs)
+        return self._finish(call, self._sections.request(call.jobs))
+
+    def submit(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> Future[dict[str, Array]]:
+        """
+        Ask for a run of a job, and return at once: the future has the outputs, or what
+        `run` would raise. Until then the arrays must not change. A future that has not
+        begun can be cancelled.
+
+        Raises PenstockError if there is no such job, if the arrays do not fit, or if
+        the executor is closed.
+        """
+        job = self._name_of(job)
+        call, runner = self._call(job, inputs), self._runners[job]
+        # Those who share something begin in the order of their requests.
+        with self._asking:
+            if self._is_closed:
+                raise PenstockError("the executor is closed")
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(RUNNERS, "penstock-job")
+            requests = self._sections.request(call.jobs)
+            runner.submitted += 1
+            future = self._threads.submit(self._finish, call, requests)
+        future.add_done_callback(partial(self._forget, runner, requests))
+        return future
+
+    def _forget(
+        self,
+        runner: _Runner,
+        requests: Sequence[Request],
+        future: Future[dict[str, Array]],
+    ) -> None:
+        """Note that a run that was submitted is over, or never begins."""
+        if future.cancelled():
+            self._give_up(requests)
+        with self._asking:
+            runner.submitted -= 1
+
+    def _call(self, job: str, inputs: Mapping[str, Array]) -> _Call:
+        """What runs to give a job these inputs. Raises PenstockError if they misfit."""
         sources, targets = self._ports[job]
         ports = {name: of.port for name, of in sources.items()}
         given = check_inputs(ports, inputs)
@@ -169,7 +269,12 @@ class JobExecutor:
             arrays.setdefault(of, {})[port.name] = array
         pulls = [of for of, _ in targets.values() if of != job]
         pushes = [of for of in arrays if of != job]
-        found = self._run_all([*pushes, job, *dict.fromkeys(pulls)], arrays)
+        return _Call(job, [*pushes, job, *dict.fromkeys(pulls)], arrays)
+
+    def _finish(self, call: _Call, requests: Sequence[Request]) -> dict[str, Array]:
+        """Make the runs that were asked for, and put together what they hand out."""
+        found = self._run_all(requests, call.arrays)
+        _, targets = self._ports[call.job]
         return {name: found[of][port.name] for name, (of, port) in targets.items()}
 
     def run_many(
@@ -180,8 +285,9 @@ class JobExecutor:
         pieces overlaps if the job has nothing to do with other jobs.
         """
         job = self._name_of(job)
-        if self._runners[job].is_alone:
-            return self._runners[job].executor.run_many(pieces)
+        runner = self._runners[job]
+        if runner.is_alone and not runner.submitted:
+            return runner.executor.run_many(pieces)
         fed = [check_inputs(self.inputs(job), piece) for piece in pieces]
         return [self.run(piece, job) for piece in fed]
 
@@ -199,7 +305,14 @@ class JobExecutor:
             runner.executor.watch(watchdog)
 
     def close(self) -> None:
-        """End the threads of all jobs. What was returned stays valid."""
+        """
+        End the threads of all jobs, once the runs that have begun are over; those that
+        have not are cancelled. What was returned stays valid.
+        """
+        with self._asking:
+            self._is_closed, threads = True, self._threads
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
         for runner in self._runners.values():
             runner.executor.close()
 
@@ -231,28 +344,29 @@ class JobExecutor:
         return inputs, outputs
 
     def _run_all(
-        self, jobs: Sequence[str], arrays: Mapping[str, Mapping[str, Array]]
+        self, requests: Sequence[Request], arrays: Mapping[str, Mapping[str, Array]]
     ) -> dict[str, dict[str, Array]]:
-        """Run jobs one after the other, for which nobody else comes between."""
+        """Make runs one after the other, for which nobody else comes between."""
         found: dict[str, dict[str, Array]] = {}
-        requests = self._sections.request(jobs)
         try:
-            for job, request in zip(jobs, requests, strict=True):
+            for request in requests:
                 self._sections.wait(request)
-                found[job] = self._run(job, request, arrays.get(job, {}))
+                found[request.job] = self._run(request, arrays.get(request.job, {}))
                 self._sections.release(request)
         except BaseException:
-            for request in requests:
-                self._sections.release(request)
+            self._give_up(requests)
             raise
         return found
 
-    def _run(
-        self, job: str, request: Request, arrays: Mapping[str, Array]
-    ) -> dict[str, Array]:
+    def _give_up(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            self._sections.release(request)
+
+    def _run(self, request: Request, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Run a job that may run."""
+        job = request.job
         runner = self._runners[job]
-        taken, made, _ = runner.facts
+        taken, made = runner.facts.taken, runner.facts.made
         if not taken <= self._made:
             missing = ", ".join(sorted(taken - self._made))
             raise PenstockError(
@@ -260,11 +374,18 @@ class JobExecutor:
             )
         # A run that fails leaves what it makes half made.
         self._made -= made
-        with runner.lock:
-            self._sections.begin(request, runner.early())
-            results = runner.executor.run(arrays)
+        self._sections.begin(request, runner.early())
+        results = runner.executor.run(arrays)
         self._made |= made
         return results
+
+
+class _Call(NamedTuple):
+    """A run of a job for a caller: all jobs to run, and what each is fed."""
+
+    job: str
+    jobs: Sequence[str]
+    arrays: Mapping[str, Mapping[str, Array]]
 
 
 class _Runner:
@@ -273,17 +394,18 @@ class _Runner:
     def __init__(self, executor: Executor, facts: JobFacts):
         self.executor = executor
         self.facts = facts
-        self.lock = threading.Lock()
-        """It is held while the job runs, so that its flags are those of one run."""
         self.is_alone = True
         """Whether it has nothing that others could use at the same time."""
+        self.submitted = 0
+        """The runs that were submitted and are not over."""
         self._flags: dict[int, Callable[[], bool]] = {}
 
     def add_section(self, number: int, section: Section) -> None:
         """Take note of a section of the job, by its number."""
-        self.is_alone = self.is_alone and not section.resources
+        used = section.resources | section.reads
+        self.is_alone = self.is_alone and not used
         for name, words in self.executor.program.flags.items():
-            if section.resources == frozenset({f"interface {name}"}):
+            if used == frozenset({f"interface {name}"}):
                 self._flags[number] = partial(_is_raised, words)
 
     def early(self) -> dict[int, Callable[[], bool]]:

@@ -1,23 +1,26 @@
 """
 Sections: what jobs hold of shared memory while they run, and who may have it when.
 
-A section is a set of resources: names of memory that one job at a time may use. Two
-sections of different jobs *intersect* if they have a resource in common. A request
-asks for some sections of one job and has a number, later ones have higher numbers. Each
-section has a queue of the requests that wait for it; it is granted to the first of
-these if for every section that intersects with it, nobody has it, and nobody waits for
-it or whoever waits longest has a higher number. A section may be granted several times
-to requests of its own job.
+A section is a set of resources, names of memory: what it has to itself, and what it
+only reads, as others may at the same time. Two sections of different jobs *intersect*
+if one has a resource to itself that the other has or reads. A request asks for some
+sections of one job and has a number, later ones have higher numbers. Each section has a
+queue of the requests that wait for it; it is granted to the first of these if for every
+section that intersects with it, nobody has it, and nobody waits for it or whoever waits
+longest has a higher number. A section may be granted several times to requests of its
+own job.
 
-So no two jobs ever use a resource at the same time; a request only ever waits for
-requests with lower numbers, and each of them in turn comes first: if all that were
+So nobody uses a resource while another job has it to itself; a request only ever waits
+for requests with lower numbers, and each of them in turn comes first: if all that were
 granted are released at last, all are granted.
+
+Runs of one job that may go on begin in the order in which they were asked for.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -25,10 +28,23 @@ from itertools import count
 
 @dataclass(frozen=True)
 class Section:
-    """Resources that a job uses together."""
+    """Resources that a job uses together: those to itself, and those it reads."""
 
     job: str
     resources: frozenset[str]
+    reads: frozenset[str] = frozenset()
+
+    def intersects(self, other: Section) -> bool:
+        """Whether another job must not have the other section at the same time."""
+        return not (
+            self.resources.isdisjoint(other.resources | other.reads)
+            and self.reads.isdisjoint(other.resources)
+        )
+
+
+def is_rival(section: Section, other: Section) -> bool:
+    """Whether a section has to wait for another one of another job."""
+    return section.job != other.job and section.intersects(other)
 
 
 class Request:
@@ -55,15 +71,14 @@ class Locks:
         self.sections = tuple(sections)
         users: dict[str, set[int]] = {}
         for index, section in enumerate(sections):
-            for resource in section.resources:
+            for resource in section.resources | section.reads:
                 users.setdefault(resource, set()).add(index)
         self.rivals: list[list[int]] = []
         """For each section those of other jobs that intersect with it."""
         for section in sections:
-            others = {i for name in section.resources for i in users[name]}
-            self.rivals.append(
-                sorted(i for i in others if sections[i].job != section.job)
-            )
+            names = section.resources | section.reads
+            others = sorted({i for name in names for i in users[name]})
+            self.rivals.append([i for i in others if is_rival(section, sections[i])])
         self._of_job: dict[str, list[int]] = {}
         for index, section in enumerate(sections):
             self._of_job.setdefault(section.job, []).append(index)
@@ -135,20 +150,29 @@ class Sections:
         self._changed = threading.Condition(threading.Lock())
         self._early: dict[Request, dict[int, Callable[[], bool]]] = {}
         self._waiters = 0
+        self._lines: dict[str, deque[Request]] = defaultdict(deque)
+        """The requests of each job that have not been released, oldest first."""
 
     def request(self, jobs: Sequence[str]) -> list[Request]:
         """Ask for several runs at once, so that nobody else comes between."""
         with self._changed:
-            return [self._locks.request(job) for job in jobs]
+            made = [self._locks.request(job) for job in jobs]
+            for request in made:
+                self._lines[request.job].append(request)
+        return made
+
+    def _may_run(self, request: Request) -> bool:
+        """Whether a request has all it needs, and nothing before it in its job."""
+        return request.is_granted and self._lines[request.job][0] is request
 
     def wait(self, request: Request) -> None:
         """Return once the job may run."""
-        if request.is_granted:
+        if self._may_run(request):
             return
         with self._changed:
             self._waiters += 1
             try:
-                while not request.is_granted:
+                while not self._may_run(request):
                     if not self._let_go():
                         can_let_go = any(list(self._early.values()))
                         self._changed.wait(POLL_SECONDS if can_let_go else None)
@@ -169,11 +193,18 @@ class Sections:
                 self._changed.notify_all()
 
     def release(self, request: Request) -> None:
-        """End a run, or a request that was never granted."""
+        """
+        End a run, or a request that was never granted; nothing if that has been done.
+        """
         with self._changed:
+            line = self._lines[request.job]
+            if request not in line:
+                return
+            line.remove(request)
             self._early.pop(request, None)
             sections = (*request.held, *request.waiting)
-            if self._locks.release(request, sections) and self._waiters:
+            granted = self._locks.release(request, sections)
+            if (granted or line) and self._waiters:
                 self._changed.notify_all()
 
     def _let_go(self) -> bool:

@@ -17,6 +17,8 @@ from penstock.tools.errors import UsageError, explain_os_error
 from penstock.tools.progress import Progress
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Operation
 
@@ -116,19 +118,28 @@ def lower(
     streams: int = 1,
     *,
     simulate_ranks: bool = False,
+    model_jobs: bool = False,
+    strategy: str = "parallelism",
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
-    jobs, and for all ranks if they are to be simulated. Raises UsageError if the module
-    holds nothing to run, or something beside a program, and `Rejected` if what it holds
-    cannot be lowered.
+    jobs, and for all ranks if they are to be simulated; `model_jobs` and `strategy` are
+    those of the pipeline. Raises UsageError if the module holds nothing to run, or
+    something beside a program, and `Rejected` if what it holds cannot be lowered.
     """
     from penstock.lowering.pipelines import pipeline
     from penstock.tools.compiler import run_pipeline
 
-    if not (merge := model.has_several):
+    if not model.has_several:
         _ = model.entry
-    text = pipeline(device, streams, simulate_ranks=simulate_ranks, merge=merge)
+    text = pipeline(
+        device,
+        streams,
+        simulate_ranks=simulate_ranks,
+        merge=model.has_several or model_jobs,
+        model_jobs=model_jobs,
+        strategy=strategy,
+    )
     run_pipeline(compiler, passes, model.module, text)
 
 
@@ -245,7 +256,9 @@ class Session:
     several processes in this one; `show_progress` shows on a terminal how many kernels
     are compiled. Several jobs, or plans, become one program, in which they share
     variables, memory, and inputs and outputs of one name; each is run by its name, at
-    the same time as others if they share nothing. Raises UsageError if the module holds
+    the same time as others if they share nothing, and `strategy` says which of them use
+    the same memory in turn (`plan-merge-jobs`). With `model_jobs` the program has jobs
+    that initialise, load and save all variables. Raises UsageError if the module holds
     nothing to run, or something beside a program, `Rejected` if it cannot be compiled,
     PenstockError if it cannot be loaded.
 
@@ -261,6 +274,8 @@ class Session:
         threads: int = 1,
         engine: str = "actors",
         simulate_ranks: bool = False,
+        model_jobs: bool = False,
+        strategy: str = "parallelism",
         compiler: tuple[Compiler, PassTable] | None = None,
         show_progress: bool = False,
         variables: SharedVariables | None = None,
@@ -268,7 +283,16 @@ class Session:
         from penstock.tools.compiler import installed_compiler
 
         front, passes = compiler or installed_compiler()
-        lower(front, passes, model, device, threads, simulate_ranks=simulate_ranks)
+        lower(
+            front,
+            passes,
+            model,
+            device,
+            threads,
+            simulate_ranks=simulate_ranks,
+            model_jobs=model_jobs,
+            strategy=strategy,
+        )
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None
         self._jobs = load(
@@ -279,6 +303,10 @@ class Session:
             show_progress=show_progress,
             shared=variables,
         )
+        from penstock.tools.model_state import has_model_jobs
+
+        # Else nobody asks for what variables started from, which may be large.
+        self._model = model if has_model_jobs(self._jobs) else None
 
     @classmethod
     def open(
@@ -289,11 +317,13 @@ class Session:
         threads: int = 1,
         engine: str = "actors",
         simulate_ranks: bool = False,
+        model_jobs: bool = False,
+        strategy: str = "parallelism",
     ) -> Self:
         """
         The session of a file of IR, or of a plan that `save` has written, which is not
-        compiled again: it runs where, and on as many streams and ranks, as it was
-        compiled for.
+        compiled again: it runs where, and on as many streams and ranks, and with the
+        jobs, that it was compiled for.
         """
         from penstock.tools.saved_plan.plan import is_plan, read_plan
 
@@ -310,6 +340,8 @@ class Session:
             threads=threads,
             engine=engine,
             simulate_ranks=simulate_ranks,
+            model_jobs=model_jobs,
+            strategy=strategy,
             compiler=compiler,
         )
 
@@ -317,7 +349,7 @@ class Session:
     def of_plan(cls, plan: Plan, *, threads: int = 1, engine: str = "actors") -> Self:
         """The session of a saved plan."""
         session = cls.__new__(cls)
-        session._program, session._plan = None, plan
+        session._program, session._plan, session._model = None, plan, None
         session._jobs = load_plan(plan, threads, engine)
         return session
 
@@ -405,11 +437,27 @@ class Session:
         """
         self._jobs.watch(watchdog)
 
+    def submit(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> Future[dict[str, Array]]:
+        """
+        Ask for what `run` does, and return at once: the future has the outputs. Several
+        jobs, and several runs of one, may be under way; those of one job begin in the
+        order in which they were asked for. The arrays must not change until then.
+        """
+        return self._jobs.submit(inputs, job)
+
     def state(self) -> dict[str, Array]:
         """
         A copy of all that runs can change: the whole array of each variable by name, in
-        however many parts it lies. No run is under way meanwhile.
+        however many parts it lies, as they are between two runs. Where there are jobs
+        over the model, one of them does it when its turn comes; else no run is under
+        way meanwhile.
         """
+        from penstock.tools.model_state import has_model_jobs, save_state
+
+        if has_model_jobs(self._jobs):
+            return save_state(self._jobs)
         from penstock.runtime.variables import read_variables
 
         with self._jobs.stopped():
@@ -418,13 +466,74 @@ class Session:
     def load_state(self, state: Mapping[str, Array]) -> None:
         """
         Set all variables to what `state` once returned, here or in another session of
-        the same model. Raises PenstockError, and changes none, unless there is an array
-        for each that fits, and no other.
+        the same model, between two runs. Raises PenstockError, and changes none, unless
+        there is an array for each that fits, and no other.
         """
+        from penstock.tools.model_state import has_model_jobs, load_state
+
+        if has_model_jobs(self._jobs):
+            load_state(self._jobs, state)
+            return
         from penstock.runtime.variables import write_variables
 
         with self._jobs.stopped():
             write_variables(self._jobs.program, state)
+
+    def init_model(self) -> None:
+        """
+        Set all variables to what they were when the session was opened: what their
+        initialisers stand for, the weights of the model, or what the saved plan holds.
+        Raises PenstockError if the program has no jobs over the model, or if a file of
+        an initialiser is missing or does not fit.
+        """
+        from penstock.tools.model_state import INIT, initial_state, load_state
+
+        self._need_model_jobs()
+        if self._plan is not None:
+            values = self._plan.weights
+        else:
+            assert self._model is not None, "a session has a model or a plan"
+            model = self._model
+            values = initial_state(self.program, model.weights, model.directory)
+        load_state(self._jobs, values, INIT)
+
+    def load_model(self, path: str | Path) -> None:
+        """
+        Set all variables to the arrays of an `.npz` or `.safetensors` file, or of a
+        checkpoint. Raises PenstockError, and changes none, if the program has no jobs
+        over the model, or unless there is an array for each that fits, and no other;
+        UsageError if the file cannot be read.
+        """
+        from penstock.tools.checkpoint import Checkpoint
+        from penstock.tools.model_files import read_model_file
+
+        self._need_model_jobs()
+        found = Path(path)
+        is_folder = found.is_dir()
+        self.load_state(
+            Checkpoint(found, 0).state() if is_folder else read_model_file(found)
+        )
+
+    def save_model(self, path: str | Path) -> None:
+        """
+        Write all variables to an `.npz` or `.safetensors` file, as they are between two
+        runs. Raises PenstockError if the program has no jobs over the model, UsageError
+        if the file cannot be written.
+        """
+        from penstock.tools.model_files import write_model_file
+
+        self._need_model_jobs()
+        write_model_file(Path(path), self.state())
+
+    def _need_model_jobs(self) -> None:
+        from penstock.runtime.errors import PenstockError
+        from penstock.tools.model_state import SAVE, has_model_jobs
+
+        if not has_model_jobs(self._jobs):
+            raise PenstockError(
+                f"the program has no job '{SAVE}': open the session with "
+                "model_jobs=True, of a model with variables"
+            )
 
     def save(self, path: str | Path) -> None:
         """

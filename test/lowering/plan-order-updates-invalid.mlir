@@ -1,20 +1,5 @@
 // RUN: penstock-opt %s -p plan-order-updates --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{plan-order-updates: tasks hand on values, run plan-create-registers first}}
-plan.plan @values {
-  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
-    %0 = job.variable "w" init <ones> : tensor<4xf32>
-    plan.yield %0 : tensor<4xf32>
-  }
-  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%w : tensor<4xf32>) {
-  ^bb0(%0: tensor<4xf32>):
-    job.assign %0 to %0 : tensor<4xf32>
-    plan.yield
-  }
-}
-
-// -----
-
 !r = !regst.data<tensor<4xf32>>
 
 plan.plan @late {
@@ -33,7 +18,7 @@ plan.plan @late {
     job.assign %0 to %1 : tensor<4xf32>
     plan.yield
   }
-  // expected-error@+1 {{plan-order-updates: task 'y' uses 'w/out' after 'assign' has assigned to it; job-order-updates orders them}}
+  // expected-error@+1 {{plan-order-updates: task 'y' uses 'w/out' after 'assign' has assigned to it; this pass orders them if it runs before plan-assign-streams}}
   plan.task "y" on <0, cpu:0> stream <compute, 0> order 2 ins(%w : !r) {
   ^bb0(%0: tensor<4xf32>):
     job.output "y", %0 : tensor<4xf32>

@@ -84,3 +84,32 @@ plan.plan @placed {
     plan.yield
   }
 }
+
+// -----
+
+// It is the same before there are registers, and the order of tasks follows.
+
+// CHECK-LABEL: plan.plan @values
+plan.plan @values {
+  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %0 = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%w : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%0: tensor<4xf32>):
+    %1 = op.relu %0 : tensor<4xf32> -> tensor<4xf32>
+    plan.yield %1 : tensor<4xf32>
+  }
+  // CHECK: plan.task "assign" {{.*}} waits(%[[A:.+]], %[[Y:.+]] :
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%a, %w : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    job.assign %0 to %1 : tensor<4xf32>
+    plan.yield
+  }
+  // CHECK: plan.task "y" {{.*}} signals(%[[Y]] :
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : tensor<4xf32>) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "y", %0 : tensor<4xf32>
+    plan.yield
+  }
+}

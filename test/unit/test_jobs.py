@@ -403,16 +403,22 @@ def test_next_push_overlaps_the_current_compute():
     assert first[2] <= slow[1] < second[1] < second[2] < slow[2]
 
 
-def test_sections_hold_groups_and_interfaces_and_those_released_apart():
+def test_sections_hold_what_jobs_write_and_read_and_what_they_release_apart():
+    none: frozenset[str] = frozenset()
     facts = {
         "train": JobFacts(frozenset("xh"), frozenset("y"), frozenset("x")),
-        "push": JobFacts(frozenset(), frozenset("x"), frozenset()),
-        "alone": JobFacts(frozenset(), frozenset(), frozenset()),
+        "push": JobFacts(none, frozenset("x"), none),
+        "alone": JobFacts(none, none, none),
+        "save": JobFacts(none, none, none, used=frozenset("wv")),
+        "load": JobFacts(none, none, none, used=frozenset("w"), written=frozenset("w")),
     }
-    found = [(s.job, s.resources) for s in sections_of(facts, [["train", "eval"]])]
-    assert found == [
-        ("train", {"interface h", "interface y", "group 0"}),
-        ("train", {"interface x"}),
-        ("push", {"interface x"}),
-        ("alone", set()),
+    found = sections_of(facts, [["train", "eval"]])
+    assert [(s.job, s.resources, s.reads) for s in found] == [
+        ("train", {"interface y", "group 0"}, {"interface h"}),
+        ("train", set(), {"interface x"}),
+        ("push", {"interface x"}, set()),
+        ("alone", set(), set()),
+        # Nobody writes v.
+        ("save", set(), {"variable w"}),
+        ("load", {"variable w"}, set()),
     ]

@@ -10,24 +10,39 @@ import pytest
 from penstock.runtime.sections import Locks, Request, Section, Sections
 
 Names = tuple[str, ...]
+"""Resources; those that are only read end in `?`."""
 
 
 def sections_of(jobs: dict[str, list[Names]]) -> list[Section]:
-    return [
-        Section(job, frozenset(names)) for job, parts in jobs.items() for names in parts
-    ]
+    return [section_of(job, names) for job, parts in jobs.items() for names in parts]
+
+
+def section_of(job: str, names: Names) -> Section:
+    read = {name[:-1] for name in names if name.endswith("?")}
+    own = {name for name in names if not name.endswith("?")}
+    return Section(job, frozenset(own), frozenset(read))
 
 
 def random_jobs(rng: random.Random) -> dict[str, list[Names]]:
     names = [f"r{i}" for i in range(rng.randrange(1, 5))]
 
     def part() -> Names:
-        return tuple(rng.sample(names, rng.randrange(0, len(names) + 1)))
+        found = rng.sample(names, rng.randrange(0, len(names) + 1))
+        return tuple(name + rng.choice(["", "?"]) for name in found)
 
     return {
         f"job {i}": [part() for _ in range(rng.randrange(1, 3))]
         for i in range(rng.randrange(1, 6))
     }
+
+
+def collide(some: set[str], others: set[str]) -> bool:
+    """Whether one side has to itself what the other one uses."""
+    return any(
+        a.rstrip("?") == b.rstrip("?") and not (a.endswith("?") and b.endswith("?"))
+        for a in some
+        for b in others
+    )
 
 
 def needs(jobs: dict[str, list[Names]], job: str) -> set[str]:
@@ -41,7 +56,8 @@ def needs(jobs: dict[str, list[Names]], job: str) -> set[str]:
 def test_a_run_waits_for_the_older_ones_that_it_shares_something_with(seed: int):
     """
     Where each job has one section, a request is granted if and only if no older one
-    that has not been released needs a resource of it for another job.
+    that has not been released is of another job and has to itself what it uses, or
+    uses what it has to itself.
     """
     rng = random.Random(seed)
     jobs = {job: parts[:1] for job, parts in random_jobs(rng).items()}
@@ -59,7 +75,7 @@ def test_a_run_waits_for_the_older_ones_that_it_shares_something_with(seed: int)
                 older
                 for older in alive[:position]
                 if older.job != request.job
-                and needs(jobs, older.job) & needs(jobs, request.job)
+                and collide(needs(jobs, older.job), needs(jobs, request.job))
             ]
             assert request.is_granted == (not rivals)
 
@@ -70,6 +86,7 @@ def test_runs_never_share_a_resource_and_all_are_granted_at_last(seed: int):
     rng = random.Random(seed)
     jobs = random_jobs(rng)
     sections = sections_of(jobs)
+    parts = [set(names) for own in jobs.values() for names in own]
     locks = Locks(sections)
     alive: list[Request] = []
     left = 40
@@ -87,9 +104,9 @@ def test_runs_never_share_a_resource_and_all_are_granted_at_last(seed: int):
                 alive.remove(request)
         for one, other in combinations(alive, 2):
             if one.job != other.job:
-                mine = {x for i in one.held for x in sections[i].resources}
-                theirs = {x for i in other.held for x in sections[i].resources}
-                assert not mine & theirs
+                mine = {x for i in one.held for x in parts[i]}
+                theirs = {x for i in other.held for x in parts[i]}
+                assert not collide(mine, theirs)
 
 
 def test_a_run_does_not_wait_for_one_of_its_own_job():
@@ -104,6 +121,20 @@ def test_a_run_does_not_wait_for_one_of_its_own_job():
     assert not other.is_granted
     locks.release(first, first.held.copy())
     assert other.is_granted
+
+
+def test_those_who_read_only_go_on_together_and_wait_for_who_writes():
+    locks = Locks(sections_of({"a": [("x?",)], "b": [("x?",)], "w": [("x",)]}))
+    first, second, writer, late = (locks.request(job) for job in "abwb")
+    assert (first.is_granted, second.is_granted) == (True, True)
+    # Who reads after somebody has asked to write waits for that.
+    assert (writer.is_granted, late.is_granted) == (False, False)
+    locks.release(first, first.held.copy())
+    assert not writer.is_granted
+    locks.release(second, second.held.copy())
+    assert writer.is_granted
+    locks.release(writer, writer.held.copy())
+    assert late.is_granted
 
 
 def test_who_gives_up_lets_others_pass():
@@ -122,7 +153,7 @@ def test_who_gives_up_lets_others_pass():
 def test_threads_take_turns_and_end(seed: int):
     """
     Several threads ask for several runs at once. The times of runs that share something
-    do not overlap, and are in the order in which they were asked for.
+    or are of one job do not overlap, and are in the order in which they were asked for.
     """
     rng = random.Random(seed)
     jobs = random_jobs(rng)
@@ -153,7 +184,7 @@ def test_threads_take_turns_and_end(seed: int):
         thread.join(20)
     assert not any(thread.is_alive() for thread in threads)
     for (_, job, _, end), (_, other, start, _) in combinations(sorted(spans), 2):
-        if job != other and needs(jobs, job) & needs(jobs, other):
+        if job == other or collide(needs(jobs, job), needs(jobs, other)):
             assert end <= start
 
 

@@ -1,0 +1,311 @@
+"""Runs of jobs that are submitted: results, order, and who runs beside whom."""
+
+import random
+import threading
+from concurrent.futures import CancelledError, Future
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from penstock.lowering.job_exclusion import exclusive_by_writing
+from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.initializers import Array
+from penstock.runtime.observers import Event, Observer
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.session import Model, Session
+
+JOBS = """
+!t = tensor<4xf32>
+job.job @sum placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <zeros> : !t
+  %s = op.add %w, %x : !t, !t -> !t
+  job.assign %s to %w : !t
+  job.output "s", %s : !t
+}
+job.job @look placement <cpu, [0:0]> {
+  %w = job.variable "w" init <zeros> : !t
+  %n = op.neg %w : !t -> !t
+  job.output "n", %n : !t
+}
+job.job @apart placement <cpu, [0:0]> {
+  %a = job.input "a" : !t
+  %i = job.input "i" : tensor<1xi64>
+  %g = op.gather %a[%i] axis 0 : !t, tensor<1xi64> -> tensor<1xf32>
+  job.output "g", %g : tensor<1xf32>
+}
+job.job @make placement <cpu, [0:0]> {
+  %p = job.input "p" : !t
+  %e = op.exp %p : !t -> !t
+  job.output "m", %e : !t
+}
+job.job @take placement <cpu, [0:0]> {
+  %m = job.input "m" : !t
+  %r = op.neg %m : !t -> !t
+  job.output "t1", %r : !t
+}
+job.job @see placement <cpu, [0:0]> {
+  %m = job.input "m" : !t
+  %r = op.abs %m : !t -> !t
+  job.output "t2", %r : !t
+}
+"""
+
+
+def opened(threads: int = 1, strategy: str = "parallelism") -> Session:
+    compiler = installed_compiler()
+    module = compiler[0].parse(JOBS.encode(), "jobs.mlir")
+    compiler[0].verify(module)
+    model = Model(module, {}, Path())
+    return Session(model, threads=threads, strategy=strategy, compiler=compiler)
+
+
+def some(seed: int) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal(4).astype(np.float32)
+
+
+def close(found: Array, wanted: npt.NDArray[np.floating]) -> None:
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-5)
+
+
+def picking(index: int) -> dict[str, Array]:
+    """What `apart` is given, for the element of `some(index)` at an index."""
+    return {"a": some(index), "i": np.array([index % 4])}
+
+
+class Spans(Observer):
+    """When each run of a job began and ended."""
+
+    def __init__(self, spans: list[tuple[str, int, int]]):
+        self._spans = spans
+
+    def stop(self, event: Event) -> None:
+        self._spans.append((event.name, event.start, event.end))
+
+
+class Waits(Observer):
+    """Says that a run has begun, and keeps it there until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def start(self, event: Event) -> None:
+        self.begun.set()
+        assert self.go_on.wait(20)
+
+
+class Meets(Observer):
+    """Waits in each run until all others are in one, too."""
+
+    def __init__(self, barrier: threading.Barrier):
+        self._barrier = barrier
+
+    def start(self, event: Event) -> None:
+        self._barrier.wait(20)
+
+
+def observe(session: Session, job: str, observer: Observer) -> None:
+    session.executor_of(job).observers.attach(observer, levels=["run"])
+
+
+# Results and order -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_runs_of_a_job_are_made_in_the_order_they_were_asked_for(threads: int):
+    """Whatever else is under way: each sees what those before it left."""
+    rng = random.Random(threads)
+    with opened(threads) as session:
+        held = np.zeros(4, np.float32)
+        asked: list[tuple[Future[dict[str, Array]], str, Array]] = []
+        for seed in range(120):
+            match rng.choice(["sum", "look", "apart"]):
+                case "sum":
+                    held = held + some(seed)
+                    future = session.submit({"x": some(seed)}, "sum")
+                    asked.append((future, "s", held))
+                case "look":
+                    asked.append((session.submit({}, "look"), "n", -held))
+                case _:
+                    future = session.submit(picking(seed), "apart")
+                    asked.append((future, "g", some(seed)[[seed % 4]]))
+        for future, name, wanted in asked:
+            found = future.result(60)
+            assert list(found) == [name]
+            np.testing.assert_array_equal(found[name], wanted)
+        np.testing.assert_array_equal(session.run({}, "look")["n"], -held)
+
+
+def test_call_comes_after_what_was_submitted_before():
+    with opened() as session:
+        waits = Waits()
+        observe(session, "apart", waits)
+        first = session.submit(picking(1), "apart")
+        assert waits.begun.wait(20)
+        waits.go_on.set()
+        found = session.run(picking(2), "apart")["g"]
+        assert first.done()
+        np.testing.assert_array_equal(found, some(2)[[2]])
+
+
+def test_output_is_written_again_when_it_has_been_pulled():
+    """Each run hands out what it made, though the next one makes it anew."""
+    with opened(2) as session:
+        spans: list[tuple[str, int, int]] = []
+        for job in ("make", "System-Pull-m"):
+            observe(session, job, Spans(spans))
+        calls = [session.submit({"p": some(i)}, "make") for i in range(40)]
+        for i, call in enumerate(calls):
+            close(call.result(60)["m"], np.exp(some(i)))
+    spans.sort(key=lambda span: span[1])
+    assert [job for job, _, _ in spans] == ["make", "System-Pull-m"] * 40
+    for (_, _, end), (_, start, _) in pairwise(spans):
+        assert end <= start
+
+
+# At the same time --------------------------------------------------------------------
+
+
+def test_runs_that_share_nothing_are_made_at_the_same_time():
+    with opened() as session:
+        barrier = threading.Barrier(2)
+        for job in ("sum", "apart"):
+            observe(session, job, Meets(barrier))
+        first = session.submit({"x": some(0)}, "sum")
+        second = session.submit(picking(0), "apart")
+        assert first.result(20).keys() == {"s"}
+        assert second.result(20).keys() == {"g"}
+        assert not barrier.broken
+
+
+def test_jobs_that_read_one_interface_run_at_the_same_time_on_memory_of_their_own():
+    with opened(strategy="writers") as session:
+        session.run({"p": some(1)}, "make")
+        barrier = threading.Barrier(2)
+        for job in ("take", "see"):
+            observe(session, job, Meets(barrier))
+        calls = [session.submit({}, job) for job in ("take", "see")]
+        found = [call.result(20) for call in calls]
+        assert not barrier.broken
+        close(found[0]["t1"], -np.exp(some(1)))
+        close(found[1]["t2"], np.exp(some(1)))
+
+
+@pytest.mark.parametrize("strategy", ["parallelism", "writers", "memory"])
+def test_runs_that_share_something_never_overlap(strategy: str):
+    rng = random.Random(3)
+    groups = {
+        "parallelism": [{"sum", "look"}, {"make", "take", "see"}],
+        # What `see` reads it gives back before it ends.
+        "writers": [{"sum", "look"}, {"make", "take"}],
+        "memory": [{"sum", "look", "apart", "make", "take", "see"}],
+    }[strategy]
+    given = {"sum": "x", "make": "p"}
+    with opened(2, strategy) as session:
+        session.run({"p": some(0)}, "make")
+        spans: list[tuple[str, int, int]] = []
+        for job in session.jobs:
+            observe(session, job, Spans(spans))
+        calls: list[Future[dict[str, Array]]] = []
+        made = some(0)
+        wanted: list[npt.NDArray[np.float32] | None] = []
+        for seed in range(150):
+            job = rng.choice(session.jobs)
+            if job == "apart":
+                calls.append(session.submit(picking(seed), job))
+            else:
+                name = given.get(job)
+                arrays = {} if name is None else {name: some(seed)}
+                calls.append(session.submit(arrays, job))
+            made = some(seed) if job == "make" else made
+            wanted.append(np.exp(made) if job == "see" else None)
+        for call, values in zip(calls, wanted, strict=True):
+            found = call.result(60)
+            if values is not None:
+                close(found["t2"], values)
+    assert len(spans) == 150
+    spans.sort(key=lambda span: span[1])
+    for (job, _, end), (other, start, _) in combinations(spans, 2):
+        if job == other or any({job, other} <= group for group in groups):
+            assert end <= start, (job, other)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_jobs_exclude_each_other_if_one_writes_what_the_other_has(seed: int):
+    rng = random.Random(seed)
+    names = [set(rng.sample("abcdef", rng.randrange(0, 5))) for _ in range(6)]
+    written = [{name for name in own if rng.random() < 0.3} for own in names]
+    found = exclusive_by_writing(names, written)
+    for i, others in enumerate(found):
+        assert others == {
+            j
+            for j in range(len(names))
+            if j != i and (written[i] & names[j] or written[j] & names[i])
+        }
+
+
+# What goes wrong ---------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_asked_for():
+    with opened() as session:
+        message = "no arrays are given for inputs x"
+        with pytest.raises(PenstockError, match=message):
+            session.submit({}, "sum")
+        with pytest.raises(PenstockError, match="there is no job 'none'"):
+            session.submit({}, "none")
+        np.testing.assert_array_equal(session.run({}, "look")["n"], np.zeros(4))
+
+
+def test_run_that_fails_tells_its_future_alone():
+    with opened() as session:
+        bad = session.submit({"a": some(1), "i": np.array([9])}, "apart")
+        missing = session.submit({}, "take")
+        good = session.submit(picking(2), "apart")
+        with pytest.raises(TaskError):
+            bad.result(20)
+        message = "job 'take' takes m, which no job has made yet"
+        with pytest.raises(PenstockError, match=message):
+            missing.result(20)
+        np.testing.assert_array_equal(good.result(20)["g"], some(2)[[2]])
+
+
+def test_run_that_is_cancelled_keeps_nobody_waiting():
+    with opened() as session:
+        waits = Waits()
+        observe(session, "apart", waits)
+        running = [session.submit(picking(i), "apart") for i in range(9)]
+        assert waits.begun.wait(20)
+        # All threads wait for their turn in `apart`, so that this cannot begin.
+        late = session.submit({"x": some(0)}, "sum")
+        assert late.cancel()
+        look = session.submit({}, "look")
+        waits.go_on.set()
+        np.testing.assert_array_equal(look.result(20)["n"], np.zeros(4))
+        for call in running:
+            call.result(20)
+        with pytest.raises(CancelledError):
+            late.result()
+
+
+def test_closing_ends_what_has_begun_and_cancels_the_rest():
+    before = threading.active_count()
+    session = opened()
+    waits = Waits()
+    observe(session, "apart", waits)
+    calls = [session.submit(picking(i), "apart") for i in range(20)]
+    assert waits.begun.wait(20)
+    closing = threading.Thread(target=session.close)
+    closing.start()
+    waits.go_on.set()
+    closing.join(20)
+    assert not closing.is_alive()
+    np.testing.assert_array_equal(calls[0].result(0)["g"], some(0)[[0]])
+    assert calls[-1].cancelled()
+    assert all(call.done() for call in calls)
+    assert threading.active_count() == before
+    with pytest.raises(PenstockError, match="the executor is closed"):
+        session.submit(picking(0), "apart")
