@@ -35,10 +35,13 @@ from penstock.runtime.errors import (
     TaskError,
     WatchdogError,
 )
+from penstock.runtime.general_tables import General, general_tables
+from penstock.runtime.kinds import refusal
 from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
 from penstock.runtime.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.words import (
     ACTS,
+    BAD_NUMBER,
     CLOSED,
     CONDITION,
     CONTROL_WORDS,
@@ -53,18 +56,22 @@ from penstock.runtime.words import (
     LEFT,
     LEFT_OUT,
     LOG,
+    LOOP,
+    MODE,
     MOST_PARTS,
     NAP,
     OBSERVER,
     OPEN,
+    PHASE,
+    PLAIN_LOOP,
     QUEUED,
-    RECORDER,
     RUNNING,
     SEAT_WORDS,
     SLICE,
     STOP,
     TABLES,
     TARGET,
+    TURNS,
     State,
 )
 
@@ -81,16 +88,17 @@ RETRY_SECONDS = 0.0005
 """How often a run that was interrupted is asked whether it has stopped."""
 
 
-def address_of_recorder() -> int:
+def address_of_recorder(is_general: bool) -> int:
     """What runs need that fill a log; it is loaded by the first one, or here before."""
-    return address_of_entry("recorder")
+    return address_of_entry("general_recorder" if is_general else "recorder")
 
 
 class _Memory:
     """The words that threads share; `address` is that of their table."""
 
-    def __init__(self, tables: Tables, threads: int):
+    def __init__(self, tables: Tables, threads: int, general: General | None):
         self.layout = tables.layout
+        self.general = general
         self.state = State(
             counters=tables.counters(),
             actors=_aligned(int(tables.layout.place.max(initial=0)) + ACTOR_WORDS),
@@ -106,7 +114,8 @@ class _Memory:
         helpers = threads - len(tables.bound)
         self.state.control[MOST_PARTS] = CHUNKS * helpers if helpers > 1 else 1
         self.state.control[NAP + 1] = NAP_TIME
-        arrays = (*self.layout, *self.state)
+        self.state.control[MODE] = PLAIN_LOOP if general is None else TURNS
+        arrays = (*self.layout, *self.state, *(general or ()))
         words = [word for x in arrays for word in (x.ctypes.data, x.size)]
         self._table = np.array(words, np.int64)
         self.address: int = self._table.ctypes.data
@@ -119,6 +128,9 @@ class _Memory:
         state.counters[:] = tables.counters()
         state.actors[places + ACTS] = 0
         state.actors[places + QUEUED] = 0
+        state.actors[places + PHASE] = 0
+        if self.general is not None:
+            self.general.scratch[:] = 0
         state.actors[places + CONDITION] = self.layout.condition_start[:-1]
         state.rows[:] = tables.rows
         state.seats[LEFT::SEAT_WORDS] = 0
@@ -200,15 +212,19 @@ class Core:
 
     It is also closed when it is collected, when a `with` block over it ends and when
     Python exits. After a failed run it is as new, but for what is in the registers.
+    The `general` loop runs any program, the plain one those that need no other.
     """
 
-    def __init__(self, tables: Tables, threads: int = 1):
+    def __init__(self, tables: Tables, threads: int = 1, *, general: bool = False):
         self.tables = tables
+        self.is_general: bool = general or tables.is_general
+        """Whether the general loop runs it."""
         self._count = max(threads, tables.workers)
         # Where nothing calls Python, the caller is the first thread.
         self._caller = OBSERVER if tables.bound else 0
         self._first = self._caller + 1
-        self._memory = _Memory(tables, self._count)
+        kinds = general_tables(tables) if self.is_general else None
+        self._memory = _Memory(tables, self._count, kinds)
         self._control = self._memory.state.control
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []
@@ -240,8 +256,9 @@ class Core:
 
     def run(self, acts: int, log: Log | None = None) -> None:
         """
-        Let every actor act this many times; one thread at a time, others wait. A log
-        that was made for so many acts is filled with what happens when.
+        Let every actor act this many times, or make its acts of so many turns; one
+        thread at a time, others wait. A log that was made for so many acts is filled
+        with what happens when.
 
         Raises TaskError if a kernel fails, DeadlockError if no actor can go on, and
         what a signal raises in the calling thread, once all threads have stopped.
@@ -262,11 +279,11 @@ class Core:
         """Let threads fill a log in the next run, or none."""
         self._log = log
         if log is None:
-            self._control[RECORDER] = 0
+            self._control[LOOP] = address_of_entry("general") if self.is_general else 0
             return
         log.first = int(self._control[TARGET])
         self._control[LOG] = log.address
-        self._control[RECORDER] = address_of_recorder()
+        self._control[LOOP] = address_of_recorder(self.is_general)
 
     def watch(
         self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
@@ -367,11 +384,14 @@ class Core:
         tables, control = self.tables, self._control
         index, code = int(control[FAILED_ACTOR]), int(control[FAILED_CODE])
         acts = self._memory.state.actors[tables.layout.place[index] + ACTS]
+        act = int(acts) - start * tables.turns[index]
+        actor = tables.actors[index]
+        if control[FAILED_CALL] == BAD_NUMBER:
+            return TaskError(actor.name, act, code, refusal(actor, code))
         # All calls are numbered through, actor by actor.
         first = int(tables.layout.call_start[index])
-        actor = tables.actors[index]
         call = actor.calls[int(control[FAILED_CALL]) - first]
-        error = TaskError(actor.name, int(acts) - start, code, call.message_of(code))
+        error = TaskError(actor.name, act, code, call.message_of(code))
         if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
             error.__cause__ = tables.callbacks[call.kernel].take_error()
         return error

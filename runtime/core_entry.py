@@ -7,14 +7,18 @@ from collections.abc import Callable
 from penstock.runtime.c_functions import compile_c_function
 from penstock.runtime.edge_kernels import copy, feed, fetch
 from penstock.runtime.fault_kernel import fault
+from penstock.runtime.general import GENERAL_OFFSET, general_at
+from penstock.runtime.general_loop import looping, outlook
 from penstock.runtime.objects import ObjectCode
 from penstock.runtime.state import STATE_OFFSET, layout_at, state_at
 from penstock.runtime.workers import (
+    NOBODY,
     acting,
     attend,
     begin,
     halt,
     leave_all_seats,
+    move_on,
     take_all_seats,
     take_part,
 )
@@ -34,6 +38,8 @@ def core(verb: int, tables: int, first: int, second: int) -> int:
         return int(take_all_seats(tables))
     elif verb == 5:
         leave_all_seats(tables)
+    elif verb == 6:
+        move_on(tables, first, second)
     return 0
 
 
@@ -48,6 +54,20 @@ def make_recorder() -> Callable[[int, int, int], int]:
     return recorder
 
 
+def make_general(is_recorded: bool) -> Callable[[int, int, int], int]:
+    """What threads do instead of `act` where actors are of any kind."""
+    loop = looping(is_recorded)
+
+    def general(tables: int, worker: int, deadline: int) -> int:
+        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
+        tables_of_all = general_at(tables + GENERAL_OFFSET)
+        if worker == NOBODY:
+            return outlook(layout, state, tables_of_all)
+        return 1 if loop(worker, layout, state, tables_of_all, deadline) else 0
+
+    return general
+
+
 _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
     "core": (lambda: core, 4, 64),
     "feed": (lambda: feed, 3, 32),
@@ -55,6 +75,8 @@ _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
     "copy": (lambda: copy, 3, 32),
     "fault": (lambda: fault, 3, 32),
     "recorder": (make_recorder, 3, 32),
+    "general": (lambda: make_general(False), 3, 32),
+    "general_recorder": (lambda: make_general(True), 3, 32),
 }
 """By name: what makes the function, its number of words, and the bits of its result."""
 

@@ -16,11 +16,16 @@ from penstock.runtime.cache import cache_dir, content_hash
 from penstock.runtime.objects import load_object, read_object, write_object
 
 _PARTS = (
+    "actors.py",
     "atomics.py",
     "calls.py",
     "core_entry.py",
     "edge_kernels.py",
     "fault_kernel.py",
+    "general.py",
+    "general_loop.py",
+    "general_tables.py",
+    "kinds.py",
     "parts.py",
     "state.py",
     "system.py",
@@ -32,13 +37,14 @@ _PARTS = (
 
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
+_MOVE_ON = 6
 
 
 @cache
 def address_of_entry(name: str) -> int:
     """
-    The address of the C function `core`, `recorder`, `feed`, `fetch`, `copy` or
-    `fault`.
+    The address of the C function `core`, `recorder`, `general`, `general_recorder`,
+    `feed`, `fetch`, `copy` or `fault`.
     """
     path = cache_dir() / _key() / f"{name}.o"
     found = read_object(path)
@@ -95,3 +101,11 @@ def take_all_seats(tables: int) -> bool:
 def leave_all_seats(tables: int) -> None:
     """Let threads act again."""
     _core(_LEAVE_ALL_SEATS, tables, 0, 0)
+
+
+def move_on(tables: int, counter: int, value: int) -> None:
+    """
+    Set a counter that belongs to the caller, unless its index is negative, and wake
+    those who wait for it.
+    """
+    _core(_MOVE_ON, tables, counter, value)

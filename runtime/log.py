@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -46,16 +46,17 @@ class Row(NamedTuple):
 
 
 class Log:
-    """Rows of one run of `acts` acts: one for each act, and its calls if several."""
+    """Rows of one run of `acts` turns: one for each act, and its calls if several."""
 
     def __init__(self, tables: Tables, acts: int):
         self.tables = tables
         self.acts = acts
         self.first = 0
-        """The acts that every actor had made before the run."""
+        """The turns that there were before the run."""
         rows = [0] * tables.workers
-        for actor in tables.actors:
-            rows[actor.worker] += acts * (1 + len(actor.calls) * (len(actor.calls) > 1))
+        for actor, turns in zip(tables.actors, tables.turns, strict=True):
+            calls = len(actor.calls) if len(actor.calls) > 1 else 0
+            rows[actor.worker] += acts * turns * (1 + calls)
         self._words = [np.empty(LOG_HEAD + LOG_ROW * n, np.int64) for n in rows]
         for words in self._words:
             words[0] = 0
@@ -85,12 +86,13 @@ class Log:
         Note the acts of a run on a virtual clock, the calls of each as equally long.
         """
         for act in simulation.acts:
-            calls = len(self.tables.actors[act.actor].calls)
+            actor = self.tables.actors[act.actor]
+            made = actor.calls_in(act.number) if len(actor.calls) > 1 else []
             length = act.end - act.start
             self._add(act.actor, act.number, WHOLE, act.start, act.end)
-            for call in range(calls if calls > 1 else 0):
-                start = act.start + length * call // calls
-                end = act.start + length * (call + 1) // calls
+            for index, call in enumerate(made):
+                start = act.start + length * index // len(made)
+                end = act.start + length * (index + 1) // len(made)
                 self._add(act.actor, act.number, call, start, end)
 
     def _add(self, actor: int, act: int, what: int, start: int, end: int) -> None:
@@ -105,7 +107,8 @@ class Log:
             end = LOG_HEAD + LOG_ROW * int(words[0])
             for row in words[LOG_HEAD:end].reshape(-1, LOG_ROW).tolist():
                 what, actor, act, *times = row
-                found.append(Row(worker, what, actor, act - self.first, *times))
+                number = act - self.first * self.tables.turns[actor]
+                found.append(Row(worker, what, actor, number, *times))
         return found
 
 
@@ -120,11 +123,8 @@ class RecordedRun(SequentialRun):
         """Make the calls of the next act of an actor, and note when."""
         calls = self.tables.actors[actor].calls
         with self._noted(WHOLE, actor):
-            if len(calls) == 1:
-                self.call(actor, calls[0])
-                return
-            for index, call in enumerate(calls):
-                with self._noted(index, actor):
+            for index, call in self.calls_of(actor):
+                with self._noted(index, actor) if len(calls) > 1 else nullcontext():
                     self.call(actor, call)
 
     @contextmanager

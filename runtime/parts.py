@@ -101,7 +101,7 @@ def await_parts(state: State, seat: Integer, count: Integer) -> None:
         bell = load_acquire(control, BELL)
         fetch_add(control, SLEEPERS, 1)
         if load_acquire(seats, seat + DONE) < count:
-            doze(state, bell)
+            doze(state, bell, True)
         fetch_add(control, SLEEPERS, -1)
 
 

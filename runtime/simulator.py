@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.runtime.errors import DeadlockError, PenstockError
+from penstock.runtime.errors import PenstockError
 from penstock.runtime.reference import SequentialRun
 from penstock.runtime.tables import Tables
 
@@ -66,26 +66,29 @@ class Simulation:
 
 def simulate(tables: Tables, acts: int, times: Sequence[int]) -> Simulation:
     """
-    Let every actor act `acts` times, from the program's first slots on, where each act
-    of actor i takes `times[i]` on the virtual clock.
+    Let every actor make its acts of `acts` turns, from the program's first slots on,
+    where each act of actor i takes `times[i]` on the virtual clock.
 
     Raises what `run_sequential` raises, and PenstockError for times that are negative
     or not one for each actor.
     """
-    if len(times) != len(tables.actors):
-        raise PenstockError(
-            f"there are {len(tables.actors)} actors, got {len(times)} times"
-        )
-    if (least := min(times, default=0)) < 0:
-        raise PenstockError(f"times must not be negative, got {least}")
-    return _Clock(SequentialRun(tables, acts), times).run()
+    clock = VirtualClock(SequentialRun(tables, acts), times)
+    clock.go_on(range(len(times)))
+    clock.program.check_end()
+    return clock.simulation()
 
 
-class _Clock:
+class VirtualClock:
     """The acts that have begun, those that will end, and the actors that wait."""
 
     def __init__(self, run: SequentialRun, times: Sequence[int]):
+        count = len(run.tables.actors)
+        if len(times) != count:
+            raise PenstockError(f"there are {count} actors, got {len(times)} times")
+        if (least := min(times, default=0)) < 0:
+            raise PenstockError(f"times must not be negative, got {least}")
         self.program = run
+        self.now = 0
         self.times = times
         self.acts: list[Act] = []
         self.ends: list[tuple[int, int]] = []
@@ -100,20 +103,19 @@ class _Clock:
         """Worker: the act that it made last."""
         self.is_busy = [False] * run.tables.workers
 
-    def run(self) -> Simulation:
-        self.admit(range(len(self.times)), 0, None)
-        self.begin_all(0)
+    def go_on(self, actors: Sequence[int]) -> None:
+        """Let these actors act, and all that can because of that, until none can."""
+        self.admit(actors, self.now, None)
+        self.begin_all(self.now)
         while self.ends:
-            now = self.ends[0][0]
-            while self.ends and self.ends[0][0] == now:
+            self.now = self.ends[0][0]
+            while self.ends and self.ends[0][0] == self.now:
                 self.finish(heapq.heappop(self.ends)[1])
-            self.begin_all(now)
-        program = self.program
-        if any(done < program.acts for done in program.done):
-            counters = program.counters()
-            stuck = program.tables.stuck(counters, program.done, program.acts)
-            raise DeadlockError(stuck)
-        return Simulation(program.tables, tuple(self.acts))
+            self.begin_all(self.now)
+
+    def simulation(self) -> Simulation:
+        """All acts up to now."""
+        return Simulation(self.program.tables, tuple(self.acts))
 
     def admit(self, actors: Sequence[int], now: int, cause: int | None) -> None:
         """Note which of some actors can act from now on."""
@@ -133,7 +135,7 @@ class _Clock:
     def begin(self, worker: int, now: int) -> None:
         since, actor, cause = heapq.heappop(self.ready[worker])
         self.program.call_all(actor)
-        end = now + self.times[actor]
+        end = now + (0 if self.program.ends(actor) else self.times[actor])
         if since < now:
             cause = self.last[worker]
         self.last[worker] = len(self.acts)
@@ -144,7 +146,7 @@ class _Clock:
     def finish(self, index: int) -> None:
         """Let others see the end of an act."""
         act = self.acts[index]
-        self.program.done[act.actor] += 1
+        self.program.finish(act.actor)
         self.is_busy[self.program.tables.actors[act.actor].worker] = False
         self.waiting.add(act.actor)
         neighbours = self.program.neighbours(act.actor)

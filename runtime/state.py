@@ -44,6 +44,7 @@ from penstock.runtime.words import (
     FAILED_CALL,
     FAILED_CODE,
     LEFT_OUT,
+    MODE,
     NAP,
     OPEN,
     OTHERS,
@@ -51,7 +52,10 @@ from penstock.runtime.words import (
     SEAT_WORDS,
     SLEEPERS,
     STOP,
+    STREAM,
     TAKEN,
+    UNTIL,
+    UNTIL_VALUE,
     State,
 )
 
@@ -120,13 +124,26 @@ def stop(state: State, reason: Integer) -> None:
         ring_bell(state)
 
 
-@compiled(types.void(state_type, types.int64))
-def doze(state: State, bell: Integer) -> None:
-    """Sleep until the bell rings again, for at most a while during a run."""
+@compiled(types.void(state_type, types.int64, types.boolean))
+def doze(state: State, bell: Integer, is_caller: bool) -> None:
+    """
+    Sleep until the bell rings again, for at most a while during a run. In a stream,
+    which may have nothing to do for long, only the caller looks again.
+    """
     control = state.control
     running = control[STOP] == RUNNING and load_acquire(control, OPEN) > 0
+    running = running and (is_caller or control[MODE] != STREAM)
     limit = address_of(control, NAP) if running else 0
     sleep_on(address_of(control, BELL), bell, limit)
+
+
+@compiled(types.boolean(state_type), inline=False)
+def has_come(state: State) -> bool:
+    """Whether there is what the caller's thread works for."""
+    counter = state.control[UNTIL]
+    if counter == 0:
+        return False
+    return load_acquire(state.counters, counter - 1) >= state.control[UNTIL_VALUE]
 
 
 @compiled(types.void(state_type, types.int64, types.int64, types.int64), inline=False)

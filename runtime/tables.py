@@ -13,13 +13,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.runtime.actors import CALLER as CALLER
+from penstock.runtime.actors import PLAIN as PLAIN
+from penstock.runtime.actors import Actor as Actor
+from penstock.runtime.actors import Argument as Argument
+from penstock.runtime.actors import Call as Call
+from penstock.runtime.actors import Fixed as Fixed
+from penstock.runtime.actors import Register as Register
+from penstock.runtime.actors import Slot as Slot
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.kinds import check_kind
 
 if TYPE_CHECKING:
     from penstock.runtime.edges import Callback
@@ -31,78 +40,7 @@ CACHE_LINE = 8
 """Words in a cache line."""
 
 ACTOR_WORDS = 4
-"""What workers keep for an actor: acts, whether in the ring, next condition."""
-
-
-@dataclass(frozen=True)
-class Register:
-    """
-    What flows from one actor to its readers: `slots` buffers filled in turn.
-
-    Slot i is at byte `address + i * stride`. The first `initial` slots are full at the
-    start. A control register carries no bytes: its address and stride are 0.
-    """
-
-    name: str
-    producer: int
-    slots: int = 1
-    initial: int = 0
-    address: int = 0
-    stride: int = 0
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A kernel argument: the address of an actor's current slot of a register."""
-
-    register: int
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A kernel argument: the same address, or any other word, in every act."""
-
-    address: int
-
-
-Argument: TypeAlias = Slot | Fixed
-
-
-@dataclass(frozen=True)
-class Call:
-    """
-    A call of `int32 kernel(int64 args, int64 part, int64 parts)`.
-
-    `kernel` is its address; `args` becomes a row of words whose address it is given. It
-    does share `part` of `parts` and returns 0, or a code that ends the run: `messages`
-    say what the codes from 1 on mean. Its work may be shared out in up to `parts`
-    parts, which run at once in any order.
-    """
-
-    kernel: int
-    args: tuple[Argument, ...] = ()
-    messages: tuple[str, ...] = ()
-    parts: int = 1
-
-    def message_of(self, code: int) -> str | None:
-        """What a code means, if that is known."""
-        return self.messages[code - 1] if 0 < code <= len(self.messages) else None
-
-
-@dataclass(frozen=True)
-class Actor:
-    """
-    A task, and the worker that runs it: its calls are made in order in every act.
-
-    `reads` and `writes` are indices of registers, those for control and those that are
-    only held included.
-    """
-
-    name: str
-    worker: int = 0
-    reads: tuple[int, ...] = ()
-    writes: tuple[int, ...] = ()
-    calls: tuple[Call, ...] = ()
+"""What workers keep for an actor: acts, whether in the ring, next condition, phase."""
 
 
 class Layout(NamedTuple):
@@ -177,6 +115,14 @@ class Tables:
             (r, a) for a, actor in enumerate(self.actors) for r in actor.reads
         ]
         """Every (register, reader), in the order of the actors and of their reads."""
+        self.edges += [(r, CALLER) for r, x in enumerate(self.registers) if x.is_taken]
+        self.turns = turns_of(self.registers, self.actors, self.edges)
+        """How often each actor acts in a turn, after which all rounds have ended."""
+        self.is_general = any(
+            register.producer == CALLER or register.is_taken or register.parts > 1
+            for register in self.registers
+        ) or any(actor.kind != PLAIN or actor.every for actor in self.actors)
+        """Whether only the general loop runs it."""
         self.workers = 1 + max((actor.worker for actor in self.actors), default=0)
         # Two workers never write to the same cache line.
         self._spacing = CACHE_LINE if self.workers > 1 else 1
@@ -196,9 +142,13 @@ class Tables:
         """Where a reader counts, given its place in `edges`."""
         return (len(self.registers) + edge) * self._spacing
 
+    def ended_at(self, register: int) -> int:
+        """Where the producer of a register says that there will be no more pieces."""
+        return self.consumed_at(len(self.edges) + register)
+
     def counters(self) -> Words:
         """All counters as they are before the first act."""
-        counters = np.zeros(self.consumed_at(len(self.edges)), np.int64)
+        counters = np.zeros(self.ended_at(len(self.registers)), np.int64)
         for index, register in enumerate(self.registers):
             counters[self.produced_at(index)] = register.initial
         return counters
@@ -212,30 +162,36 @@ class Tables:
             if full <= 0:
                 missing[reader].append(
                     f"no piece in register '{register.name}'"
-                    f" from '{self.actors[register.producer].name}'"
+                    f" from {self._who(register.producer)}"
                 )
             if full >= register.slots:
                 missing[register.producer].append(
                     f"no free slot in register '{register.name}'"
-                    f", held by '{self.actors[reader].name}'"
+                    f", held by {self._who(reader)}"
                 )
+        missing.pop(CALLER, None)
         return missing
+
+    def _who(self, actor: int) -> str:
+        return "the caller" if actor == CALLER else f"'{self.actors[actor].name}'"
 
     def stuck(self, counters: Words, done: Sequence[int], acts: int) -> list[str]:
         """
-        A line for each actor that cannot act though it has `done` fewer than `acts`.
+        A line for each actor that cannot act though it has `done` fewer turns than
+        `acts`.
         """
         return [
             f"'{self.actors[index].name}' at act {done[index]}: " + "; ".join(reasons)
             for index, reasons in sorted(self.waits(counters).items())
-            if done[index] < acts
+            if done[index] < acts * self.turns[index]
         ]
 
     # Checks --------------------------------------------------------------------------
 
     def _check_register(self, register: Register) -> None:
         what = f"register '{register.name}'"
-        if not 0 <= register.producer < len(self.actors):
+        is_known = 0 <= register.producer < len(self.actors)
+        if not is_known and register.producer != CALLER:
             raise PenstockError(
                 f"{what} is produced by actor {register.producer}"
                 f", but there are {len(self.actors)}"
@@ -245,6 +201,11 @@ class Tables:
         if not 0 <= register.initial <= register.slots:
             raise PenstockError(
                 f"{what} starts with {register.initial} of {register.slots} slots full"
+            )
+        if register.parts < 1 or register.slots % register.parts:
+            raise PenstockError(
+                f"{what} has {register.slots} slots, not a multiple of its "
+                f"{register.parts} parts"
             )
 
     def _check_actor(self, index: int) -> None:
@@ -263,6 +224,15 @@ class Tables:
                     raise PenstockError(
                         f"actor '{actor.name}' {verb} register '{name}' twice"
                     )
+        for register, count in actor.every:
+            if count < 1 or register not in (*actor.reads, *actor.writes):
+                raise PenstockError(
+                    f"actor '{actor.name}' has a piece of register {register} every "
+                    f"{count} acts, which it does not use"
+                )
+        if len({n for r, n in actor.every if r in actor.writes} - {1}) > 1:
+            raise PenstockError(f"actor '{actor.name}' has rounds of different lengths")
+        check_kind(actor, self.registers)
         for call in actor.calls:
             self._check_call(actor, call)
 
@@ -291,14 +261,18 @@ class Tables:
 
     def _check_writers(self) -> None:
         written = {(r, a) for a, actor in enumerate(self.actors) for r in actor.writes}
-        produced = {(r, x.producer) for r, x in enumerate(self.registers)}
+        produced = {
+            (r, x.producer)
+            for r, x in enumerate(self.registers)
+            if x.producer != CALLER
+        }
         for register, actor in sorted(written ^ produced):
             verb = "does not write" if (register, actor) in produced else "writes"
             producer = self.registers[register].producer
             raise PenstockError(
                 f"actor '{self.actors[actor].name}' {verb} register"
                 f" '{self.registers[register].name}', which is produced by"
-                f" '{self.actors[producer].name}'"
+                f" {self._who(producer)}"
             )
 
     # Flat tables ---------------------------------------------------------------------
@@ -314,29 +288,33 @@ class Tables:
             register = self.registers[index]
             producer = register.producer
             produced, consumed = self.produced_at(index), self.consumed_at(edge)
-            conditions[reader].append((produced, consumed, 0))
-            conditions[producer].append((consumed, produced, register.slots))
-            owned[reader].append(consumed)
-            if self.actors[producer].worker == self.actors[reader].worker:
+            if reader != CALLER:
+                conditions[reader].append((produced, consumed, 0))
+                owned[reader].append(consumed)
+            if producer != CALLER:
+                conditions[producer].append((consumed, produced, register.slots))
+            if CALLER in (producer, reader):
+                boundary |= {producer, reader} - {CALLER}
+            elif self.actors[producer].worker == self.actors[reader].worker:
                 neighbours[producer].append(reader)
                 neighbours[reader].append(producer)
             else:
                 boundary |= {producer, reader}
 
         members = self._by_worker(range(count))
-        columns = [
-            *_columns(members, 1),
+        entries = [
+            *columns(members, 1),
             self._ring_start(members),
             np.array([w not in self.bound for w in range(self.workers)], np.int64),
-            *_columns(self._by_worker(sorted(boundary)), 1),
+            *columns(self._by_worker(sorted(boundary)), 1),
             self._places(members),
             np.array([actor in boundary for actor in range(count)], np.int64),
-            *_columns(conditions, 3),
-            *_columns([[(x,) for x in counters] for counters in owned], 1),
-            *_columns([[(x,) for x in dict.fromkeys(xs)] for xs in neighbours], 1),
+            *columns(conditions, 3),
+            *columns([[(x,) for x in counters] for counters in owned], 1),
+            *columns([[(x,) for x in dict.fromkeys(xs)] for xs in neighbours], 1),
             *self._lay_out_calls(),
         ]
-        return Layout(*columns)
+        return Layout(*entries)
 
     def _by_worker(self, actors: Iterable[int]) -> list[list[tuple[int]]]:
         groups: list[list[tuple[int]]] = [[] for _ in range(self.workers)]
@@ -380,24 +358,59 @@ class Tables:
                         rotations[-1].extend(self._rotation(arg.register, len(rows)))
                     rows.append(self._first_address(actor, arg))
         self.rows = np.array(rows, np.int64)
-        return [*_columns(calls, 3), *_columns(rotations, 4)]
+        return [*columns(calls, 3), *columns(rotations, 4)]
 
     def _first_address(self, actor: Actor, arg: Argument) -> int:
         if isinstance(arg, Fixed):
             return arg.address
         register = self.registers[arg.register]
-        slot = register.initial % register.slots if arg.register in actor.writes else 0
-        return register.address + slot * register.stride
+        return register.address_of(
+            register.initial if arg.register in actor.writes else 0
+        )
 
     def _rotation(self, index: int, word: int) -> list[tuple[int, int, int, int]]:
         register = self.registers[index]
-        if register.slots == 1 or register.stride == 0:
+        if self.is_general or register.slots == 1 or register.stride == 0:
             return []
         limit = register.address + register.slots * register.stride
         return [(word, register.stride, register.address, limit)]
 
 
-def _columns(rows: Sequence[Sequence[tuple[int, ...]]], width: int) -> list[Words]:
+def turns_of(
+    registers: Sequence[Register],
+    actors: Sequence[Actor],
+    edges: Sequence[tuple[int, int]],
+) -> list[int]:
+    """
+    How often each actor acts in a turn. Raises PenstockError if there is none, as two
+    actors hand on pieces at rates that do not suit each other.
+    """
+    if not any(actor.every for actor in actors):
+        return [1] * len(actors)
+    from penstock.dialects.rates import Flow, RateError, turns
+
+    flows: list[Flow] = []
+    used: list[str] = []
+    for index, reader in edges:
+        producer = registers[index].producer
+        if CALLER in (producer, reader):
+            continue
+        used.append(registers[index].name)
+        made = actors[producer].acts_for(index)
+        flows.append(Flow(producer, reader, made, actors[reader].acts_for(index)))
+    try:
+        return turns(flows, [lcm(*(n for _, n in actor.every)) for actor in actors])
+    except RateError as error:
+        flow = flows[error.index]
+        raise PenstockError(
+            f"actors '{actors[flow.source].name}' and '{actors[flow.target].name}' "
+            f"hand on register '{used[error.index]}' every {flow.made} and every "
+            f"{flow.taken} acts, but act {error.acts} and {error.others} times in a "
+            "turn"
+        ) from None
+
+
+def columns(rows: Sequence[Sequence[tuple[int, ...]]], width: int) -> list[Words]:
     """Where each row's entries start, then the entries one column at a time."""
     start = np.zeros(len(rows) + 1, np.int64)
     start[1:] = np.cumsum([len(row) for row in rows])

@@ -18,9 +18,10 @@ FOREVER = 1 << 60
 
 # Words of `State.control`, on lines of their own where all write them.
 STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
-RECORDER, LOG, TABLES = 4, 5, 6
-"""While acts are recorded: the address of who lets actors act, and of the log.
-Always: that of the table of arrays."""
+LOOP, LOG, TABLES, MODE = 4, 5, 6, 7
+"""The address of who lets actors act, 0 if that is the plain loop; while acts are
+recorded, of the log; always, of the table of arrays. The mode is one of these:"""
+PLAIN_LOOP, TURNS, STREAM = 0, 1, 2
 OPEN = 1 * CACHE_LINE
 BELL = 2 * CACHE_LINE
 SLEEPERS = 3 * CACHE_LINE
@@ -30,6 +31,8 @@ FAILED_CODE = FAILED_ACTOR + 2
 NAP = 5 * CACHE_LINE
 CORES = 6 * CACHE_LINE
 LEFT_OUT, OTHERS = CORES + 1, CORES + 2
+UNTIL, UNTIL_VALUE = CORES + 3, CORES + 4
+"""The caller's thread works until a counter, whose index is one less, has a value."""
 CONTROL_WORDS = 7 * CACHE_LINE
 
 # Values of `control[STOP]`.
@@ -45,7 +48,16 @@ DONE, FAILURE = 4 * CACHE_LINE, 4 * CACHE_LINE + 1
 SEAT_WORDS = 5 * CACHE_LINE
 
 # Words of an actor in `State.actors`.
-ACTS, QUEUED, CONDITION = 0, 1, 2
+ACTS, QUEUED, CONDITION, PHASE = 0, 1, 2, 3
+
+# Values of the phase, which the plain loop does not know.
+NORMAL, DRAINING, ENDED = 0, 1, 2
+ENDLESS = 1 << 40
+"""The turns of a stream, which ends when there are no more pieces."""
+
+BAD_NUMBER = -1
+"""The call that fails where an actor is given a number that there is nothing for; its
+code is that number."""
 
 NO_FAILURE = 1 << 62
 HALF = (1 << 32) - 1

@@ -34,6 +34,7 @@ from penstock.runtime.state import (
     call_threads,
     doze,
     enter,
+    has_come,
     layout_at,
     layout_type,
     release,
@@ -54,10 +55,12 @@ from penstock.runtime.words import (
     FRESH,
     HEAD,
     LEFT,
+    LOOP,
+    MODE,
     OBSERVER,
     OPEN,
+    PLAIN_LOOP,
     QUEUED,
-    RECORDER,
     ROUND,
     RUNNING,
     SEAT_WORDS,
@@ -76,6 +79,8 @@ CLOCK_PERIOD = 16
 """Acts after which the caller's thread looks at the clock."""
 STEAL_AFTER = 16
 """Fruitless looks at its own worker before a thread takes another one."""
+NOBODY = -1
+"""The worker that a loop is called for to ask whether any actor can go on."""
 
 
 # Acts --------------------------------------------------------------------------------
@@ -183,10 +188,15 @@ def is_stuck(layout: Layout, state: State) -> bool:
     """Whether the run cannot end: nobody acts, and no actor can."""
     if not seize(state):
         return False
-    stuck = state.control[OPEN] > 0
+    control = state.control
+    if control[MODE] != PLAIN_LOOP:
+        asked = call_kernel(control[LOOP], control[TABLES], NOBODY, 0)
+        release(state)
+        return asked == 0 and control[OPEN] > 0
+    stuck = control[OPEN] > 0
     for actor in range(layout.place.size):
         acts = state.actors[layout.place[actor] + ACTS]
-        if acts < state.control[TARGET] and can_act(layout, state, actor):
+        if acts < control[TARGET] and can_act(layout, state, actor):
             stuck = False
             break
     release(state)
@@ -289,9 +299,9 @@ def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bo
             return False
         pause()
     # Who has a seat sees what was written before the run.
-    recorder = control[RECORDER]
-    if recorder != 0:
-        return call_kernel(recorder, control[TABLES], worker, deadline) != 0
+    loop = control[LOOP]
+    if loop != 0:
+        return call_kernel(loop, control[TABLES], worker, deadline) != 0
     return act(worker, layout, state, deadline)
 
 
@@ -336,7 +346,7 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
     while True:
         reason = load_acquire(control, STOP)
         is_open = reason == RUNNING and load_acquire(control, OPEN) > 0
-        if reason == CLOSED or (is_caller and not is_open):
+        if reason == CLOSED or (is_caller and (not is_open or has_come(state))):
             break
         if turn != control[ROUND]:
             turn, looks = int(control[ROUND]), 0
@@ -364,7 +374,7 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
                 and thread != OBSERVER
                 and find_work(thread, layout, state, STEAL_AFTER, deadline)
             ):
-                doze(state, bell)
+                doze(state, bell, is_caller)
             fetch_add(control, SLEEPERS, -1)
             is_listed, looks = False, 0
             if is_caller:
@@ -425,6 +435,15 @@ def halt(tables: Integer, reason: Integer) -> None:
     """End a run for a reason, whether or not it has ended, and wake all threads."""
     state = state_at(tables + STATE_OFFSET)
     store_release(state.control, STOP, reason)
+    ring_bell(state)
+
+
+@compiled(types.void(types.int64, types.int64, types.int64), inline=False)
+def move_on(tables: Integer, counter: Integer, value: Integer) -> None:
+    """Set a counter that belongs to the caller, and wake those who wait for it."""
+    state = state_at(tables + STATE_OFFSET)
+    if counter >= 0:
+        store_release(state.counters, counter, value)
     ring_bell(state)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import dtype_of
 from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.core import Core
 
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]
@@ -32,6 +34,18 @@ TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 
 GUARD_BYTES = 64
 GUARD = 0xA5
+
+
+@pytest.fixture(scope="module", params=["plain loop", "general loop"])
+def both_loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the compiled core on the loop for plain actors, and on that for all kinds."""
+    if request.param == "plain loop":
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        make = partialmethod(Core.__init__, general=True)
+        patch.setattr(Core, "__init__", make)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

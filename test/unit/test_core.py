@@ -25,6 +25,8 @@ from penstock.runtime.errors import (
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.tables import Actor, Call, Register, Slot, Tables, Words
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 Executor = Callable[[Tables, int], None]
 
 

@@ -18,6 +18,8 @@ from penstock.runtime.edges import (
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 
 def call(kernel: int, *words: int) -> int:
     """What a kernel returns for a row of words."""

@@ -19,6 +19,8 @@ from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 NUMBERS = 997
 
 

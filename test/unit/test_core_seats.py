@@ -21,6 +21,8 @@ from penstock.runtime.errors import DeadlockError, TaskError, find_deadlock
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 LIMIT = 1_000_003
 LOG = 64
 

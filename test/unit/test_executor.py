@@ -20,6 +20,8 @@ from penstock.runtime.memory import allocation_count
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 both_engines = pytest.mark.parametrize("engine", ["actors", "sequential"])

@@ -35,6 +35,8 @@ from penstock.runtime.tables import Actor, Call, Register, Tables
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 Telling: TypeAlias = tuple[str, Event]
 Run: TypeAlias = Callable[[Tables, int, Log], None]
 

@@ -19,6 +19,8 @@ from penstock.runtime.watchdog import Watchdog
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 Kernel = Callable[[int, int, int], int | None]
 
 

@@ -1,0 +1,85 @@
+"""
+How often those act in one turn who hand on pieces at different rates.
+
+Whoever hands something on makes a piece of it in every so many of its acts, and whoever
+takes it needs one for every so many of its own. Then a *turn* is the fewest acts of all
+after which nothing is left over (the repetition vector of synchronous data flow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import gcd, lcm
+from typing import NamedTuple
+
+
+class Flow(NamedTuple):
+    """One piece in every `made` acts of the source, for every `taken` of the target."""
+
+    source: int
+    target: int
+    made: int = 1
+    taken: int = 1
+
+
+class RateError(ValueError):
+    """
+    The source and the target of the flow with this `index` act `acts` and `others`
+    times for one another by other flows, which does not suit this one.
+    """
+
+    def __init__(self, index: int, acts: int, others: int):
+        super().__init__(index, acts, others)
+        self.index = index
+        self.acts = acts
+        self.others = others
+
+
+def turns(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
+    """
+    How often each actor acts in a turn: multiples of its `rounds`, as few as can be.
+
+    Those that are connected have a turn of their own. Raises RateError.
+    """
+    acts = _relative(flows, len(rounds))
+    groups: dict[int, list[int]] = {}
+    for actor, (group, _) in enumerate(acts):
+        groups.setdefault(group, []).append(actor)
+    found = [1] * len(rounds)
+    for members in groups.values():
+        parts = [acts[actor][1] / rounds[actor] for actor in members]
+        scale = Fraction(
+            lcm(*(part.denominator for part in parts)),
+            gcd(*(part.numerator for part in parts)),
+        )
+        # In lowest terms, so this leaves whole numbers without a common factor.
+        for actor in members:
+            found[actor] = int(acts[actor][1] * scale)
+    return found
+
+
+def _relative(flows: Sequence[Flow], count: int) -> list[tuple[int, Fraction]]:
+    """For each actor its group, and its acts for one of the group's first."""
+    links: list[list[tuple[int, Fraction]]] = [[] for _ in range(count)]
+    for flow in flows:
+        ratio = Fraction(flow.taken, flow.made)
+        links[flow.source].append((flow.target, ratio))
+        links[flow.target].append((flow.source, 1 / ratio))
+    found: dict[int, tuple[int, Fraction]] = {}
+    for root in range(count):
+        if root in found:
+            continue
+        found[root] = root, Fraction(1)
+        pending = [root]
+        while pending:
+            actor = pending.pop()
+            for other, ratio in links[actor]:
+                if other not in found:
+                    found[other] = root, found[actor][1] * ratio
+                    pending.append(other)
+    for index, flow in enumerate(flows):
+        ratio = found[flow.target][1] / found[flow.source][1]
+        if ratio != Fraction(flow.taken, flow.made):
+            raise RateError(index, ratio.denominator, ratio.numerator)
+    return [found[actor] for actor in range(count)]
