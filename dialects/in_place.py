@@ -89,20 +89,20 @@ class HintAttr(ParametrizedAttribute):
 
 
 def hints_of(op: Operation) -> tuple[HintAttr, ...]:
-    """The hints of an op. Raises `VerifyException` if there is anything else."""
-    if (attr := op.attributes.get(IN_PLACE)) is None:
-        return ()
-    if not isa(attr, ArrayAttr[HintAttr]):
-        raise VerifyException(f"{IN_PLACE} should be a list of #op.hint, got {attr}")
-    return attr.data
+    """The hints of an op; none if its attribute is something else."""
+    attr = op.attributes.get(IN_PLACE)
+    return attr.data if isa(attr, ArrayAttr[HintAttr]) else ()
 
 
 def verify_hints(op: Operation, pairs: Sequence[tuple[int, int]] = ()) -> None:
     """
-    Raise `VerifyException` unless the hints of an op name results and operands that it
-    has, whose elements are of one type or which are among the `pairs` of operand and
-    result that its kernel knows, and do not contradict each other.
+    Raise `VerifyException` unless an op with the attribute has hints that name results
+    and operands that it has, whose elements are of one type or which are among the
+    `pairs` of operand and result that its kernel knows, and no two of them contradict
+    each other.
     """
+    if not isa(attr := op.attributes.get(IN_PLACE), ArrayAttr[HintAttr]):
+        raise VerifyException(f"{IN_PLACE} should be a list of #op.hint, got {attr}")
     seen: dict[tuple[int, int | None], HintAttr] = {}
     for hint in hints_of(op):
         _verify_numbers(op, hint, pairs)
@@ -141,7 +141,3 @@ def _verify_musts(hints: Sequence[HintAttr]) -> None:
                 both == {MUST} or (None in (hint.over, other.over))
             ):
                 raise VerifyException(f"{texts} contradict each other")
-            if both == {MUST} and hint.over == other.over:
-                raise VerifyException(
-                    f"two results must lie over operand {hint.over}: {texts}"
-                )

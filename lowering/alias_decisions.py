@@ -37,7 +37,7 @@ class Aliasing:
         self._rules = Rules(timeline, self.forest, self._pairs)
         self.refusals: dict[SSAValue, list[Refusal]] = {}
         """Why the pairs of a result are not used."""
-        self._part_refusals: dict[SSAValue, Refusal] = {}
+        self._part_refusals: dict[SSAValue, list[Refusal]] = {}
         """Why operands are no parts of results."""
         index = timeline.index
         self.orders = {(index[a], index[b]): 1 for a, b in orders}
@@ -165,7 +165,7 @@ class Aliasing:
             for pair in views:
                 self._refuse(task, pair, refusal)
                 operand = operand_register(task, pair.operand)
-                self._part_refusals[operand] = refusal
+                self._part_refusals.setdefault(operand, []).append(refusal)
             return
         whole, start, _ = self.forest.spot(task.outs[0])
         (own,) = self.forest.shown(task.outs[0])
@@ -198,8 +198,14 @@ class Aliasing:
             if self._rules.lies_by_hand(register) == self.forest.spot(value)[:2]:
                 continue
             root, _ = alias_place(value)
-            found = self.refusals.get(value, [self._part_refusals.get(value)])
-            why = found[0] or "source: its task reads nothing that lies there"
+            found = [
+                *self.refusals.get(value, ()),
+                *self._part_refusals.get(value, ()),
+            ]
+            why = next(
+                (refusal for refusal in found if not refusal.startswith("given:")),
+                "source: its task reads nothing that lies there",
+            )
             names = quoted(name_of(value)), quoted(name_of(root))
             yield register, f"register {names[0]} cannot lie on {names[1]}: {why}"
 
@@ -261,9 +267,12 @@ class Groups:
         self._leader: dict[SSAValue, SSAValue] = {}
         self._readers: dict[SSAValue, dict[int, None]] = {}
         for task in tasks:
-            for pair in Pairs.of(task).views:
-                source = self._find(operand_register(task, pair.operand))
-                self._leader[self._find(made_by(task)[pair.result])] = source
+            views, made = Pairs.of(task).views, made_by(task)
+            for pair in views if len(views) == len(made) else ():
+                # Of registers only those show bytes that lie there.
+                if not task.outs or lies_as_paired(task, pair):
+                    source = self._find(operand_register(task, pair.operand))
+                    self._leader[self._find(made[pair.result])] = source
         for index, task in enumerate(tasks):
             for register in task.ins:
                 self._readers.setdefault(self._find(register), {})[index] = None

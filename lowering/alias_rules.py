@@ -317,6 +317,8 @@ class Rules:
     def gather(self, task: TaskOp, *, is_given: bool) -> Iterator[Refusal]:
         """What keeps the operands of a task from being parts of its result."""
         views = self._pairs[task].views
+        if NO_ALIAS in register_of(task.outs[0]).attributes:
+            yield f"no_alias: {quoted(name_of(task.outs[0]))} says so already"
         whole = self._forest.spot(task.outs[0]).tree
         operands = [operand_register(task, pair.operand) for pair in views]
         parts = [self._forest.spot(operand).tree for operand in operands]

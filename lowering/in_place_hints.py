@@ -60,6 +60,9 @@ def never_over(op: Operation) -> list[SSAValue]:
 
 
 def _named(op: Operation, word: str) -> list[SSAValue]:
+    if not isinstance(op, TensorOp):
+        # Nobody has looked at the numbers yet, and nothing can be written over.
+        return []
     return [
         op.operands[hint.over]
         for hint in hints_of(op)

@@ -22,6 +22,8 @@ others wrote. Then
   last to use the one, for an operand that its op can overwrite in place;
 * the writer of an alias reads what it lies over, or the alias is a part that a view is
   made of;
+* results lie over operands, once they have places, where hints (`in_place`) say that
+  they must, and not where these say never;
 * what is assigned to is a variable, once in a job, and all tasks of the job that use
   its bytes, under whatever name, act before that, and again after it;
 * no two tasks of a stream have the same order, and where all have one, a task comes
@@ -59,6 +61,7 @@ from penstock.lowering.plan_graph import PlanGraph
 from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
 from penstock.lowering.verify_plan_bytes import bad_aliases, shared_bytes
 from penstock.lowering.verify_plan_events import bad_events, equal_orders
+from penstock.lowering.verify_plan_hints import bad_hints
 from penstock.lowering.verify_plan_symmetry import asymmetries
 from penstock.lowering.verify_plan_updates import bad_updates
 
@@ -78,6 +81,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
         return
     yield from shared_bytes(plan_graph)
     yield from bad_aliases(plan_graph)
+    yield from bad_hints(plan_graph)
     yield from bad_updates(plan_graph)
     yield from bad_events(plan_graph)
 

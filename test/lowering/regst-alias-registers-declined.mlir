@@ -436,3 +436,30 @@ plan.plan @interface {
     plan.yield %2 : tensor<4xf32>
   }
 }
+
+// -----
+
+// What no task uses comes along with what it lies on.
+
+!r = !regst.data<tensor<4xf32>>
+!h = !regst.data<tensor<2xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @unused
+// CHECK:         %[[X:.+]] = regst.register "x" slots 2
+// CHECK-NEXT:    regst.register "a" alias %[[X]] : !regst.data<tensor<4xf32>> slots 2
+// CHECK-NEXT:    regst.register "u" alias %[[X]] : !regst.data<tensor<4xf32>> at 4 slots 2
+plan.plan @unused {
+  %x = regst.register "x" slots 2 on <0, host> : !r
+  %a = regst.register "a" slots 2 on <0, host> : !r
+  %u = regst.register "u" alias %a : !r at 4 slots 2 on <0, host> : !h
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %1 = job.input "x" : !t
+    plan.yield %1 : !t
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%a : !r) {
+  ^bb0(%0: !t):
+    %1 = op.relu %0 : !t -> !t
+    plan.yield %1 : !t
+  }
+}
