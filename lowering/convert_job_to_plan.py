@@ -22,6 +22,11 @@ the same terms, each in its own memory, first add one part each (`<name>.sum@...
 boxing is what libraries call a collective, its tasks say so in `collective`, and in
 `group` which devices take part.
 
+An input of dynamic shape says in its attribute `max_shape`, a list of i64, how large it
+may be. Ops infer from that how large all other values may be, and tasks say it in
+`max_shape`. An op is refused that cannot, or that would make more of less. Only ops on
+one device may have such values.
+
 A `job.after` has no task. Each task that reads its result waits for each task that
 makes one of the others (variables are there all the time), by a control register
 `<other> -> <reader>`, unless values or other control registers see to that already. A
@@ -42,10 +47,9 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerAttr,
     ModuleOp,
-    TensorType,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
@@ -82,6 +86,7 @@ from penstock.lowering.job_control import JobWaits, control_of
 from penstock.lowering.job_devices import JobDevices
 from penstock.lowering.job_infer_sbp import candidates_for
 from penstock.lowering.job_layouts import OPERANDS, RESULTS, normal, sbps_in, target_of
+from penstock.lowering.job_maxima import JobMaxima
 from penstock.lowering.task_builder import TaskBuilder, at
 
 ################################################################################
@@ -89,11 +94,15 @@ from penstock.lowering.task_builder import TaskBuilder, at
 ################################################################################
 
 
-def complaints_about(job: JobOp) -> list[tuple[Operation, str]]:
-    """All that keeps a job from becoming a plan, each with the op it is about."""
-    check = LayoutCheck(JobDevices(job))
-    if found := list(open_extents(job)):
+def complaints_about(maxima: JobMaxima) -> list[tuple[Operation, str]]:
+    """
+    All that keeps a job from becoming a plan, each with the op it is about. The largest
+    shapes of its values are found for that.
+    """
+    if found := list(maxima.complaints()):
         return found
+    job = maxima.job
+    check = LayoutCheck(JobDevices(job))
     ops = job.body.block.ops
     found = [*op_complaints(job), *(c for op in ops for c in check.results_of(op))]
     return found or [c for op in ops for c in check.operands_of(op)]
@@ -109,29 +118,6 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
             isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
         ):
             yield op, f"slots must be an i64 of at least 1, got {slots}"
-
-
-def open_extents(job: JobOp) -> Iterator[tuple[Operation, str]]:
-    """The ops of a job whose results have unknown extents that begin with them."""
-    for op in job.body.block.ops:
-        if all(is_static(operand.type) for operand in op.operands):
-            for type in op.result_types:
-                if not is_static(type):
-                    yield op, f"{name_in_job(op)} has unknown extents: {type}"
-
-
-def is_static(type: Attribute) -> bool:
-    """Whether a type leaves no extent open."""
-    return not isa(type, TensorType) or type.has_static_shape()
-
-
-def name_in_job(op: Operation) -> str:
-    """How messages call an op, such as `input 'x'`."""
-    match op:
-        case InputOp() | VariableOp():
-            return f"{op.name.removeprefix('job.')} '{op.port.data}'"
-        case _:
-            return f"a result of {op.name}"
 
 
 class LayoutCheck:
@@ -248,8 +234,14 @@ def base_name_of(op: Operation) -> str:
 class JobTasks:
     """Makes the tasks of one job, in which all values lie as they are used."""
 
-    def __init__(self, devices: JobDevices, layouts: dict[SSAValue, Layout]) -> None:
+    def __init__(
+        self,
+        devices: JobDevices,
+        layouts: dict[SSAValue, Layout],
+        maxima: JobMaxima,
+    ) -> None:
         self._devices = devices
+        self._maxima = maxima
         self._layouts = layouts
         self._parts: dict[SSAValue, Sequence[SSAValue]] = {}
         """The results of tasks that each value of the job is."""
@@ -271,7 +263,8 @@ class JobTasks:
         elif not others:
             results = tuple(op.results)
             op.operands = [self._parts[value][0] for value in op.operands]
-            task = self.builder.add(op, base, device)
+            maxima = self._maxima.attributes_of(op)
+            task = self.builder.add(op, base, device, maxima)
             for value, outer in zip(results, task.results, strict=True):
                 self._parts[value] = (outer,)
         else:
@@ -340,15 +333,16 @@ def part_of_op(
     )
 
 
-def convert_job(job: JobOp) -> None:
-    """Replace a job by its plan."""
+def convert_job(maxima: JobMaxima) -> None:
+    """Replace a job whose largest shapes are known by its plan."""
+    job = maxima.job
     devices = JobDevices(job)
     check = LayoutCheck(devices)
     ops = list(job.body.block.ops)
     for op in ops:
         # There is nothing to complain of any more.
         list(check.results_of(op))
-    tasks = JobTasks(devices, check.layouts)
+    tasks = JobTasks(devices, check.layouts, maxima)
     for op in ops:
         tasks.add(op)
     tasks.builder.waiting = ()
@@ -372,7 +366,7 @@ class ConvertJobToPlanPass(ModulePass):
     name = "convert-job-to-plan"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        jobs = [job for job in op.walk() if isinstance(job, JobOp)]
-        fail_if_any(found for job in jobs for found in complaints_about(job))
-        for job in jobs:
-            convert_job(job)
+        maxima = [JobMaxima(job) for job in op.walk() if isinstance(job, JobOp)]
+        fail_if_any(found for each in maxima for found in complaints_about(each))
+        for each in maxima:
+            convert_job(each)

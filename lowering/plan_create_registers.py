@@ -54,6 +54,9 @@ from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 
+MAX_SHAPE = "max_shape"
+"""The attribute of a task that says the largest shapes of its dynamic results."""
+
 
 def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
     """The tasks whose results cannot be given registers."""
@@ -98,14 +101,14 @@ def max_shapes_of(task: TaskOp, count: int) -> Sequence[Sequence[int] | None]:
     What the attribute `max_shape` of a task says for each of its dynamic results, of
     which there are so many. Raises `VerifyException` if it says something else.
     """
-    given = task.attributes.get("max_shape")
+    given = task.attributes.get(MAX_SHAPE)
     if given is None or not task.results_:
         return [None] * count
     each = list(given) if isa(given, ArrayAttr) else [given] * max(1, count)
     shapes = [extents_of(attribute) for attribute in each]
     if len(shapes) != count or None in shapes:
         raise VerifyException(
-            "max_shape must be a list of i64 for all dynamic results, or a list of "
+            f"{MAX_SHAPE} must be a list of i64 for all dynamic results, or a list of "
             f"these for each, got {given} for {count} of them"
         )
     return shapes

@@ -12,12 +12,13 @@ from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.boxing import zone_of
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
+from penstock.lowering.plan_create_registers import MAX_SHAPE
 from penstock.lowering.unique_names import UniqueNames
 
 Waits: TypeAlias = tuple[TaskOp, ...]
 """Tasks that must be over before another one may act, each once."""
 
-DONE = ("placement", RESULTS, OPERANDS)
+DONE = (MAX_SHAPE, "placement", RESULTS, OPERANDS)
 """The attributes of ops that have done their work once there are tasks."""
 
 

@@ -28,7 +28,7 @@ job.job @good placement <cpu, [0:0]> {
 // Unknown extents are reported where they begin, and not at all that follows from them.
 
 job.job @unknown placement <cpu, [0:0]> {
-  // expected-error@+1 {{convert-job-to-plan: input 'x' has unknown extents: tensor<?x4xf32>}}
+  // expected-error@+1 {{convert-job-to-plan: input 'x' has unknown extents and no max_shape: tensor<?x4xf32>}}
   %x = job.input "x" : tensor<?x4xf32>
   // expected-error@+1 {{convert-job-to-plan: variable 'w' has unknown extents: tensor<4x?xf32>}}
   %w = job.variable "w" init <zeros> : tensor<4x?xf32>
