@@ -13,13 +13,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime import cuda_kernels
-from penstock.runtime.cuda_kernels import CudaKernel, DeviceArray
+from penstock.runtime.cuda_kernels import ALIGNMENT, CudaKernel, DeviceArray
 from penstock.runtime.memory import PAGE, count_allocation
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from penstock.runtime.edges import Callback
     from penstock.runtime.image import Kernel
     from penstock.runtime.tables import Argument, Call
-
-Dtypes: TypeAlias = tuple[np.dtype[np.generic], ...]
 
 FIRST_ADDRESS = 1 << 60
 """Beyond what a processor can address today: 57 bits."""
@@ -73,7 +71,7 @@ class Cuda:
         self._chunks: list[CudaChunk] = []
         self._starts: list[int] = []
         self._end = FIRST_ADDRESS
-        self._kernels: dict[tuple[str, Dtypes], CudaKernel] = {}
+        self._kernels: dict[str, CudaKernel] = {}
         self._views: dict[tuple[int, int, str], DeviceArray] = {}
 
     def allocate(self, size: int) -> CudaChunk:
@@ -88,21 +86,18 @@ class Cuda:
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call that launches the phases of a kernel and waits for them."""
         types = [(prod(kind.shape), np.dtype(kind.dtype)) for kind in kernel.arguments]
-        dtypes = tuple(stored(dtype) for _, dtype in types)
-        if (source, dtypes) not in self._kernels:
-            self._kernels[source, dtypes] = cuda_kernels.compile_cuda(
-                source, kernel.name, dtypes
-            )
-        compiled = self._kernels[source, dtypes]
+        if source not in self._kernels:
+            self._kernels[source] = cuda_kernels.compile_cuda(source, kernel.name)
+        compiled = self._kernels[source]
 
         def run(row: int, part: int, parts: int) -> int:
+            addresses = words(row, len(types))
             buffers = [
                 self._view(address, count, dtype)
-                for address, (count, dtype) in zip(
-                    words(row, len(types)), types, strict=True
-                )
+                for address, (count, dtype) in zip(addresses, types, strict=True)
             ]
-            cuda_kernels.launch(compiled, buffers)
+            aligned = not any(address % ALIGNMENT for address in addresses)
+            cuda_kernels.launch(compiled, buffers, aligned=aligned)
             return cuda_kernels.failure_of(compiled)
 
         return self._callback(run, args)
@@ -152,11 +147,6 @@ class Cuda:
 
     def _chunk_at(self, address: int) -> CudaChunk:
         return self._chunks[bisect_right(self._starts, address) - 1]
-
-
-def stored(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
-    """The dtype of elements in memory: a boolean is a byte."""
-    return np.dtype(np.uint8) if dtype == np.bool_ else dtype
 
 
 def words(row: int, count: int) -> list[int]:

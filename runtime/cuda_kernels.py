@@ -16,10 +16,11 @@ import ctypes
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
+from penstock.runtime.cuda_phases import Phase
 from penstock.runtime.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 SIMULATOR = "NUMBA_ENABLE_CUDASIM"
 SIMULATED_THREADS = 32
 """Threads of a simulated launch; each takes about 80 us."""
-BLOCK_THREADS = 256
-MOST_BLOCKS = 2048
+ALIGNMENT = 16
+"""What the address of each buffer should be a multiple of, or fallbacks run."""
 
 
 class DeviceArray(Protocol):
@@ -44,15 +45,23 @@ class DeviceArray(Protocol):
     def copy_to_device(self, array: Array) -> None: ...
 
 
-class _Phase(Protocol):
+class _Function(Protocol):
     """What is used of the functions that Numba compiles for a device."""
 
     def __getitem__(self, shape: tuple[object, ...]) -> _Launcher: ...
-    def compile(self, signature: tuple[object, ...]) -> object: ...
 
 
 class _Launcher(Protocol):
     def __call__(self, *args: DeviceArray) -> None: ...
+
+
+@dataclass(frozen=True)
+class CudaPhase:
+    """A phase whose function Numba knows; `fallback` takes buffers at any address."""
+
+    phase: Phase
+    function: _Function
+    fallback: CudaPhase | None
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,7 @@ class CudaKernel:
     """
 
     name: str
-    phases: tuple[tuple[_Phase, int], ...]
-    """The function of each phase and its number of parallel elements."""
+    phases: tuple[CudaPhase, ...]
     status: DeviceArray
     """One `int32`: 0, or 1 + the index of an assertion that failed."""
 
@@ -105,12 +113,12 @@ def _is_simulated() -> bool:
     return bool(cast("int", getattr(config, "ENABLE_CUDASIM")))  # noqa: B009
 
 
-def compile_cuda(source: str, name: str, dtypes: Sequence[DTypeLike]) -> CudaKernel:
+def compile_cuda(source: str, name: str) -> CudaKernel:
     """
-    Compile a module text that defines `PHASES`, for flat arrays of these types.
+    The kernel of a module text that defines `PHASES`.
 
-    A boolean array is one of `uint8`. Without a device nothing is compiled: the text
-    is run as it is.
+    Numba compiles a phase when it is launched first. Without a device nothing is
+    compiled: the text is run as it is.
     """
     import numpy as np
 
@@ -120,20 +128,19 @@ def compile_cuda(source: str, name: str, dtypes: Sequence[DTypeLike]) -> CudaKer
     write_atomically(path, source.encode())
     namespace: dict[str, object] = {"__name__": f"penstock_kernel_{path.stem}"}
     exec(compile(source, str(path), "exec"), namespace)
-    phases = cast("list[tuple[_Phase, int]]", namespace["PHASES"])
-    if not _is_simulated():
-        signature = _signature((*dtypes, np.int32))
-        for phase, _ in phases:
-            phase.compile(signature)
+    phases = cast("list[Phase]", namespace["PHASES"])
     status = allocate(4).view(np.int32)
-    return CudaKernel(name, tuple(phases), status)
+    return CudaKernel(name, tuple(map(_known_to_numba, phases)), status)
 
 
-def _signature(dtypes: Sequence[DTypeLike]) -> tuple[object, ...]:
-    import numpy as np
-    from numba import from_dtype, types
+def _known_to_numba(phase: Phase) -> CudaPhase:
+    from numba import cuda
 
-    return tuple(types.Array(from_dtype(np.dtype(d)), 1, "C") for d in dtypes)
+    jit = cast("Callable[..., Callable[[object], _Function]]", cuda.jit)
+    options = {} if _is_simulated() else {"launch_bounds": phase.threads}
+    function = jit(**options)(phase.function)
+    fallback = None if phase.fallback is None else _known_to_numba(phase.fallback)
+    return CudaPhase(phase, function, fallback)
 
 
 def allocate(size: int) -> DeviceArray:
@@ -157,25 +164,33 @@ def view(chunk: DeviceArray, offset: int, count: int, dtype: DTypeLike) -> Devic
 
 
 def launch(
-    kernel: CudaKernel, buffers: Sequence[DeviceArray], stream: object = 0
+    kernel: CudaKernel,
+    buffers: Sequence[DeviceArray],
+    stream: object = 0,
+    *,
+    aligned: bool = True,
 ) -> None:
     """
     Run the phases of a kernel, one after the other, on flat arrays in the order of its
-    arguments. On a device it returns before they are done.
+    arguments. Unless these are `aligned`, fallbacks run where there are some. On a
+    device it returns before they are done.
     """
     with warnings.catch_warnings():
         # NumPy warns of what scalars do silently on a device: wrap and overflow.
         warnings.simplefilter("ignore", RuntimeWarning)
-        for function, elements in kernel.phases:
-            if elements:
-                function[*_geometry(elements), stream](*buffers, kernel.status)
+        for entry in kernel.phases:
+            if not aligned and entry.fallback is not None:
+                entry = entry.fallback
+            if entry.phase.items:
+                shape = (*_geometry(entry.phase), stream)
+                entry.function[shape](*buffers, kernel.status)
 
 
-def _geometry(elements: int) -> tuple[int, int]:
-    """Blocks and threads for that many elements."""
-    if _is_simulated():
-        return 1, min(elements, SIMULATED_THREADS)
-    return min(-(-elements // BLOCK_THREADS), MOST_BLOCKS), BLOCK_THREADS
+def _geometry(phase: Phase) -> tuple[int, int]:
+    """Blocks and threads of a phase; in the simulator no more than have to be."""
+    if _is_simulated() and not phase.blockwise:
+        return 1, min(phase.items, SIMULATED_THREADS)
+    return phase.blocks, phase.threads
 
 
 def failure_of(kernel: CudaKernel) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 
 import lit.formats
 
@@ -30,6 +31,10 @@ config.environment["PATH"] = os.pathsep.join((bin_dir, config.environment["PATH"
 for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+
+# Tests that need this are reported as unsupported where it is not installed.
+if find_spec("numba_cuda") is not None:
+    config.available_features.add("cuda-compiler")
 
 # No test may hang.
 if lit_config.maxIndividualTestTimeIsSupported[0]:

@@ -12,6 +12,21 @@ from penstock.lowering import get_all_passes
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """Map each output format's name to a function that imports and returns it."""
 
+    def get_cuda_ptx() -> type[Target]:
+        from penstock.tools.cuda_targets import CudaPtxTarget
+
+        return CudaPtxTarget
+
+    def get_cuda_resources() -> type[Target]:
+        from penstock.tools.cuda_targets import CudaResourcesTarget
+
+        return CudaResourcesTarget
+
+    def get_cuda_sass() -> type[Target]:
+        from penstock.tools.cuda_targets import CudaSassTarget
+
+        return CudaSassTarget
+
     def get_numba() -> type[Target]:
         from penstock.lowering.numba_target import NumbaTarget
 
@@ -22,7 +37,13 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
 
         return MemoryReportTarget
 
-    return {"memory-report": get_memory_report, "numba": get_numba}
+    return {
+        "cuda-ptx": get_cuda_ptx,
+        "cuda-resources": get_cuda_resources,
+        "cuda-sass": get_cuda_sass,
+        "memory-report": get_memory_report,
+        "numba": get_numba,
+    }
 
 
 PENSTOCK_UNIVERSE = Universe(

@@ -43,11 +43,15 @@ RESERVED = SUPPORT_NAMES | {
         "pack",
     ),
     *("pack_windows", "scratch"),
+    *("PARAMETERS", "Phase", "block", "blocks", "first_item", "item_step", "lane"),
+    *("load_if", "on_device", "quotient", "remainder", "shuffle_xor", "store_if"),
+    *("thread", "threads", "warp"),
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
     r"[pvi][0-9]+"
-    r"|(body|columns?|finish|line|pack|panel|phase|strip|turn)_[0-9]+(_tail)?"
+    r"|(body|columns?|finish|join|kept|line|load|pack|panel|phase|slots|store|strip"
+    r"|turn)_[0-9]+(_tail|_plain)?"
 )
 
 

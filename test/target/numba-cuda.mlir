@@ -1,26 +1,41 @@
 // RUN: penstock-opt %s -t numba | filecheck %s
 
-// A function a phase, over all parallel elements with the stride of the grid.
+// What follows each other is written 16 bytes at once, four floats an item; where the
+// buffers are not at multiples of 16 bytes, the fallback does the same one by one.
 // CHECK-LABEL: # kernel product
-// CHECK-NEXT:  from numba import cuda
-// CHECK:       from penstock.runtime.cuda_support import f32, fma
-// CHECK:       @cuda.jit
-// CHECK-NEXT:  def phase_0(a, b, o, status):
-// CHECK-NEXT:      for [[I:i[0-9]+]] in range(cuda.grid(1), 24, cuda.gridsize(1)):
+// CHECK-NEXT:  from penstock.runtime.cuda_support import Phase, f32, first_item, fma, i32, item_step, quotient, remainder, store_4
+// CHECK:       def phase_0(a, b, o, status):
+// CHECK-NEXT:      e = first_item()
+// CHECK-NEXT:      while e < 6:
+// CHECK-NEXT:          [[I:i[0-9]+]] = e
+// CHECK-NEXT:          [[I]] = i32([[I]] * 4)
+// CHECK-NEXT:          store_4(o, [[I]], (f32(0.0), f32(0.0), f32(0.0), f32(0.0)))
+// CHECK-NEXT:          e = i32(e + item_step())
+// CHECK:       def phase_0_plain(a, b, o, status):
+// CHECK-NEXT:      e = first_item()
+// CHECK-NEXT:      while e < 24:
+// CHECK-NEXT:          [[I:i[0-9]+]] = e
 // CHECK-NEXT:          o{{\[}}[[I]]] = f32(0.0)
-// CHECK:       @cuda.jit
-// CHECK-NEXT:  def phase_1(a, b, o, status):
-// CHECK-NEXT:      for e in range(cuda.grid(1), 24, cuda.gridsize(1)):
-// CHECK-NEXT:          [[I:i[0-9]+]] = e // 6
-// CHECK-NEXT:          [[J:i[0-9]+]] = e % 6
-// CHECK-NEXT:          [[S:v[0-9]+]] = o{{\[}}[[I]] * 6 + [[J]]]
+
+// A function a phase, over all parallel elements with the stride of the grid.
+// CHECK:       def phase_1(a, b, o, status):
+// CHECK-NEXT:      e = first_item()
+// CHECK-NEXT:      while e < 24:
+// CHECK-NEXT:          [[I:i[0-9]+]] = quotient(e, 6)
+// CHECK-NEXT:          [[J:i[0-9]+]] = remainder(e, 6)
+// CHECK-NEXT:          [[S:v[0-9]+]] = o[i32([[I]] * 6 + [[J]])]
 // CHECK-NEXT:          for [[K:i[0-9]+]] in range(8):
-// CHECK-NEXT:              [[X:v[0-9]+]] = a{{\[}}[[I]] * 8 + [[K]]]
-// CHECK-NEXT:              [[Y:v[0-9]+]] = b{{\[}}[[K]] * 6 + [[J]]]
+// CHECK-NEXT:              [[X:v[0-9]+]] = a[i32([[I]] * 8 + [[K]])]
+// CHECK-NEXT:              [[Y:v[0-9]+]] = b[i32([[K]] * 6 + [[J]])]
 // CHECK-NEXT:              [[T:v[0-9]+]] = fma([[X]], [[Y]], [[S]])
 // CHECK-NEXT:              [[S]] = [[T]]
-// CHECK-NEXT:          o{{\[}}[[I]] * 6 + [[J]]] = [[S]]
-// CHECK:       PHASES = [(phase_0, 24), (phase_1, 24)]
+// CHECK-NEXT:          o[i32([[I]] * 6 + [[J]])] = [[S]]
+// CHECK-NEXT:          e = i32(e + item_step())
+// CHECK:       PARAMETERS = ["float32", "float32", "float32"]
+// CHECK-NEXT:  PHASES = [
+// CHECK-NEXT:      Phase(phase_0, 6, fallback=Phase(phase_0_plain, 24)),
+// CHECK-NEXT:      Phase(phase_1, 24),
+// CHECK-NEXT:  ]
 launch.kernel @product target "cuda" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %o: memref<4x6xf32>) {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<4x6xf32>)
@@ -29,12 +44,14 @@ launch.kernel @product target "cuda" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, 
 
 // An assertion writes 1 + its index to the status.
 // CHECK-LABEL: # kernel check
-// CHECK:       for [[I:i[0-9]+]] in range(cuda.grid(1), 4, cuda.gridsize(1)):
-// CHECK-NEXT:      [[J:v[0-9]+]] = [[I]] * 2 + 1
+// CHECK:       while e < 4:
+// CHECK-NEXT:      [[I:i[0-9]+]] = e
+// CHECK-NEXT:      [[J:v[0-9]+]] = i32([[I]] * 2 + 1)
 // CHECK-NEXT:      [[X:v[0-9]+]] = a{{\[}}[[J]]] != 0
 // CHECK-NEXT:      if not [[X]]:
 // CHECK-NEXT:          status[0] = 1
 // CHECK-NEXT:          return
+// CHECK:       PARAMETERS = ["uint8"]
 launch.kernel @check target "cuda" (%a: memref<9xi1>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -45,4 +62,72 @@ launch.kernel @check target "cuda" (%a: memref<9xi1>) {
     cf.assert %x, "no"
     scf.reduce
   }) : (index, index, index) -> ()
+}
+
+// What is computed of an element is a function; what all elements of a vector share is
+// loaded once.
+// CHECK-LABEL: # kernel bias
+// CHECK:       @on_device
+// CHECK-NEXT:  def body_0(p0, p1):
+// CHECK-NEXT:      [[S:v[0-9]+]] = p0 + p1
+// CHECK-NEXT:      return [[S]]
+// CHECK:       def phase_0(x, b, o, status):
+// CHECK-NEXT:      e = first_item()
+// CHECK-NEXT:      while e < 6:
+// CHECK-NEXT:          [[I:i[0-9]+]] = quotient(e, 2)
+// CHECK-NEXT:          [[J:i[0-9]+]] = remainder(e, 2)
+// CHECK-NEXT:          [[J]] = i32([[J]] * 4)
+// CHECK-NEXT:          [[X:v[0-9]+]] = load_4(x, i32([[I]] * 8 + [[J]]))
+// CHECK-NEXT:          [[B:v[0-9]+]] = b{{\[}}[[I]]]
+// CHECK-NEXT:          {{v[0-9]+}} = body_0([[X]][0], [[B]])
+// CHECK-NEXT:          {{v[0-9]+}} = body_0([[X]][1], [[B]])
+// CHECK-NEXT:          {{v[0-9]+}} = body_0([[X]][2], [[B]])
+// CHECK-NEXT:          {{v[0-9]+}} = body_0([[X]][3], [[B]])
+// CHECK-NEXT:          store_4(o, i32([[I]] * 8 + [[J]]), ({{v[0-9]+, v[0-9]+, v[0-9]+, v[0-9]+}}))
+launch.kernel @bias target "cuda" (%x: memref<3x8xf32>, %b: memref<3xf32>, %o: memref<3x8xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x, %b : memref<3x8xf32>, memref<3xf32>) outs(%o : memref<3x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  }
+}
+
+// Elements after the last whole vector are moved one by one. A copy is a phase like any.
+// CHECK-LABEL: # kernel rest
+// CHECK:       def phase_0(a, o, status):
+// CHECK-NEXT:      e = first_item()
+// CHECK-NEXT:      while e < 2:
+// CHECK-NEXT:          [[I:i[0-9]+]] = e
+// CHECK-NEXT:          [[I]] = i32([[I]] * 8)
+// CHECK-NEXT:          [[X:v[0-9]+]] = load_8(a, [[I]])
+// CHECK-NEXT:          store_8(o, [[I]], ([[X]][0], [[X]][1], {{.*}}, [[X]][7]))
+// CHECK-NEXT:          e = i32(e + item_step())
+// CHECK-NEXT:      e = first_item()
+// CHECK-NEXT:      while e < 3:
+// CHECK-NEXT:          [[I]] = i32(e + 16)
+// CHECK-NEXT:          [[X:v[0-9]+]] = f32(a{{\[}}[[I]]])
+// CHECK-NEXT:          o{{\[}}[[I]]] = [[X]]
+// CHECK:       Phase(phase_0, 2, fallback=Phase(phase_0_plain, 19)),
+launch.kernel @rest target "cuda" (%a: memref<19xf16>, %o: memref<19xf16>) {
+  "memref.copy"(%a, %o) : (memref<19xf16>, memref<19xf16>) -> ()
+}
+
+// Vectors that would begin at any element are none, nor are elements that do not follow
+// each other.
+// CHECK-LABEL: # kernel shifted
+// CHECK-NOT:   load_
+// CHECK-NOT:   store_
+// CHECK:       Phase(phase_0, 15),
+launch.kernel @shifted target "cuda" (%a: memref<3x6xf32>, %o: memref<3x5xf32>) {
+  %v = memref.collapse_shape %a [[0, 1]] : memref<3x6xf32> into memref<18xf32>
+  linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i * 6 + j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%v : memref<18xf32>) outs(%o : memref<3x5xf32>) {
+  ^bb0(%p: f32, %r: f32):
+    linalg.yield %p : f32
+  }
 }

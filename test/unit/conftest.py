@@ -161,8 +161,7 @@ def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
         chunk = cuda_kernels.allocate(max(array.nbytes, 1))
         views.append(cuda_kernels.view(chunk, 0, array.size, array.dtype))
         views[-1].copy_to_device(stored(array))
-    dtypes = [stored(array).dtype for array in arrays]
-    kernel = cuda_kernels.compile_cuda(source, "kernel", dtypes)
+    kernel = cuda_kernels.compile_cuda(source, "kernel")
     cuda_kernels.launch(kernel, views)
     for array, view in zip(arrays, views, strict=True):
         stored(array)[...] = view.copy_to_host()

@@ -1,0 +1,167 @@
+"""
+Kernels for CUDA compiled without a device: source to PTX by Numba and NVVM, PTX to
+machine code by nvJitLink.
+
+Neither a driver nor a toolkit is needed, only the packages of the extra `cuda`. This is
+the one module that knows of numba-cuda's insides. It works in processes where Numba
+does not simulate CUDA; `penstock.runtime.cubins` starts such ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Generator, Sequence
+from functools import cache
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from penstock.runtime.cubins import NEEDS_CUDA
+from penstock.runtime.cuda_phases import Phase
+from penstock.runtime.errors import PenstockError
+
+ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(")
+ENVIRONMENT = re.compile(r"^\.common .*_ZN08NumbaEnv.*\n", re.MULTILINE)
+PARAMETER = re.compile(r"\.param\s+\.(?:align\s+\d+\s+\.)?(\w+)\s+\S*_param_\d+")
+REGISTERS = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
+STACK = re.compile(
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
+
+
+class Resources(NamedTuple):
+    """What a kernel takes of a device, in bytes but for the registers of a thread."""
+
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+
+
+class Machine(NamedTuple):
+    """A phase as machine code, or `cubin`."""
+
+    parameters: tuple[str, ...]
+    """The types of the parameters, as in PTX."""
+    resources: Resources
+    cubin: bytes
+
+
+@cache
+def _prepare() -> None:
+    """
+    Make Numba work without a driver and without NVRTC.
+
+    NVRTC is asked only for the names of architectures; it is as large as all that is
+    needed together.
+    """
+    cuda_paths, nvrtc = _numba("cuda_paths"), _numba("cudadrv.nvrtc")
+    nvrtc.get_arch_option = _architecture
+    unknown = cuda_paths._env_path_tuple("none", "")
+    cuda_paths._get_nvrtc_path = lambda: unknown
+
+
+def _numba(module: str) -> Any:
+    """A module of numba-cuda, none of which carries types."""
+    try:
+        cuda = import_module("numba.cuda")
+        found = import_module(f"numba.cuda.{module}")
+    except ImportError as error:
+        raise PenstockError(NEEDS_CUDA) from error
+    if "numba_cuda" not in (cuda.__file__ or ""):
+        raise PenstockError(NEEDS_CUDA)
+    return found
+
+
+def _architecture(major: int, minor: int, arch: str = "") -> str:
+    """What NVRTC calls an architecture."""
+    return f"compute_{major}{minor}{arch}"
+
+
+@contextlib.contextmanager
+def _pretended(capability: tuple[int, int]) -> Generator[None]:
+    """Let Numba believe that there is a device of a compute capability."""
+    dispatcher = _numba("dispatcher")
+    device = SimpleNamespace(compute_capability=capability)
+    former = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: device
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = former
+
+
+def ptx_of(phase: Phase, dtypes: Sequence[str], capability: tuple[int, int]) -> str:
+    """
+    The PTX of a phase for pointers to elements of these types, and one more to the
+    status.
+    """
+    _prepare()
+    types, from_dtype = _numba("types"), _numba("np.numpy_support").from_dtype
+    elements = [np.dtype(dtype) for dtype in (*dtypes, "int32")]
+    pointers = tuple(types.CPointer(from_dtype(dtype)) for dtype in elements)
+    with _pretended(capability):
+        text, _ = _numba("compiler").compile(
+            phase.function,
+            pointers,
+            cc=capability,
+            device=False,
+            abi="numba",
+            output="ptx",
+            launch_bounds=phase.threads,
+        )
+    return _with_entry(cast("str", text), phase.function.__name__)
+
+
+def _with_entry(ptx: str, name: str) -> str:
+    """
+    PTX with one entry of this name, and without what Numba keeps for exceptions: both
+    have names that depend on what was compiled before.
+    """
+    entry = ENTRY.search(ptx)
+    assert entry is not None, "each phase is an entry"
+    return ENVIRONMENT.sub("", ptx).replace(entry[1], name)
+
+
+def machine_of(ptx: str, capability: tuple[int, int]) -> Machine:
+    """The machine code of the PTX of a phase."""
+    cubin, log = _linked(ptx.encode() + b"\0", "sm_{}{}".format(*capability))
+    parameters = tuple(PARAMETER.findall(ptx))
+    return Machine(parameters, _resources(log), cubin)
+
+
+def _linked(ptx: bytes, architecture: str) -> tuple[bytes, str]:
+    """Machine code, and what the linker says of it."""
+    nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
+    handle = nvjitlink.create(2, [f"-arch={architecture}", "-verbose"])
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, ptx, len(ptx), "kernel")
+        nvjitlink.complete(handle)
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+        log = bytearray(nvjitlink.get_info_log_size(handle))
+        nvjitlink.get_info_log(handle, log)
+        return bytes(cubin), log.decode(errors="replace")
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, log)
+        text = log.decode(errors="replace").strip("\0\n ")
+        raise PenstockError(f"nvJitLink failed: {text or error}") from error
+    finally:
+        nvjitlink.destroy(handle)
+
+
+def _resources(log: str) -> Resources:
+    """What the log of the linker says that a kernel takes."""
+    registers, stack, shared = (
+        pattern.search(log) for pattern in (REGISTERS, STACK, SHARED)
+    )
+    assert registers is not None, log
+    frame, stores, loads = map(int, stack.groups()) if stack else (0, 0, 0)
+    used = int(shared[1]) if shared else 0
+    return Resources(int(registers[1]), frame, stores, loads, used)

@@ -1,0 +1,378 @@
+"""
+The functions of CUDA kernels on a device, as instructions of LLVM and PTX.
+
+Each has the exact type of its arguments, so that nothing is computed with more bits
+than the kernel says. Buffers are raw pointers or arrays of one dimension. Devices have
+to be of compute capability 8.0 or later.
+"""
+
+# Numba and llvmlite carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownLambdaType=false, reportAttributeAccessIssue=false
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false
+# pyright: reportCallIssue=false
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import cuda
+from numba.cuda import cgutils, types
+from numba.cuda.extending import intrinsic
+
+I32, HALF = ir.IntType(32), ir.HalfType()
+WARP_LANES = 32
+GLOBAL = 1
+"""The address space of the memory that buffers lie in."""
+
+
+def on_device(function):
+    """A function that kernels may call."""
+    return cuda.jit(device=True)(function)
+
+
+# Where a thread is
+
+
+def _register(name):
+    """A function that reads a special register, as an `int32`."""
+
+    @intrinsic
+    def read(typingctx):
+        def code(context, builder, signature, args):
+            type = ir.FunctionType(I32, [])
+            name_of = f"llvm.nvvm.read.ptx.sreg.{name}"
+            function = cgutils.get_or_insert_function(builder.module, type, name_of)
+            return builder.call(function, [])
+
+        return types.int32(), code
+
+    return read
+
+
+thread, threads = _register("tid.x"), _register("ntid.x")
+block, blocks = _register("ctaid.x"), _register("nctaid.x")
+
+
+@on_device
+def first_item():
+    """The first item of a thread's work."""
+    return types.int32(block() * threads() + thread())
+
+
+@on_device
+def item_step():
+    """From an item of a thread's work to the next."""
+    return types.int32(blocks() * threads())
+
+
+# Floats
+
+
+def _float_function(stem, count):
+    """A function of libdevice on `float32` or `float64`."""
+
+    def code(context, builder, signature, args):
+        type = context.get_value_type(signature.return_type)
+        suffix = "f" if signature.return_type == types.float32 else ""
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(type, [type] * count),
+            f"__nv_{stem}{suffix}",
+        )
+        return builder.call(function, args)
+
+    if count == 1:
+
+        @intrinsic
+        def unary(typingctx, a):
+            return (a(a), code) if isinstance(a, types.Float) else None
+
+        return unary
+
+    @intrinsic
+    def binary(typingctx, a, b):
+        return (a(a, b), code) if isinstance(a, types.Float) and a == b else None
+
+    return binary
+
+
+fabs, sqrt, cbrt = (_float_function(name, 1) for name in ("fabs", "sqrt", "cbrt"))
+floor, ceil, trunc = (_float_function(name, 1) for name in ("floor", "ceil", "trunc"))
+round_even, round_away = _float_function("rint", 1), _float_function("round", 1)
+exp, exp2, expm1 = (_float_function(name, 1) for name in ("exp", "exp2", "expm1"))
+log, log2 = _float_function("log", 1), _float_function("log2", 1)
+log10, log1p = _float_function("log10", 1), _float_function("log1p", 1)
+sin, cos, tan = (_float_function(name, 1) for name in ("sin", "cos", "tan"))
+asin, acos, atan = (_float_function(name, 1) for name in ("asin", "acos", "atan"))
+sinh, cosh, tanh = (_float_function(name, 1) for name in ("sinh", "cosh", "tanh"))
+asinh, acosh = _float_function("asinh", 1), _float_function("acosh", 1)
+atanh, erf = _float_function("atanh", 1), _float_function("erf", 1)
+pow, atan2 = _float_function("pow", 2), _float_function("atan2", 2)
+copysign = _float_function("copysign", 2)
+maxnum, minnum = _float_function("fmax", 2), _float_function("fmin", 2)
+
+
+def _extreme(name):
+    """The larger or smaller of two floats; a NaN if either is one."""
+
+    def code(context, builder, signature, args):
+        type = context.get_value_type(signature.return_type)
+        is_single = signature.return_type == types.float32
+        letter, bits = ("f", "NaN.f32") if is_single else ("d", "f64")
+        text = f"{name}.{bits} $0, $1, $2;"
+        assembly = ir.FunctionType(type, [type, type])
+        found = builder.asm(assembly, text, f"={letter},{letter},{letter}", args, False)
+        if is_single:
+            return found
+        unordered = builder.fcmp_unordered("uno", *args)
+        return builder.select(unordered, builder.fadd(*args), found)
+
+    @intrinsic
+    def extreme(typingctx, a, b):
+        return (a(a, b), code) if isinstance(a, types.Float) and a == b else None
+
+    return extreme
+
+
+maximum, minimum = _extreme("max"), _extreme("min")
+
+
+@intrinsic
+def fma(typingctx, a, b, c):
+    """`a * b + c`, rounded once."""
+
+    def code(context, builder, signature, args):
+        return builder.fma(*args)
+
+    is_float = isinstance(a, types.Float) and a == b == c
+    return (a(a, b, c), code) if is_float else None
+
+
+@intrinsic
+def round_f16(typingctx, value):
+    """The nearest 16-bit float, as a `float32`."""
+
+    def code(context, builder, signature, args):
+        return builder.fpext(builder.fptrunc(args[0], HALF), ir.FloatType())
+
+    return (types.float32(value), code) if isinstance(value, types.Float) else None
+
+
+# Integers
+
+
+@intrinsic
+def select(typingctx, condition, a, b):
+    """`a` where the condition holds, else `b`."""
+
+    def code(context, builder, signature, args):
+        return builder.select(builder.trunc(args[0], ir.IntType(1)), *args[1:])
+
+    type = typingctx.unify_types(types.unliteral(a), types.unliteral(b))
+    return type(types.boolean, type, type), code
+
+
+def _integer_function(build):
+    """A function of two integers of one type, given what builds its instructions."""
+
+    def code(context, builder, signature, args):
+        return build(builder, signature.return_type.signed, *args)
+
+    @intrinsic
+    def function(typingctx, a, b):
+        type = typingctx.unify_types(types.unliteral(a), types.unliteral(b))
+        return (type(type, type), code) if isinstance(type, types.Integer) else None
+
+    return function
+
+
+def _quotient(builder, signed, a, b):
+    """`a / b` rounded toward zero, 0 if `b` is 0; and what it leaves."""
+    zero, one = ir.Constant(a.type, 0), ir.Constant(a.type, 1)
+    is_zero = builder.icmp_unsigned("==", b, zero)
+    if not signed:
+        divided = builder.udiv(a, builder.select(is_zero, one, b))
+    else:
+        # The least number divided by -1 has no meaning in LLVM.
+        is_minus = builder.icmp_signed("==", b, ir.Constant(a.type, -1))
+        safe = builder.select(builder.or_(is_zero, is_minus), one, b)
+        divided = builder.select(is_minus, builder.neg(a), builder.sdiv(a, safe))
+    quotient = builder.select(is_zero, zero, divided)
+    left = builder.sub(a, builder.mul(quotient, b))
+    return quotient, builder.select(is_zero, zero, left)
+
+
+def _rounded(builder, signed, a, b, up):
+    """`a / b` rounded up or down; 0 if `b` is 0."""
+    quotient, left = _quotient(builder, signed, a, b)
+    zero, one = ir.Constant(a.type, 0), ir.Constant(a.type, 1)
+    is_off = builder.icmp_signed("!=", left, zero)
+    if signed:
+        signs = builder.icmp_signed("<", builder.xor(left, b), zero)
+        is_off = builder.and_(is_off, builder.not_(signs) if up else signs)
+    elif not up:
+        return quotient
+    moved = builder.add(quotient, one) if up else builder.sub(quotient, one)
+    return builder.select(is_off, moved, quotient)
+
+
+def _shifted(builder, signed, a, b, left):
+    """`a` shifted by `b`, also by as many bits as there are or more."""
+    zero, last = ir.Constant(a.type, 0), ir.Constant(a.type, a.type.width - 1)
+    fits = builder.icmp_unsigned("<=", b, last)
+    if left:
+        return builder.select(fits, builder.shl(a, builder.select(fits, b, zero)), zero)
+    if signed:
+        return builder.ashr(a, builder.select(fits, b, last))
+    shifted = builder.lshr(a, builder.select(fits, b, zero))
+    return builder.select(fits, shifted, zero)
+
+
+div_trunc = _integer_function(lambda *args: _quotient(*args)[0])
+rem_trunc = _integer_function(lambda *args: _quotient(*args)[1])
+div_floor = _integer_function(lambda *args: _rounded(*args, up=False))
+div_ceil = _integer_function(lambda *args: _rounded(*args, up=True))
+shl = _integer_function(lambda *args: _shifted(*args, left=True))
+shr = _integer_function(lambda *args: _shifted(*args, left=False))
+
+
+def _index_function(name):
+    """A function of an index that is not negative and a positive number."""
+
+    def code(context, builder, signature, args):
+        return getattr(builder, name)(*args)
+
+    @intrinsic
+    def function(typingctx, a, b):
+        return types.int32(types.int32, types.int32), code
+
+    return function
+
+
+quotient, remainder = _index_function("udiv"), _index_function("urem")
+
+
+# Memory
+
+
+def _place(context, builder, type, buffer, index):
+    """The address of an element in global memory."""
+    if not isinstance(type, types.CPointer):
+        buffer = context.make_array(type)(context, builder, value=buffer).data
+    place = builder.gep(buffer, [index])
+    element = place.type.pointee
+    return builder.addrspacecast(place, ir.PointerType(element, GLOBAL))
+
+
+def _element(type):
+    """The type of a buffer's elements, or None if it is none."""
+    if isinstance(type, types.CPointer | types.Array):
+        return type.dtype
+    return None
+
+
+def _load(count):
+    """A function that loads so many elements at once; halves become `float32`."""
+
+    @intrinsic
+    def load(typingctx, buffer, index):
+        if (element := _element(buffer)) is None:
+            return None
+        is_half = element == types.float16
+        result = types.UniTuple(types.float32 if is_half else element, count)
+
+        def code(context, builder, signature, args):
+            place = _place(context, builder, signature.args[0], *args)
+            stored = HALF if is_half else place.type.pointee
+            vector = ir.VectorType(stored, count)
+            place = builder.bitcast(place, ir.PointerType(vector, GLOBAL))
+            size = context.get_abi_sizeof(context.get_value_type(element))
+            loaded = builder.load(place, align=size * count)
+            if is_half:
+                loaded = builder.fpext(loaded, ir.VectorType(ir.FloatType(), count))
+            parts = [builder.extract_element(loaded, I32(k)) for k in range(count)]
+            return cgutils.pack_array(builder, parts)
+
+        return result(buffer, types.int32), code
+
+    return load
+
+
+def _store(count):
+    """A function that stores so many elements at once, halves from `float32`."""
+
+    @intrinsic
+    def store(typingctx, buffer, index, values):
+        if (element := _element(buffer)) is None:
+            return None
+        is_half = element == types.float16
+        kept = types.UniTuple(types.float32 if is_half else element, count)
+
+        def code(context, builder, signature, args):
+            place = _place(context, builder, signature.args[0], *args[:2])
+            parts = [builder.extract_value(args[2], k) for k in range(count)]
+            vector = ir.Constant(ir.VectorType(parts[0].type, count), ir.Undefined)
+            for k, part in enumerate(parts):
+                vector = builder.insert_element(vector, part, I32(k))
+            if is_half:
+                vector = builder.fptrunc(vector, ir.VectorType(HALF, count))
+            place = builder.bitcast(place, ir.PointerType(vector.type, GLOBAL))
+            size = context.get_abi_sizeof(context.get_value_type(element))
+            builder.store(vector, place, align=size * count)
+            return context.get_dummy_value()
+
+        return types.void(buffer, types.int32, kept), code
+
+    return store
+
+
+load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
+store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
+
+
+@on_device
+def load_if(condition, buffer, index, other):
+    """An element of a buffer where the condition holds, else a number of its type."""
+    if condition:
+        return buffer[index]
+    return other
+
+
+@on_device
+def store_if(condition, buffer, index, value):
+    """Write an element of a buffer where the condition holds."""
+    if condition:
+        buffer[index] = value
+
+
+# Threads of a warp
+
+
+@intrinsic
+def shuffle_xor(typingctx, value, mask):
+    """The value that the lane has whose number differs in the bits of the mask."""
+
+    def code(context, builder, signature, args):
+        value, mask = args
+        bits = context.get_abi_sizeof(value.type) * 8
+        whole = ir.IntType(bits)
+        word = builder.bitcast(value, whole)
+        parts = [
+            builder.trunc(builder.lshr(word, ir.Constant(whole, start)), I32)
+            for start in range(0, bits, 32)
+        ]
+        type = ir.FunctionType(I32, [I32, I32])
+        text = "shfl.sync.bfly.b32 $0, $1, $2, 31, -1;"
+        parts = [builder.asm(type, text, "=r,r,r", [p, mask], True) for p in parts]
+        word = builder.zext(parts[0], whole)
+        for start, part in enumerate(parts[1:], start=1):
+            high = builder.shl(
+                builder.zext(part, whole), ir.Constant(whole, 32 * start)
+            )
+            word = builder.or_(word, high)
+        return builder.bitcast(word, value.type)
+
+    is_known = isinstance(value, types.Float | types.Integer) and value.bitwidth >= 32
+    return (value(value, types.int32), code) if is_known else None

@@ -1,0 +1,130 @@
+"""
+The functions of CUDA kernels where Python runs them: in Numba's simulator, thread by
+thread, and in the emulator of lanes.
+
+They have the names and meanings of those in `penstock.runtime.cuda_intrinsics`, on
+NumPy's scalars, so that types are the same.
+"""
+
+# numba.cuda carries no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+f32, f64 = np.float32, np.float64
+i32, i64 = np.int32, np.int64
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def on_device(function: Function) -> Function:
+    """A function that kernels may call."""
+    return function
+
+
+maximum, minimum, maxnum, minnum = np.maximum, np.minimum, np.fmax, np.fmin
+fabs, copysign, sqrt = np.fabs, np.copysign, np.sqrt
+floor, ceil, trunc, round_even = np.floor, np.ceil, np.trunc, np.rint
+exp, exp2, expm1 = np.exp, np.exp2, np.expm1
+log, log2, log10, log1p = np.log, np.log2, np.log10, np.log1p
+sin, cos, tan = np.sin, np.cos, np.tan
+asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
+sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
+asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
+cbrt, pow = np.cbrt, np.power
+
+
+def erf(value):
+    """The error function."""
+    return type(value)(math.erf(value))
+
+
+def fma(a, b, c):
+    """`a * b + c`, for `float32` rounded once, or nearly always so."""
+    return (f64(a) * f64(b) + f64(c)).astype(c.dtype)
+
+
+def round_away(value):
+    """The nearest whole number, away from zero if there are two."""
+    return np.copysign(np.floor(np.fabs(value) + f32(0.5)), value)
+
+
+def select(condition, a, b):
+    """`a` where the condition holds, else `b`; both are of one type."""
+    return a if condition else b
+
+
+def round_f16(value):
+    """The nearest 16-bit float, as a `float32`."""
+    return f32(np.float16(value))
+
+
+def div_trunc(a, b):
+    """`a / b` rounded toward zero; 0 if `b` is 0."""
+    if b == 0:
+        return type(a)(0)
+    quotient = a // b
+    if quotient < 0 and quotient * b != a:
+        quotient += type(a)(1)
+    return type(a)(quotient)
+
+
+def div_floor(a, b):
+    """`a / b` rounded down; 0 if `b` is 0."""
+    if b == 0:
+        return type(a)(0)
+    return type(a)(a // b)
+
+
+def div_ceil(a, b):
+    """`a / b` rounded up; 0 if `b` is 0."""
+    if b == 0:
+        return type(a)(0)
+    quotient = a // b
+    if quotient * b != a:
+        quotient += type(a)(1)
+    return type(a)(quotient)
+
+
+def rem_trunc(a, b):
+    """What `div_trunc` leaves, with the sign of `a`; 0 if `b` is 0."""
+    if b == 0:
+        return type(a)(0)
+    rest = a % b
+    if rest != 0 and (rest < 0) != (a < 0):
+        rest -= b
+    return type(a)(rest)
+
+
+def shl(a, b):
+    """`a` shifted left; 0 for a shift by as many bits as there are or more."""
+    amount = i64(b)
+    if amount < 0 or amount > 63:
+        return type(a)(0)
+    return type(a)(i64(a) << amount)
+
+
+def shr(a, b):
+    """`a` shifted right; its sign for a shift by as many bits as there are or more."""
+    amount = i64(b)
+    if amount < 0 or amount > 63:
+        return type(a)(-1) if a < 0 else type(a)(0)
+    return type(a)(a >> type(a)(amount))
+
+
+def quotient(a, b):
+    """`a / b` rounded down, of an index and a positive number."""
+    return i32(a // b)
+
+
+def remainder(a, b):
+    """What `quotient` leaves."""
+    return i32(a % b)

@@ -1,0 +1,306 @@
+"""CUDA kernels compiled without a device: what becomes of each class of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from xdsl.utils.exceptions import DiagnosticException
+
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.pipelines import pipeline
+from penstock.runtime import cubins
+from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
+from penstock.runtime.errors import PenstockError
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.cuda_targets import disassembled
+
+needs_compiler = pytest.mark.skipif(
+    find_spec("numba_cuda") is None,
+    reason="kernels for CUDA cannot be compiled: numba-cuda is not installed",
+)
+
+JOBS = {
+    "fused": """
+      %x = job.input "x" : tensor<64x1024xf32>
+      %r = job.input "r" : tensor<64x1024xf32>
+      %b = job.variable "b" init <zeros> : tensor<1024xf32>
+      %s = op.add %x, %b : tensor<64x1024xf32>, tensor<1024xf32> -> tensor<64x1024xf32>
+      %g = op.gelu %s : tensor<64x1024xf32> -> tensor<64x1024xf32>
+      %y = op.add %g, %r
+        : tensor<64x1024xf32>, tensor<64x1024xf32> -> tensor<64x1024xf32>
+      job.output "y", %y : tensor<64x1024xf32>
+    """,
+    "half": """
+      %x = job.input "x" : tensor<1000xf16>
+      %r = job.input "r" : tensor<1000xf16>
+      %y = op.mul %x, %r : tensor<1000xf16>, tensor<1000xf16> -> tensor<1000xf16>
+      job.output "y", %y : tensor<1000xf16>
+    """,
+    "chosen": """
+      %x = job.input "x" : tensor<16x99xf32>
+      %r = job.input "r" : tensor<16x99xf32>
+      %m = job.input "m" : tensor<16x99xi1>
+      %y = op.where %m, %x, %r : tensor<16x99xi1>, tensor<16x99xf32>, tensor<16x99xf32>
+        -> tensor<16x99xf32>
+      %n = op.less %x, %r : tensor<16x99xf32>, tensor<16x99xf32> -> tensor<16x99xi1>
+      job.output "n", %n : tensor<16x99xi1>
+      job.output "y", %y : tensor<16x99xf32>
+    """,
+}
+
+
+def kernels_of(text: str) -> Iterator[KernelOp]:
+    """The kernels for `cuda` of a text, or of what the pipeline makes of it."""
+    compiler, passes = installed_compiler()
+    module = compiler.parse(text.encode(), "test.mlir")
+    compiler.verify(module)
+    if not any(isinstance(op, KernelOp) for op in module.walk()):
+        run_pipeline(compiler, passes, module, pipeline("cuda"))
+    for op in module.walk():
+        if isinstance(op, KernelOp) and op.target.data == "cuda":
+            yield op
+
+
+@cache
+def compiled_jobs(architecture: str) -> dict[str, tuple[CompiledPhase, ...]]:
+    """The phases of all kernels of all jobs, by job and kernel."""
+    sources = {
+        f"{name}.{op.sym_name.data}": kernel_source(op)
+        for name, body in JOBS.items()
+        for op in kernels_of(f"job.job @j placement <cpu, [0:0]> {{{body}}}")
+    }
+    return compile_kernels(sources, capability_of(architecture))
+
+
+def phases_of(job: str, architecture: str = "sm_90") -> list[CompiledPhase]:
+    """The phases of the kernels of a job, without fallbacks."""
+    return [
+        phase
+        for kernel, phases in compiled_jobs(architecture).items()
+        for phase in phases
+        if kernel.startswith(f"{job}.") and not phase.is_fallback
+    ]
+
+
+def assert_lean(phase: CompiledPhase) -> None:
+    """Nothing of a phase is kept in local memory."""
+    assert (phase.spill_stores, phase.spill_loads, phase.stack) == (0, 0, 0), phase
+
+
+@needs_compiler
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_fused_elementwise_ops_move_vectors(architecture: str) -> None:
+    (phase,) = phases_of("fused", architecture)
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert f".target {architecture}\n" in ptx
+    assert ptx.count("ld.global.v4.f32") == 3
+    assert ptx.count("st.global.v4.f32") == 1
+    assert "ld.global.f32" not in ptx
+    assert ".f64" not in ptx
+    assert phase.registers <= 64
+    assert phase.items == 64 * 1024 / 4
+    # The result lies over an operand.
+    assert phase.parameters == ("u64",) * 4
+
+
+@needs_compiler
+def test_halves_are_moved_eight_at_once() -> None:
+    (phase,) = phases_of("half")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert ptx.count("ld.global.v4") == 2
+    assert ptx.count("st.global.v4") == 1
+    assert "cvt.f32.f16" in ptx
+    assert ".f64" not in ptx
+
+
+@needs_compiler
+def test_booleans_are_moved_with_the_elements_they_choose_between() -> None:
+    phases = phases_of("chosen")
+    texts = [phase.path("ptx").read_text() for phase in phases]
+    for phase in phases:
+        assert_lean(phase)
+    assert ["st.global.v4.u8" in text for text in texts] == [False, True]
+    assert ["ld.global.v4.u8" in text for text in texts] == [True, False]
+
+
+ONE_OPERAND = {
+    "f32": [
+        *("absf", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil"),
+        *("cosh", "erf", "exp", "exp2", "expm1", "floor", "log", "log10"),
+        *("log1p", "log2", "round", "roundeven", "rsqrt", "sinh", "sqrt"),
+        *("tanh", "trunc"),
+    ],
+    "i32": ["absi"],
+}
+TWO_OPERANDS = {
+    "f32": [
+        *("addf", "divf", "maximumf", "maxnumf", "minimumf", "minnumf", "mulf", "subf"),
+        *("math.atan2", "math.copysign", "math.powf"),
+    ],
+    "i32": [
+        *("addi", "andi", "ceildivsi", "ceildivui", "divsi", "divui", "floordivsi"),
+        *("maxsi", "maxui", "minsi", "minui", "muli", "ori", "remsi", "remui", "shli"),
+        *("shrsi", "shrui", "subi", "xori"),
+    ],
+}
+
+
+def all_scalars(type: str) -> str:
+    """A kernel that stores what each op makes of the elements of its arguments."""
+    lines: list[str] = []
+    for dialect, names, operands in (
+        ("math", ONE_OPERAND, "%x"),
+        ("arith", TWO_OPERANDS, "%x, %y"),
+    ):
+        for name in names[type]:
+            name = name if "." in name else f"{dialect}.{name}"
+            lines.append(f"%r{len(lines)} = {name} {operands} : {type}")
+            lines.append(f"memref.store %r{len(lines) - 1}, %o[%i] : memref<64x{type}>")
+    body = "\n".join(lines)
+    return f"""
+    launch.kernel @k_{type} target "cuda" (
+        %a: memref<64x{type}>, %b: memref<64x{type}>, %o: memref<64x{type}>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      "scf.parallel"(%c0, %c64, %c1)
+        <{{operandSegmentSizes = array<i32: 1, 1, 1, 0>}}> ({{
+      ^bb0(%i: index):
+        %x = memref.load %a[%i] : memref<64x{type}>
+        %y = memref.load %b[%i] : memref<64x{type}>
+        {body}
+        scf.reduce
+      }}) : (index, index, index) -> ()
+    }}"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("type", ["f32", "i32"])
+def test_scalar_ops_have_no_more_bits_than_their_type(type: str) -> None:
+    (kernel,) = kernels_of(all_scalars(type))
+    source = {"scalars": kernel_source(kernel)}
+    (phase,) = compile_kernels(source, (9, 0))["scalars"]
+    assert ".f64" not in phase.path("ptx").read_text()
+
+
+def copying(count: int) -> str:
+    """The source of a kernel that copies elements."""
+    return f"""
+from penstock.runtime.cuda_support import Phase, first_item
+
+
+def phase_0(a, o, status):
+    e = first_item()
+    if e < {count}:
+        o[e] = a[e]
+
+
+PARAMETERS = ["float32", "float32"]
+PHASES = [Phase(phase_0, {count}, 128)]
+"""
+
+
+@needs_compiler
+def test_what_is_in_the_cache_is_not_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+    sources = {f"k{n}": copying(n) for n in (3, 4, 5)}
+    done: list[str] = []
+    first = compile_kernels(sources, (8, 0), processes=2, done=done.append)
+    assert done == ["k3", "k4", "k5"]
+    (phase,) = first["k4"]
+    assert (phase.name, phase.items, phase.threads) == ("phase_0", 4, 128)
+    assert phase.parameters == ("u64", "u64", "u64")
+    assert phase.path("cubin").read_bytes()[:4] == b"\x7fELF"
+    entry = json.loads((tmp_path / f"{phase.key}.json").read_text())[0]
+    assert (entry["registers"], entry["shared"]) == (phase.registers, 0)
+
+    def fail(*args: object, **options: object) -> None:
+        raise PenstockError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", fail)
+    assert compile_kernels(sources, (8, 0)) == first
+
+
+@needs_compiler
+def test_machine_code_does_not_depend_on_what_was_compiled_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes: list[bytes] = []
+    for order in ((3, 4), (4, 3)):
+        monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / f"first_{order[0]}"))
+        sources = {f"k{n}": copying(n) for n in order}
+        (phase,) = compile_kernels(sources, (8, 0), processes=1)["k3"]
+        codes.append(phase.path("cubin").read_bytes())
+    assert codes[0] == codes[1]
+
+
+@needs_compiler
+def test_kernels_that_do_not_compile_are_named() -> None:
+    good, bad = copying(6), copying(7).replace("a[e]", "a.nothing")
+    with pytest.raises(PenstockError) as caught:
+        compile_kernels({"good": good, "bad": bad, "worse": "?"}, (9, 0))
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("kernel @bad: TypingError: ")
+    assert lines[-1].startswith("kernel @worse: SyntaxError: invalid syntax")
+    assert "@good" not in str(caught.value)
+
+
+def test_compiler_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_found(name: str) -> None:
+        return None
+
+    monkeypatch.setattr(cubins, "find_spec", not_found)
+    with pytest.raises(PenstockError) as caught:
+        compile_kernels({"kernel": "no source of any kernel"}, (9, 0))
+    assert str(caught.value) == (
+        "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sm_75", "kernels need at least sm_80, got sm_75"),
+        ("90", "an architecture is sm_ and a number, as sm_90, got '90'"),
+        ("sm_x", "an architecture is sm_ and a number, as sm_90, got 'sm_x'"),
+    ],
+)
+def test_architectures_are_checked(name: str, message: str) -> None:
+    with pytest.raises(PenstockError) as caught:
+        capability_of(name)
+    assert str(caught.value) == message
+
+
+def test_architectures_have_a_major_and_a_minor_number() -> None:
+    assert capability_of("sm_80") == (8, 0)
+    assert capability_of("sm_100") == (10, 0)
+
+
+def test_disassembler_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+    with pytest.raises(DiagnosticException) as caught:
+        disassembled(Path("any.cubin"))
+    expected = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
+    assert str(caught.value) == expected
+
+
+@needs_compiler
+def test_machine_code_is_disassembled(tmp_path: Path) -> None:
+    (phase,) = phases_of("fused")
+    assert disassembled(phase.path("cubin")).count("LDG.E.128") == 3
+    broken = tmp_path / "broken.cubin"
+    broken.write_bytes(b"no machine code")
+    with pytest.raises(DiagnosticException, match=r"^nvdisasm failed: "):
+        disassembled(broken)

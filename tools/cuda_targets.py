@@ -1,0 +1,125 @@
+"""
+Targets that print what kernels for `cuda` become, without a device.
+
+    penstock-opt program.mlir -t cuda-ptx
+    penstock-opt program.mlir -t 'cuda-sass{arch=sm_80}'
+    penstock-opt program.mlir -t cuda-resources
+
+They need the packages of the extra `cuda`, and `cuda-sass` needs a disassembler too:
+`pip install nvidia-cuda-nvdisasm`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+from xdsl.utils.target import Target
+
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
+from penstock.runtime.errors import PenstockError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NEEDS_DISASSEMBLER = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
+
+
+@dataclass(frozen=True)
+class _CudaTarget(Target):
+    """Compiles the kernels for `cuda` of a module, and prints something of each."""
+
+    arch: str = "sm_90"
+    """The architecture to compile for."""
+
+    def __post_init__(self) -> None:
+        try:
+            capability_of(self.arch)
+        except PenstockError as error:
+            raise ValueError(str(error)) from error
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        sources = {
+            op.sym_name.data: kernel_source(op)
+            for op in module.walk()
+            if isinstance(op, KernelOp) and op.target.data == "cuda"
+        }
+        if not sources:
+            raise DiagnosticException("there are no kernels for cuda")
+        try:
+            compiled = compile_kernels(sources, capability_of(self.arch))
+        except PenstockError as error:
+            raise DiagnosticException(str(error)) from error
+        for name, phases in compiled.items():
+            output.writelines(f"{line}\n" for line in self.lines(name, phases))
+
+    @abstractmethod
+    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
+        """What is printed of a kernel."""
+
+
+@dataclass(frozen=True)
+class CudaPtxTarget(_CudaTarget):
+    """Prints the PTX of kernels."""
+
+    name: ClassVar[str] = "cuda-ptx"
+
+    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
+        for phase in phases:
+            yield f"// kernel {kernel}, {phase.name}"
+            yield phase.path("ptx").read_text()
+
+
+@dataclass(frozen=True)
+class CudaSassTarget(_CudaTarget):
+    """Prints the machine code of kernels."""
+
+    name: ClassVar[str] = "cuda-sass"
+
+    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
+        for phase in phases:
+            yield f"// kernel {kernel}, {phase.name}"
+            yield disassembled(phase.path("cubin"))
+
+
+@dataclass(frozen=True)
+class CudaResourcesTarget(_CudaTarget):
+    """Prints what kernels take of a device: registers of a thread, and bytes."""
+
+    name: ClassVar[str] = "cuda-resources"
+
+    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
+        yield f"kernel {kernel}"
+        for phase in phases:
+            unit = "blocks" if phase.blockwise else "threads"
+            yield (
+                f"  {phase.name}: {phase.items} {unit} of work, {phase.threads} "
+                f"threads a block, {phase.registers} registers, "
+                f"{phase.spill_stores + phase.spill_loads} bytes spilled, "
+                f"{phase.stack} bytes stack, {phase.shared} bytes shared"
+            )
+
+
+def disassembled(cubin: Path) -> str:
+    """The text of machine code. Raises DiagnosticException without a disassembler."""
+    try:
+        tool = import_module("cuda.pathfinder").find_nvidia_binary_utility("nvdisasm")
+    except ImportError:
+        tool = None
+    if tool is None:
+        raise DiagnosticException(NEEDS_DISASSEMBLER)
+    done = subprocess.run(
+        [str(tool), "-c", str(cubin)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise DiagnosticException(f"nvdisasm failed: {done.stderr.strip()}")
+    return done.stdout
