@@ -108,15 +108,20 @@ def open_penstock(name: str) -> Run:
         vector_bytes_here,
     )
     from penstock.lowering.numba_target import kernel_source
+    from penstock.runtime.image import panels_of as image_panels
     from penstock.runtime.jit import compile_cpu
+    from penstock.runtime.stored import as_stored
 
     case = case_of(name)
     op = op_of(case)
     kernel = KernelOp("kernel", "cpu", kernel_body(op))
-    schedule_kernel(kernel, vector_bytes_here())
+    # The right operand is a constant, as for peers: it may lie in panels.
+    schedule_kernel(kernel, vector_bytes_here(), constants={1})
     compiled = compile_cpu(kernel_source(kernel), "kernel")
     out = np.empty(tensor_type(op.results[0]).get_shape(), np.float32)
-    arrays = case.a, case.b, out
+    found = kernel.panels[1]
+    b = as_stored(case.b, None if found is None else image_panels(found))
+    arrays = case.a, b, out
     row = np.array([array.ctypes.data for array in arrays], np.int64)
     address = row.ctypes.data
 

@@ -15,11 +15,17 @@ share. What has a schedule already keeps it. The attribute `schedule`, a
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
+* *Panels*, if an operand is a constant that only this kernel reads, in this one place
+  (`penstock.lowering.constant_arguments`): `a`, or a `b` that would be packed. The
+  variable then lies in the order in which tiles read it, from when it is loaded on.
+* *Edge*, if `a` lies in panels, and tiles of whole vectors and one column more take
+  less time: 49 columns.
 * *Packed*, if columns do not follow each other or are windows, or if at least 96 rows
   read a `b` of more than 256 KiB, or one whose terms do not all begin at the same place
-  of a 64-byte line, so that vectors lie across lines; the panel has up to 32768
-  elements. Where nothing is packed, blocks of up to 256 terms (or 16384 elements) keep
-  columns in the cache.
+  of a 64-byte line, so that vectors lie across lines. The panel has up to 32768
+  elements; where `a` lies in panels, up to 32 KiB, unless all fits into 64. Where
+  nothing is packed, blocks of up to 256 terms (or 16384 elements) keep columns in the
+  cache.
 * *Height*. All rows; for several `parts` as many as let them share the units of work
   evenly, or give each at least four.
 * *Folds*. As many phases around it as can be computed in registers
@@ -32,27 +38,37 @@ processor with narrower vectors computes the same, if not as fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch import KernelOp, PanelsAttr
+from penstock.dialects.launch.panels import PANELS
 from penstock.dialects.launch.schedule import (
     MAX_PANEL_ELEMENTS,
     REFUSAL,
     SCHEDULE,
     ContractionAttr,
 )
+from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.numba.contractions import Contraction, contraction_of
 from penstock.lowering.numba.finishing import most_folds, phases_of
+from penstock.lowering.numba.stored import (
+    argument_of,
+    element_count,
+    matrices_of,
+    panels_of,
+    uses_of,
+)
 
 BYTES = {"f32": 4, "f64": 8}
 VECTOR_BYTES = (16, 32, 64)
@@ -67,7 +83,11 @@ UNEVEN = 1.02
 MAX_WIDTH = 24
 """The vectors of a tile of one row."""
 FEW_ROWS = 8
+MIN_EDGED_ROWS = 4
+"""The least rows of a tile whose vectors along rows are worth it."""
 PACKED_ROWS, CACHED_BYTES, LINE = 96, 1 << 18, 64
+NEAR_BYTES = 1 << 15
+"""What stays in the nearest cache while tiles run over it."""
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
 UNITS_OF_A_PART = 4
 MIN_HEIGHT = 64
@@ -86,18 +106,21 @@ def vector_bytes_here() -> int:
     return 32 if features.get("avx2") else 16
 
 
-def tile_time(rows: int, vectors: int) -> float:
+def tile_time(rows: int, vectors: int, edge: int = 0) -> float:
     """What a tile takes for each term, in products of vectors."""
-    products, loads = rows * vectors, rows + vectors
+    products, loads = rows * vectors + edge, rows + vectors + 2 * edge
     return max(products, loads, IN_FLIGHT) + loads / 16
 
 
-def strip_time(tile: tuple[int, int], rows: int, vectors: int, terms: int) -> float:
+def strip_time(
+    tile: tuple[int, int], rows: int, vectors: int, terms: int, edge: int = 0
+) -> float:
     """What all rows of a strip take, which may have fewer vectors than a tile has."""
     height = tile[0]
     whole, rest = divmod(rows, height)
-    time = whole * (terms * tile_time(height, vectors) + TILE_OVERHEAD)
-    return time + (terms * tile_time(rest, vectors) + TILE_OVERHEAD if rest else 0)
+    time = whole * (terms * tile_time(height, vectors, edge) + TILE_OVERHEAD)
+    last = terms * tile_time(rest, vectors, edge) + TILE_OVERHEAD if rest else 0
+    return time + last
 
 
 def fitting_tiles(registers: int) -> Iterator[tuple[int, int]]:
@@ -109,26 +132,54 @@ def fitting_tiles(registers: int) -> Iterator[tuple[int, int]]:
                 yield rows, vectors
 
 
+def tile_seconds(
+    tile: tuple[int, int], rows: int, columns: int, terms: int, lanes: int
+) -> float:
+    """What all strips of a tile take, in products of vectors."""
+    of_columns = ceil(columns / lanes)
+    whole, rest = divmod(of_columns, tile[1])
+    total = whole * strip_time(tile, rows, tile[1], terms)
+    if not rest:
+        return total
+    return (total + strip_time(tile, rows, rest, terms)) * UNEVEN
+
+
 @lru_cache(maxsize=1024)
 def best_tile(
     rows: int, columns: int, terms: int, lanes: int, registers: int
 ) -> tuple[int, int]:
     """The rows and vectors of the tile with which all strips take least time."""
-    of_columns = ceil(columns / lanes)
-
-    def time(tile: tuple[int, int]) -> float:
-        whole, rest = divmod(of_columns, tile[1])
-        total = whole * strip_time(tile, rows, tile[1], terms)
-        if not rest:
-            return total
-        return (total + strip_time(tile, rows, rest, terms)) * UNEVEN
-
     tiles = [
         tile
         for tile in fitting_tiles(registers)
-        if tile[0] <= rows and tile[1] <= of_columns
+        if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
     ]
-    return min(tiles, key=lambda tile: (time(tile), tile))
+    return min(
+        tiles, key=lambda tile: (tile_seconds(tile, rows, columns, terms, lanes), tile)
+    )
+
+
+@lru_cache(maxsize=1024)
+def best_edged_tile(
+    rows: int, columns: int, terms: int, lanes: int, registers: int
+) -> tuple[int, int] | None:
+    """
+    The tile with which all strips take least time whose columns are vectors and one
+    more, if that is less than what tiles of vectors take.
+    """
+    usual = best_tile(rows, columns, terms, lanes, registers)
+    least = tile_seconds(usual, rows, columns, terms, lanes)
+    found = None
+    for tile in fitting_tiles(registers):
+        height, vectors = tile
+        count, rest = divmod(columns, vectors * lanes + 1)
+        needed = height * vectors + vectors + 3
+        if rest or not MIN_EDGED_ROWS <= height <= min(rows, lanes):
+            continue
+        time = count * strip_time(tile, rows, vectors, terms, 1)
+        if needed <= registers and time < least:
+            found, least = tile, time
+    return found
 
 
 def evenly(extent: int, most: int) -> int:
@@ -153,10 +204,16 @@ def is_along_terms(contraction: Contraction) -> bool:
     return terms == 1 or steps == (1, 1)
 
 
-def most_terms(columns: int, packed: bool) -> int:
-    """The terms that a block of so many columns may have."""
+def most_terms(columns: int, terms: int, size: int, packed: bool, stored: bool) -> int:
+    """
+    The terms that a block of so many columns of elements of a size may have. Where `a`
+    lies in panels, only the columns need be near.
+    """
     if packed:
-        return MAX_PANEL_ELEMENTS // columns
+        most = MAX_PANEL_ELEMENTS
+        if stored and columns * terms * size > 2 * NEAR_BYTES:
+            most = NEAR_BYTES // size
+        return max(1, most // columns)
     return max(CACHED_TERMS, CACHED_ELEMENTS // columns)
 
 
@@ -186,10 +243,29 @@ def height_of(
     return ceil(ceil(rows / count) / tile_rows) * tile_rows
 
 
+def stored_operand(
+    op: LinalgStructuredOperation, contraction: Contraction, constants: Collection[int]
+) -> str:
+    """The operand that can lie in panels, as nobody else reads it, or nothing."""
+    for name, number in (("a", contraction.a), ("b", contraction.b)):
+        value = op.operands[number]
+        argument = argument_of(value)
+        if argument is None or argument.index not in constants:
+            continue
+        elements = element_count(argument)
+        if uses_of(argument) == [op] and matrices_of(contraction, name, elements):
+            return name
+    return ""
+
+
 def schedule_of(
-    contraction: Contraction, vector_bytes: int, parts: int, folds: tuple[int, int]
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str = "",
 ) -> ContractionAttr:
-    """The schedule of a contraction."""
+    """The schedule of a contraction, of which one operand may lie in panels."""
     size = BYTES[contraction.element]
     lanes = vector_bytes // size
     rows, columns, terms = contraction.extents
@@ -197,22 +273,27 @@ def schedule_of(
         tile = min(rows, 4), min(columns, 8 if rows < 3 else 4)
         block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
         return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
-    height, width = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
-    if contraction.has_windows:
+    facts = rows, columns, terms, lanes, REGISTERS[vector_bytes]
+    edged = best_edged_tile(*facts) if constant == "a" else None
+    height, width = edged or best_tile(*facts)
+    if contraction.has_windows and edged is None:
         width = min(width, MAX_PANEL_ELEMENTS // (contraction.inner_terms * lanes))
-    panel = width * lanes
+    panel = width * lanes + (edged is not None)
     is_split = contraction.b_steps[0] * size % LINE != 0
     many = rows >= PACKED_ROWS and (is_split or columns * terms * size > CACHED_BYTES)
-    packed = many or not has_lines(contraction)
-    most = most_terms(panel, packed)
+    packed = many or not has_lines(contraction) or edged is not None
+    is_stored = (constant == "a" and rows > 1) or (constant == "b" and packed)
+    most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
     depth = depth_of(contraction, most) if packed or rows > height else terms
     return ContractionAttr(
         "outer",
         (height, width, lanes),
         (height_of(contraction, height, panel, MIN_HEIGHT, parts), depth),
-        packed=packed,
+        packed=packed and not (is_stored and constant == "b"),
         prefetch=PREFETCH if rows == 1 and not packed else 0,
         folds=folds,
+        edge=int(edged is not None),
+        panels=constant if is_stored else "",
     )
 
 
@@ -225,9 +306,20 @@ def with_windows(contraction: Contraction) -> Contraction | str:
     return contraction
 
 
-def schedule_kernel(kernel: KernelOp, vector_bytes: int, parts: int = 1) -> None:
-    """Schedule the contractions of a kernel that runs in about so many parts."""
+def schedule_kernel(
+    kernel: KernelOp,
+    vector_bytes: int,
+    parts: int = 1,
+    constants: Collection[int] = (),
+) -> None:
+    """
+    Schedule the contractions of a kernel that runs in about so many parts.
+
+    `constants` are the numbers of arguments that may lie in panels; the attribute
+    `panels` says which ones have to.
+    """
     phases = phases_of(kernel.body.block)
+    panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
     for position, op in enumerate(phases):
         if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
             continue
@@ -238,7 +330,18 @@ def schedule_kernel(kernel: KernelOp, vector_bytes: int, parts: int = 1) -> None
             op.attributes[REFUSAL] = StringAttr(found)
         elif found is not None:
             folds = most_folds(found, phases, position)
-            op.attributes[SCHEDULE] = schedule_of(found, vector_bytes, parts, folds)
+            constant = stored_operand(op, found, constants)
+            schedule = schedule_of(found, vector_bytes, parts, folds, constant)
+            op.attributes[SCHEDULE] = schedule
+            if schedule.stored:
+                number = found.a if schedule.stored == "a" else found.b
+                argument = argument_of(op.operands[number])
+                assert argument is not None, "has been looked at"
+                lies = panels_of(found, schedule, element_count(argument))
+                assert lies is not None, "has been looked at"
+                panels[argument.index] = lies
+    if any(isinstance(lies, PanelsAttr) for lies in panels):
+        kernel.attributes[PANELS] = ArrayAttr(panels)
 
 
 @dataclass(frozen=True)
@@ -255,6 +358,11 @@ class LaunchScheduleContractionsPass(ModulePass):
     parts: int = 1
     """How many threads may share the work of a kernel."""
 
+    panels: bool = True
+    """
+    Whether variables may lie in panels: not if others find them by their address.
+    """
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.parts < 1:
             raise PassFailedException(f"parts must be at least 1, got {self.parts}")
@@ -264,6 +372,11 @@ class LaunchScheduleContractionsPass(ModulePass):
                 f"vectors have {known} bytes, got {self.vector_bytes}"
             )
         width = self.vector_bytes or vector_bytes_here()
-        for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and kernel.target.data == "cpu":
-                schedule_kernel(kernel, width, self.parts)
+        for kernel, constants in called_kernels(op):
+            if kernel.target.data != "cpu" or PANELS in kernel.attributes:
+                continue
+            constants = constants if self.panels else {}
+            schedule_kernel(kernel, width, self.parts, constants)
+            for number, variables in constants.items():
+                for variable in variables:
+                    variable.panels = kernel.panels[number]

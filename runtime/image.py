@@ -11,7 +11,13 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from penstock.dialects.launch import ActorOp, KernelOp, ProgramOp, VariableOp
+    from penstock.dialects.launch import (
+        ActorOp,
+        KernelOp,
+        PanelsAttr,
+        ProgramOp,
+        VariableOp,
+    )
 
 
 class TensorKind(NamedTuple):
@@ -47,6 +53,15 @@ class Queue(NamedTuple):
     interface: str | None = None
 
 
+class Panels(NamedTuple):
+    """What `#launch.panels` says."""
+
+    shape: tuple[int, int, int]
+    axis: int
+    width: int
+    depth: int
+
+
 class Variable(NamedTuple):
     """
     A part of the array that goes by the name `port`, from `offsets` on of what has the
@@ -60,6 +75,7 @@ class Variable(NamedTuple):
     kind: TensorKind
     offsets: tuple[int, ...]
     whole: tuple[int, ...]
+    panels: Panels | None = None
 
     @property
     def place(self) -> tuple[slice, ...]:
@@ -205,7 +221,14 @@ def _variable(op: VariableOp) -> Variable:
         kind,
         tuple(part.start for part in op.place),
         tuple(op.whole_shape),
+        None if (found := op.panels) is None else panels_of(found),
     )
+
+
+def panels_of(attribute: PanelsAttr) -> Panels:
+    """What an attribute says."""
+    axis, *sizes = attribute.axis, attribute.width, attribute.depth
+    return Panels(attribute.shape, axis.data, *(size.data for size in sizes))
 
 
 def kernel_image(op: KernelOp) -> Kernel:
@@ -317,9 +340,10 @@ def _queue_from(*row: Any) -> Queue:
 
 
 def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
-    chunk, offset, kind, offsets, whole = row
+    chunk, offset, kind, offsets, whole, panels = row
     place = chunk, offset, TensorKind._make(kind)
-    return Variable(name, port, *place, offsets, whole)
+    order = None if panels is None else Panels._make(panels)
+    return Variable(name, port, *place, offsets, whole, order)
 
 
 def _kernel_from(*row: Any) -> Kernel:

@@ -31,6 +31,7 @@ from penstock.runtime.image import (
     image_of_job,
 )
 from penstock.runtime.shared_variables import SharedVariables
+from penstock.runtime.stored import as_stored
 from penstock.runtime.tables import (
     Actor,
     Argument,
@@ -308,7 +309,8 @@ class _Loader:
             if variable.name in valued:
                 continue
             chunk = self.chunks[variable.chunk]
-            chunk.write(variable.offset, values[variable.name])
+            value = values[variable.name]
+            chunk.write(variable.offset, as_stored(value, variable.panels))
 
     # Actors
 

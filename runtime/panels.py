@@ -301,7 +301,7 @@ class _Windows:
         at.add_incoming(word(0), before)
         here, left = self._place(source, builder.add(column, at))
         size = self._least(left, builder.sub(self.count, at), word(self.lanes))
-        self._copy_piece(here, code.advanced(panel, at, 1), turns, size)
+        self._copy_piece(here, code.advanced(panel, at, 1), turns, size, at)
         end = builder.add(at, size)
         at.add_incoming(end, builder.block)
         builder.cbranch(builder.icmp_signed("<", end, self.count), loop, after)
@@ -334,13 +334,38 @@ class _Windows:
         return source, left
 
     def _copy_piece(
-        self, source: LlvmValue, panel: LlvmValue, turns: LlvmValue, size: LlvmValue
+        self,
+        source: LlvmValue,
+        panel: LlvmValue,
+        turns: LlvmValue,
+        size: LlvmValue,
+        at: LlvmValue,
     ) -> None:
         """Copy the terms of some columns that are equally far apart."""
-        code = self.code
         step = self.columns[-1][1] if self.columns else 1
         load = self._loader(step, size)
-        mask = code.lanes_below(self.lanes, size)
+        builder = self.code.builder
+        end = builder.add(at, word(self.lanes))
+        # Whole vectors are faster than parts of them, and what is too much is written
+        # again by the next piece.
+        fits = builder.icmp_signed("<=", end, word(self.width))
+        with builder.if_else(fits) as (then, otherwise):
+            with then:
+                self._copy_turns(source, panel, turns, load, None)
+            with otherwise:
+                mask = self.code.lanes_below(self.lanes, size)
+                self._copy_turns(source, panel, turns, load, mask)
+
+    def _copy_turns(
+        self,
+        source: LlvmValue,
+        panel: LlvmValue,
+        turns: LlvmValue,
+        load: Callable[[LlvmValue, int], LlvmValue],
+        mask: LlvmValue | None,
+    ) -> None:
+        """Copy the terms of all turns of the outermost loop of terms."""
+        code = self.code
         inner = prod(extent for extent, _ in self.terms[1:])
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -357,7 +382,7 @@ class _Windows:
         source: LlvmValue,
         panel: LlvmValue,
         load: Callable[[LlvmValue, int], LlvmValue],
-        mask: LlvmValue,
+        mask: LlvmValue | None,
     ) -> None:
         """Copy the terms of one turn of the outer loops."""
         code = self.code

@@ -31,6 +31,7 @@ from numba.extending import intrinsic
 from penstock.runtime.kernel_support import Buffer
 from penstock.runtime.lanes import (
     BIT,
+    INDEX,
     WORD,
     Code,
     Lanes,
@@ -61,6 +62,12 @@ def address_of(_typing, buffer):
 
 Place: TypeAlias = tuple[int, int]
 """The row and the column of an accumulator in a tile."""
+
+EDGE = -1
+"""The row of accumulators that are a vector of all rows of a column."""
+
+AHEAD = 64
+"""How many terms of panels of a are fetched ahead."""
 
 Piece: TypeAlias = tuple[int, int, bool]
 """A vector of a row: its first column, its lanes, whether all of them are in use."""
@@ -97,8 +104,8 @@ class _Strip(ABC):
     masked: bool = False
 
     @abstractmethod
-    def steps(self) -> int:
-        """From a row of a to the next."""
+    def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
+        """The address of the tile of a that begins with a row."""
 
     @abstractmethod
     def sums(self, code: Code, rows: int, call: _Call) -> dict[Place, LlvmValue]:
@@ -146,7 +153,7 @@ class _Strip(ABC):
         ]
         return replace(
             call,
-            a=code.advanced(call.a, row, self.steps()),
+            a=self.row_of_a(code, call, row),
             c=code.advanced(call.c, row, self.c),
             inputs=inputs,
         )
@@ -161,6 +168,17 @@ class _Strip(ABC):
                 self._write(code, rows, sums, call, ends=True)
             with otherwise:
                 self._write(code, rows, sums, call, ends=False)
+
+    @abstractmethod
+    def write_edge(
+        self,
+        code: Code,
+        rows: int,
+        sums: dict[Place, LlvmValue],
+        call: _Call,
+        ends: bool,
+    ) -> None:
+        """Store the sums of columns that are in no vector of a row, if any."""
 
     def _write(
         self,
@@ -197,6 +215,7 @@ class _Strip(ABC):
                     ]
                     value = finish(x, x.made(value), *map(x.made, values)).value
                 code.store(value, call.c, place, mask)
+        self.write_edge(code, rows, sums, call, ends)
 
     def _input(
         self, code: Code, call: _Call, number: int, row: int, piece: int
@@ -217,9 +236,17 @@ class _OuterStrip(_Strip):
     a: tuple[int, int] = (0, 0)
     b: int = 0
     prefetch: int = 0
+    stored: bool = False
+    edge: tuple[int, int] = (0, 0)
 
-    def steps(self) -> int:
-        return self.a[0]
+    def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
+        if not self.stored:
+            return code.advanced(call.a, row, self.a[0])
+        return code.advanced(call.a, code.builder.mul(row, call.depth), 1)
+
+    def a_steps(self, rows: int) -> tuple[int, int]:
+        """From a row and from a term of a to the next, in a tile of `rows` rows."""
+        return (1, rows) if self.stored else self.a
 
     def pieces(self) -> Sequence[Piece]:
         return [
@@ -234,14 +261,21 @@ class _OuterStrip(_Strip):
 
     def sums(self, code: Code, rows: int, call: _Call) -> dict[Place, LlvmValue]:
         places = [(r, v) for r in range(rows) for v in range(self.vectors)]
-        zeros = [code.zero(self.lanes)] * len(places)
+        places += [(EDGE, column) for column in range(self.edge[0])]
+        zeros = [code.zero(rows if row == EDGE else self.lanes) for row, _ in places]
+        edge = code.place(call.b, self.edge[1])
 
         def turn(_: LlvmValue, state: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            a, b, *sums = state
-            sums = self._add_term(code, rows, a, b, call.mask, sums)
-            return [code.place(a, self.a[1]), code.place(b, self.b), *sums]
+            a, b, edge, *sums = state
+            inner = rows * self.vectors
+            new = self._add_term(code, rows, a, b, call.mask, sums[:inner])
+            new += self._add_edge(code, rows, a, edge, sums[inner:])
+            next_edge = code.place(edge, self.edge[0])
+            a = code.place(a, self.a_steps(rows)[1])
+            return [a, code.place(b, self.b), next_edge, *new]
 
-        _, _, *sums = code.loop(call.depth, 1, [call.a, call.b, *zeros], turn)
+        start = [call.a, call.b, edge, *zeros]
+        _, _, _, *sums = code.loop(call.depth, 1, start, turn)
         return dict(zip(places, sums, strict=True))
 
     def _add_term(
@@ -252,21 +286,84 @@ class _OuterStrip(_Strip):
         b: LlvmValue,
         mask: LlvmValue | None,
         sums: Sequence[LlvmValue],
-    ) -> Sequence[LlvmValue]:
+    ) -> list[LlvmValue]:
         vectors: list[LlvmValue] = []
         for column, width, is_whole in self.pieces():
             vectors.append(code.load(b, column, width, None if is_whole else mask))
             if self.prefetch:
                 code.prefetch(b, self.prefetch * self.b + column)
         new: list[LlvmValue] = []
+        if self.stored:
+            code.prefetch(a, AHEAD * rows)
         for row in range(rows):
-            scalar = code.load_scalar(a, row * self.a[0])
+            scalar = code.load_scalar(a, row * self.a_steps(rows)[0])
             factor = code.splat(scalar, self.lanes)
             new += [
                 code.multiply_add(factor, vector, sums[row * self.vectors + v])
                 for v, vector in enumerate(vectors)
             ]
         return new
+
+    def _add_edge(
+        self,
+        code: Code,
+        rows: int,
+        a: LlvmValue,
+        edge: LlvmValue,
+        sums: Sequence[LlvmValue],
+    ) -> list[LlvmValue]:
+        """Add a term to the sums of the columns whose vectors are along the rows."""
+        if not sums:
+            return []
+        column_of_a = code.load(a, 0, rows)
+        return [
+            code.multiply_add(
+                column_of_a, code.splat(code.load_scalar(edge, column), rows), total
+            )
+            for column, total in enumerate(sums)
+        ]
+
+    def write_edge(
+        self,
+        code: Code,
+        rows: int,
+        sums: dict[Place, LlvmValue],
+        call: _Call,
+        ends: bool,
+    ) -> None:
+        for number in range(self.edge[0]):
+            column, value = self.vectors * self.lanes + number, sums[EDGE, number]
+            if self.blocked:
+                before = _down(code, call.c, column, self.c, rows)
+                zero = code.zero(rows)
+                before = code.builder.select(call.is_first, zero, before)
+                value = code.builder.fadd(before, value)
+            if self.finish is not None and ends:
+                x = Lanes(code, rows)
+                inputs = [
+                    _down(code, address, column * of_column, of_row, rows)
+                    for address, (of_row, of_column) in zip(
+                        call.inputs, self.inputs, strict=True
+                    )
+                ]
+                value = self.finish(x, x.made(value), *map(x.made, inputs)).value
+            for row in range(rows):
+                lane = ir.Constant(INDEX, row)
+                scalar = code.builder.extract_element(value, lane)
+                code.store_scalar(scalar, call.c, row * self.c + column)
+
+
+def _down(
+    code: Code, address: LlvmValue, place: int, step: int, rows: int
+) -> LlvmValue:
+    """A vector of an element of each row, from a place on."""
+    if step == 0:
+        return code.splat(code.load_scalar(address, place), rows)
+    if step == 1:
+        return code.load(address, place, rows)
+    return code.vector_of(
+        [code.load_scalar(address, place + row * step) for row in range(rows)]
+    )
 
 
 @dataclass(frozen=True)
@@ -276,8 +373,18 @@ class _InnerStrip(_Strip):
     a: int = 0
     b: int = 0
 
-    def steps(self) -> int:
-        return self.a
+    def write_edge(
+        self,
+        code: Code,
+        rows: int,
+        sums: dict[Place, LlvmValue],
+        call: _Call,
+        ends: bool,
+    ) -> None:
+        pass
+
+    def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
+        return code.advanced(call.a, row, self.a)
 
     def pieces(self) -> Sequence[Piece]:
         return [(0, self.vectors, True)]
@@ -330,14 +437,14 @@ def _function_of(strip: _Strip):
     count = len(strip.inputs)
     addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
 
+    def generate(context, builder, signature, args):
+        *words, inputs = args
+        words += cgutils.unpack_tuple(builder, inputs, count)
+        builder.call(strip.emit(builder.module), words)
+        return context.get_dummy_value()
+
     @intrinsic
     def call(_typing, a, b, c, rows, used, depth, first, last, inputs):
-        def generate(context, builder, signature, args):
-            *words, inputs = args
-            words += cgutils.unpack_tuple(builder, inputs, count)
-            builder.call(strip.emit(builder.module), words)
-            return context.get_dummy_value()
-
         return types.void(*[types.int64] * 8, addresses), generate
 
     return call
@@ -356,6 +463,9 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     `blocked` several calls add to one sum, and `first` and `last` are 0 or 1. `inputs`
     has the steps from a row and from a column (0 or 1) to the next for each input of
     `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0.
+
+    With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
+    columns besides those in vectors, and where they begin in b, term by term.
     """
     return _function_of(_OuterStrip(element, rows, vectors, lanes, **facts))
 

@@ -12,6 +12,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import Variable
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import part_of, raise_if_any
+from penstock.runtime.stored import as_stored, as_usual
 
 
 class HasVariables(Protocol):
@@ -61,7 +62,8 @@ def name_of(variable: Variable) -> str:
 def _read(program: HasVariables, variable: Variable) -> Array:
     kind = variable.kind
     data = program.chunks[variable.chunk].read(variable.offset, kind.size)
-    return data.view(kind.dtype).reshape(kind.shape)
+    stored = data.view(kind.dtype)
+    return as_usual(stored, variable.panels).reshape(kind.shape)
 
 
 def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
@@ -85,4 +87,6 @@ def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
             problems.append(str(error))
     raise_if_any(problems, "state")
     for variable, value in parts:
-        program.chunks[variable.chunk].write(variable.offset, value)
+        program.chunks[variable.chunk].write(
+            variable.offset, as_stored(value, variable.panels)
+        )

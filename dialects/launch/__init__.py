@@ -30,6 +30,7 @@ from penstock.dialects.launch.memory import (
     names_of,
     symbols,
 )
+from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp
 from penstock.dialects.launch.schedule import ContractionAttr
 
@@ -44,6 +45,7 @@ __all__ = [
     "FetchOp",
     "KernelOp",
     "Launch",
+    "PanelsAttr",
     "ProgramOp",
     "RegisterOp",
     "ReleaseOp",
@@ -69,5 +71,5 @@ Launch = Dialect(
         ReleaseOp,
         VariableOp,
     ],
-    [ContractionAttr],
+    [ContractionAttr, PanelsAttr],
 )

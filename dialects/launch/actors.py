@@ -46,6 +46,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
+from penstock.dialects.launch.panels import PANELS, PanelsAttr, panels_in
 
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
@@ -60,6 +61,8 @@ class KernelOp(IRDLOperation):
     A function on memrefs for one kind of device. Its body is a list of phases of
     upstream ops, see `penstock.dialects.kernel`. The optional attribute `cost` tells
     those who measure it of which op it is made, and the `bytes` and `flops` of that.
+    The attribute `panels`, if there is one, has for each argument the order in which
+    its elements lie (`#launch.panels`), or `unit` for the usual one.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
@@ -133,7 +136,15 @@ class KernelOp(IRDLOperation):
             case _:
                 return None
 
+    @property
+    def panels(self) -> list[PanelsAttr | None]:
+        """The panels in which each argument lies, None for the usual order."""
+        return panels_in(self.attributes.get(PANELS), len(self.body.block.args))
+
     def verify_(self) -> None:
+        for panels, type in zip(self.panels, self.body.block.arg_types, strict=True):
+            if panels is not None and isa(type, MemRefType):
+                panels.verify_shape(type.get_shape())
         if (cost := self.attributes.get("cost")) is not None and self.cost is None:
             raise VerifyException(
                 f"a cost gives {', '.join(KERNEL_COST)} of a kernel, got {cost}"

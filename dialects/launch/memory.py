@@ -33,6 +33,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import element_bytes
 from penstock.dialects.job import I64List, InitAttr, place_in_whole, verify_part
+from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.regst.ops import Bytes, Count
 
@@ -220,12 +221,15 @@ class VariableOp(IRDLOperation):
     """
     Data that is written once, when the program is loaded: by an initialiser (or just
     this `part` of what it gives, from these places on, for a tensor of this shape), or
-    as it is given.
+    as it is given. With `panels` its elements lie in that order; only kernels read it,
+    which take them so.
 
     ```mlir
     launch.variable @w in @c0 at 512 init <he_normal, seed = 7> : memref<784x256xf32>
     launch.variable @p in @c0 at 0 init <ones> part [2, 0] of [4, 8] : memref<2x8xf32>
     launch.variable @t in @c0 at 0 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
+    launch.variable @v in @c0 at 0 init <ones>
+      panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
     ```
     """
 
@@ -239,13 +243,15 @@ class VariableOp(IRDLOperation):
     whole = opt_prop_def(I64List)
     value = opt_prop_def(DenseIntOrFPElementsAttr)
     port = opt_prop_def(StringAttr)
+    panels = opt_prop_def(PanelsAttr)
     type = prop_def(base(MemRefType))
 
     traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
         "$sym_name (`port` $port^)? `in` $chunk `at` $offset (`init` $init^)? "
-        "(`part` $offsets^ `of` $whole)? (`value` $value^)? attr-dict `:` $type"
+        "(`part` $offsets^ `of` $whole)? (`value` $value^)? (`panels` $panels^)? "
+        "attr-dict `:` $type"
     )
 
     def __init__(
@@ -295,6 +301,8 @@ class VariableOp(IRDLOperation):
     def verify_(self) -> None:
         verify_dense(self.type)
         verify_part(self.offsets, self.whole, self.type.get_shape())
+        if self.panels is not None:
+            self.panels.verify_shape(self.type.get_shape())
         if (self.init is None) == (self.value is None):
             raise VerifyException("a variable needs either an initialiser or a value")
         if self.value is not None and self.whole is not None:

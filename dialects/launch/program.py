@@ -41,6 +41,7 @@ from penstock.dialects.launch.memory import (
     memref_bytes,
     names_of,
 )
+from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 
@@ -222,6 +223,7 @@ def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) ->
         case CopyOp():
             source = argument_type(step.source, actor, table)
             target = argument_type(step.target, actor, table)
+            verify_order(step.source, None, actor, table)
             if source != target:
                 raise VerifyException(
                     f"@{actor.sym_name.data} copies {source} to {target}"
@@ -231,6 +233,7 @@ def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) ->
             verify_reach("cpu", step.target, actor, table)
         case FetchOp():
             argument_type(step.source, actor, table)
+            verify_order(step.source, None, actor, table)
             verify_reach("cpu", step.source, actor, table)
         case ReleaseOp():
             verify_release(step, actor, table)
@@ -269,8 +272,26 @@ def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> No
             f"@{name} calls @{kernel_name} with ({', '.join(map(str, given))}), "
             f"but it takes ({', '.join(map(str, expected))})"
         )
-    for argument in call.arguments:
+    for argument, panels in zip(call.arguments, kernel.panels, strict=True):
+        verify_order(argument, panels, actor, table)
         verify_reach(kernel.target.data, argument, actor, table)
+
+
+def verify_order(
+    reference: SymbolRefAttr,
+    panels: PanelsAttr | None,
+    actor: ActorOp,
+    table: dict[str, Operation],
+) -> None:
+    """Raise `VerifyException` unless elements lie in the order that a step takes."""
+    op = table[reference.root_reference.data]
+    order = op.panels if isinstance(op, VariableOp) else None
+    if order != panels:
+        usual = "the usual order"
+        raise VerifyException(
+            f"@{actor.sym_name.data} takes @{reference.root_reference.data} in "
+            f"{panels or usual}, but it lies in {order or usual}"
+        )
 
 
 def verify_reach(

@@ -40,8 +40,15 @@ class ContractionAttr(ParametrizedAttribute):
     and the A phases after (elementwise, on the same result) are computed in registers
     with it.
 
+    With `panels a` or `panels b` that operand is an argument which lies in panels
+    (`#launch.panels`) as wide as a tile has rows or columns, so that what tiles read
+    follows each other and nothing is copied. An `edge` is columns that a tile has
+    besides its vectors, whose sums are in vectors along its rows: so that 49 columns
+    need not take 4 vectors of 16. It needs `packed` and `panels a`.
+
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
+    #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
     ```
     """
 
@@ -57,6 +64,8 @@ class ContractionAttr(ParametrizedAttribute):
     prefetch: IntAttr = param_def(converter=IntAttr.get)
     before: IntAttr = param_def(converter=IntAttr.get)
     after: IntAttr = param_def(converter=IntAttr.get)
+    edge: IntAttr = param_def(converter=IntAttr.get)
+    panels: StringAttr = param_def(converter=StringAttr.get)
 
     def __init__(
         self,
@@ -67,9 +76,11 @@ class ContractionAttr(ParametrizedAttribute):
         packed: bool = False,
         prefetch: int = 0,
         folds: Sequence[int] = (0, 0),
+        edge: int = 0,
+        panels: str = "",
     ):
-        numbers = (*tile, *block, int(packed), prefetch, *folds)
-        super().__init__(StringAttr(form), *map(IntAttr, numbers))
+        numbers = (*tile, *block, int(packed), prefetch, *folds, edge)
+        super().__init__(StringAttr(form), *map(IntAttr, numbers), StringAttr(panels))
 
     @property
     def tile(self) -> tuple[int, int, int]:
@@ -100,7 +111,12 @@ class ContractionAttr(ParametrizedAttribute):
     def columns(self) -> int:
         """The columns of a tile."""
         _, vectors, lanes = self.tile
-        return vectors * lanes if self.is_outer else vectors
+        return vectors * lanes + self.edge.data if self.is_outer else vectors
+
+    @property
+    def stored(self) -> str:
+        """The operand that lies in panels, `a` or `b`, or nothing."""
+        return self.panels.data
 
     def verify(self) -> None:
         if self.form.data not in FORMS:
@@ -129,11 +145,22 @@ class ContractionAttr(ParametrizedAttribute):
                 f"{self.height.data} rows"
             )
         self._verify_panel()
-        if min(self.prefetch.data, *self.folds) < 0:
+        if min(self.prefetch.data, self.edge.data, *self.folds) < 0:
             raise VerifyException(
-                f"counts of rows and phases must not be negative, got prefetch "
-                f"{self.prefetch.data} and folds {[*self.folds]}"
+                f"counts must not be negative, got prefetch {self.prefetch.data}, "
+                f"folds {[*self.folds]} and edge {self.edge.data}"
             )
+        self._verify_stored()
+
+    def _verify_stored(self) -> None:
+        if self.stored not in ("", "a", "b"):
+            raise VerifyException(f"panels are of a or b, got '{self.stored}'")
+        if self.stored and not self.is_outer:
+            raise VerifyException("only the form outer reads panels")
+        if self.stored == "b" and self.is_packed:
+            raise VerifyException("what lies in panels is not packed")
+        if self.edge.data and not (self.is_packed and self.stored == "a"):
+            raise VerifyException("an edge needs packed columns and panels a")
 
     def _verify_panel(self) -> None:
         if not self.is_packed:
@@ -167,17 +194,21 @@ class ContractionAttr(ParametrizedAttribute):
             tile = numbers("tile", 3)
             parser.parse_punctuation(",")
             values = [*tile, *numbers("block", 2)]
-            packed = prefetch = 0
-            folds = [0, 0]
+            packed = prefetch = edge = 0
+            folds, panels = [0, 0], ""
             while parser.parse_optional_punctuation(","):
                 if parser.parse_optional_keyword("packed"):
                     packed = 1
                 elif parser.parse_optional_keyword("prefetch"):
                     prefetch = parser.parse_integer()
+                elif parser.parse_optional_keyword("edge"):
+                    edge = parser.parse_integer()
+                elif parser.parse_optional_keyword("panels"):
+                    panels = parser.parse_identifier()
                 else:
                     folds = numbers("folds", 2)
-        values += [packed, prefetch, *folds]
-        return [StringAttr(form), *map(IntAttr, values)]
+        values += [packed, prefetch, *folds, edge]
+        return [StringAttr(form), *map(IntAttr, values), StringAttr(panels)]
 
     def print_parameters(self, printer: Printer) -> None:
         parts = [
@@ -191,6 +222,10 @@ class ContractionAttr(ParametrizedAttribute):
             parts.append(f"prefetch {self.prefetch.data}")
         if any(self.folds):
             parts.append(f"folds {[*self.folds]}")
+        if self.edge.data:
+            parts.append(f"edge {self.edge.data}")
+        if self.stored:
+            parts.append(f"panels {self.stored}")
         with printer.in_angle_brackets():
             printer.print_string(", ".join(parts))
 

@@ -26,6 +26,7 @@ from penstock.lowering.numba.lines import LinePrinter
 from penstock.lowering.numba.loops import loop_order
 from penstock.lowering.numba.parts import Split, split_of
 from penstock.lowering.numba.scalars import type_name
+from penstock.lowering.numba.stored import uses_of
 from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
 
 
@@ -54,6 +55,7 @@ class CpuPrinter(BodyPrinter):
             for phase in strip.group.finish.phases()
         }
         self._split = self._find_split()
+        self._check_panels()
 
     def _find_strips(self) -> dict[Operation, StripPrinter]:
         """The contractions that have a schedule."""
@@ -66,6 +68,15 @@ class CpuPrinter(BodyPrinter):
             elif group is not None:
                 self.complain(op, group)
         return found
+
+    def _check_panels(self) -> None:
+        """Complain of what reads an argument in panels otherwise than in tiles."""
+        for argument, panels in zip(
+            self.kernel.body.block.args, self.kernel.panels, strict=True
+        ):
+            for op in uses_of(argument) if panels is not None else ():
+                if op not in self._strips:
+                    self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
     def _find_split(self) -> Split | None:
         """The loop that runs over the share of a part, if there is one."""

@@ -33,6 +33,7 @@ from penstock.lowering.numba.finishing import (
     is_trivial,
     root_of,
 )
+from penstock.lowering.numba.stored import misfit, misstored
 
 if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
@@ -94,32 +95,13 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
     if isinstance(found, str):
         return f"no tiles compute {op.name}: {found}"
     assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
-    if (why := misfit(found, schedule)) is not None:
+    if (why := misfit(found, schedule) or misstored(op, found, schedule)) is not None:
         return f"{schedule} does not fit {op.name}: {why}"
     finish = finish_of(found, phases, phases.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds
         return f"{before} phases before and {after} after cannot be folded in {op.name}"
     return Group(op, found, schedule, finish)
-
-
-def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
-    """Why the elements of a contraction do not lie as a schedule needs it, if so."""
-    if contraction.has_windows:
-        if not schedule.is_packed:
-            return "windows are not packed"
-        if (inner := contraction.inner_terms) and schedule.block[1] % inner:
-            return f"a block has no whole windows of {inner} terms"
-        return None
-    of_term, of_column = contraction.b_steps
-    _, columns, terms = contraction.extents
-    if schedule.is_outer:
-        if of_column != 1 and columns > 1 and not schedule.is_packed:
-            return f"columns are {of_column} elements apart, and not packed"
-        return None
-    if terms > 1 and (contraction.a_steps[1], of_term) != (1, 1):
-        return "the terms do not follow each other"
-    return None
 
 
 class StripPrinter:
@@ -162,7 +144,10 @@ class StripPrinter:
         """Which strips there are: of whole tiles, and of what is left (True)."""
         whole, rest = divmod(self.columns, self.schedule.columns)
         kinds = [False] if whole else []
-        if rest and not (whole and self._tail_vectors() == self.schedule.tile[1]):
+        is_same = self._tail_vectors() == self.schedule.tile[1] and not (
+            self.schedule.edge.data or self.schedule.stored == "b"
+        )
+        if rest and not (whole and is_same):
             kinds.append(True)
         return kinds
 
@@ -191,7 +176,13 @@ class StripPrinter:
         facts = [f'"{element}"', str(rows), str(vectors), str(lanes)]
         if form == "outer":
             width = vectors * lanes if self.schedule.is_packed else b[0]
-            facts += [f"a={a}", f"b={width}"]
+            if self.schedule.stored == "b":
+                width = self._width(tail)
+            is_stored = self.schedule.stored == "a"
+            facts.append("stored=True" if is_stored else f"a={a}")
+            facts.append(f"b={width}")
+            if (edge := self._edge(tail)) is not None:
+                facts.append(f"edge={edge}")
         else:
             facts += [f"a={a[0]}", f"b={b[1]}"]
         facts += [f"c={self.contraction.stride(-1, self.contraction.row)}"]
@@ -212,7 +203,22 @@ class StripPrinter:
                 facts.append("masked=True")
             kind = "pack_windows" if self.contraction.has_windows else "pack"
             lines.append(self._definition(kind, "pack", tail, facts))
+            if (edge := self._edge(tail)) is not None:
+                facts = [f'"{element}"', str(edge[0]), "1", str(b)]
+                lines.append(self._definition(kind, "edge", tail, facts))
         return lines
+
+    def _width(self, tail: bool) -> int:
+        """The columns of a panel."""
+        width = self.schedule.columns
+        return self.columns % width if tail else width
+
+    def _edge(self, tail: bool) -> tuple[int, int] | None:
+        """The columns besides vectors, and where they begin in a panel, if any."""
+        if tail or not self.schedule.edge.data:
+            return None
+        _, vectors, lanes = self.schedule.tile
+        return self.schedule.edge.data, self.schedule.block[1] * vectors * lanes
 
     def _definition(
         self, function: str, kind: str, tail: bool, facts: Sequence[str]
@@ -309,15 +315,13 @@ class StripPrinter:
                 if self.terms % depth == 0:
                     out.lines.pop()
                     count = str(depth)
-            a = self._at(a, places, self.contraction.a, term)
+            a = self._at_a(a, places, term, count)
             c = self._at(c, places, -1, "0")
             used = self._used(places, tail)
             if not panel:
-                b = self._at(b, places, self.contraction.b, term)
+                b = self._at(b, places, self.contraction.b, term, tail)
             else:
-                source, *more = self._packed(b, places, term)
-                call = ", ".join((source, panel, used, count, *more))
-                out.line(f"{self._name('pack', tail)}({call})")
+                self._print_packing(b, panel, places, (term, count), tail)
                 b = panel
             ends = self._ends(term, count)
             rest = [
@@ -328,18 +332,46 @@ class StripPrinter:
             parts = (a, b, c, self._height(places), used, count, *ends, tuple_text)
             out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
 
-    def _packed(self, address: str, places: Places, term: str) -> tuple[str, ...]:
+    def _print_packing(
+        self,
+        address: str,
+        panel: str,
+        places: Places,
+        terms: tuple[str, str],
+        tail: bool,
+    ) -> None:
+        """Print what copies columns to a panel, and those of an edge behind them."""
+        out, (term, count) = self.printer, terms
+        source, *more = self._packed(address, places, term)
+        call = ", ".join((source, panel, self._used(places, tail), count, *more))
+        out.line(f"{self._name('pack', tail)}({call})")
+        if (edge := self._edge(tail)) is None:
+            return
+        first = self.schedule.columns - edge[0]
+        source, *more = self._packed(address, places, term, first)
+        place = f"{panel} + {edge[1] * self.size}"
+        call = ", ".join((source, place, "1", count, *more))
+        out.line(f"{self._name('edge', tail)}({call})")
+
+    def _packed(
+        self, address: str, places: Places, term: str, first: int = 0
+    ) -> tuple[str, ...]:
         """
-        Where a panel is copied from: the address; and for windows the address of the
-        first one, and the numbers of the first column and term.
+        Where a panel is copied from, from its column `first` on: the address; and for
+        windows the address of the first one, and the numbers of the first column and
+        term.
         """
         if not self.contraction.has_windows:
-            return (self._at(address, places, self.contraction.b, term),)
+            source = self._at(address, places, self.contraction.b, term)
+            step = first * self.contraction.b_steps[1]
+            return (self._sum(source, [], step),)
         column = places.panel
         if column != "0":
             column = f"{column} * {self.schedule.columns}"
-        first = Places(places.outer, "0", "0")
-        return self._at(address, first, self.contraction.b, "0"), column, term
+        if first:
+            column = str(first) if column == "0" else f"{column} + {first}"
+        begin = Places(places.outer, "0", "0")
+        return self._at(address, begin, self.contraction.b, "0"), column, term
 
     def _height(self, places: Places) -> str:
         """The rows of a unit."""
@@ -368,18 +400,39 @@ class StripPrinter:
         is_last = f"{term} + {count} == {self.terms}"
         return (f"{term} == 0" if first != "0" else "0", is_last)
 
-    def _at(self, address: str, places: Places, operand: int, term: str) -> str:
+    def _at_a(self, address: str, places: Places, term: str, count: str) -> str:
+        """The address where the terms of a unit begin in a."""
+        if self.schedule.stored != "a":
+            return self._at(address, places, self.contraction.a, term)
+        access = self.contraction.nest.accesses[self.contraction.a]
+        outer = zip(places.outer, self.contraction.outer_strides(access), strict=True)
+        rows = f"{places.block} * {count}" if places.block != "0" else "0"
+        height = self.schedule.block[0]
+        steps = [*outer, (term, self.rows), (rows, height)]
+        return self._sum(address, steps, access.offset)
+
+    def _at(
+        self,
+        address: str,
+        places: Places,
+        operand: int,
+        term: str,
+        tail: bool = False,
+    ) -> str:
         """The address where a unit begins in an operand."""
-        contraction = self.contraction
+        contraction, stored = self.contraction, self.schedule.stored
+        columns, (height, _) = self.schedule.columns, self.schedule.block
         steps = [
-            (places.panel, contraction.column, self.schedule.columns),
-            (places.block, contraction.row, self.schedule.block[0]),
+            (places.panel, contraction.column, columns),
+            (places.block, contraction.row, height),
             (term, contraction.term, 1),
         ]
         terms = [
             (name, contraction.stride(operand, loop) * count)
             for name, loop, count in steps
         ]
+        if stored == "b" and operand == contraction.b:
+            terms = [(places.panel, columns * self.terms), (term, self._width(tail))]
         access = contraction.nest.accesses[operand]
         outer = zip(places.outer, contraction.outer_strides(access), strict=True)
         return self._sum(address, [*outer, *terms], access.offset)

@@ -457,3 +457,93 @@ launch.program @p rank 0 {
   launch.register @x in @c at 0 slots 1 interface "x" : memref<4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] { launch.release @x }
 }
+
+// -----
+
+// expected-error@+1 {{panels need elements, got shape [1, 0, 4]}}
+"test.op"() {p = #launch.panels<[1, 0, 4], axis 1, width 1, depth 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{panels are cut along axis 1 or 2, got 0}}
+"test.op"() {p = #launch.panels<[1, 8, 4], axis 0, width 1, depth 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the width of panels is 1 to 8, got 9}}
+"test.op"() {p = #launch.panels<[1, 8, 4], axis 1, width 9, depth 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the depth of panels is 1 to 8, got 0}}
+"test.op"() {p = #launch.panels<[1, 8, 4], axis 2, width 4, depth 0>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{panels are of 3 dimensions, got 2}}
+"test.op"() {p = #launch.panels<[8, 4], axis 1, width 4, depth 4>} : () -> ()
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 256
+  // expected-error@+1 {{launch.variable: #launch.panels<[1, 8, 4], axis 1, width 4, depth 4> has 32 elements, not the 16 of shape [4, 4]}}
+  launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<4x4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{launch.kernel: #launch.panels<[1, 8, 4], axis 1, width 4, depth 4> has 32 elements, not the 4 of shape [4]}}
+launch.kernel @k target "cpu" (%a: memref<4xf32>) attributes {panels = [#launch.panels<[1, 8, 4], axis 1, width 4, depth 4>]} { }
+
+// -----
+
+// expected-error@+1 {{launch.kernel: a kernel tells panels or unit for each of 1 arguments, got [unit, unit]}}
+launch.kernel @k target "cpu" (%a: memref<4xf32>) attributes {panels = [unit, unit]} { }
+
+// -----
+
+// expected-error@+1 {{launch.program: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
+  launch.kernel @k target "cpu" (%a: memref<8x4xf32>) { }
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.call @k [@w]
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a takes @w in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>, but it lies in the usual order}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.variable @w in @c at 0 init <zeros> : memref<8x4xf32>
+  launch.kernel @k target "cpu" (%a: memref<8x4xf32>) attributes {panels = [#launch.panels<[1, 8, 4], axis 1, width 4, depth 4>]} { }
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.call @k [@w]
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.fetch "w" from @w
+  }
+}
+
+// -----
+
+// expected-error@+1 {{launch.program: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
+  launch.register @r in @c at 128 slots 1 : memref<8x4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@r] {
+    launch.copy @w to @r
+  }
+}

@@ -35,10 +35,35 @@
 
 // -----
 
-// expected-error@+1 {{counts of rows and phases must not be negative, got prefetch -1 and folds [0, 0]}}
+// expected-error@+1 {{counts must not be negative, got prefetch -1, folds [0, 0] and edge 0}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch -1>} : () -> ()
 
 // -----
 
 // expected-error@+1 {{tile takes 3 numbers, got 2}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1], block [1, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{counts must not be negative, got prefetch 0, folds [0, 0] and edge -1}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, edge -1, panels a>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{panels are of a or b, got 'c'}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], panels c>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{only the form outer reads panels}}
+"test.op"() {s = #launch.contraction<inner, tile [1, 1, 16], block [1, 1], panels a>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{what lies in panels is not packed}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, panels b>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{an edge needs packed columns and panels a}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, edge 1>} : () -> ()

@@ -13,3 +13,16 @@ launch.kernel @all target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: m
 launch.kernel @least target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
   linalg.matmul {schedule = #launch.contraction<inner, tile [1, 8, 16], block [1, 8], prefetch 0, folds [0, 0]>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
 }
+
+// Operands in panels are those of arguments that say so.
+// CHECK-LABEL: launch.kernel @panels target "cpu" ({{.*}}) attributes {panels = [#launch.panels<[1, 8, 8], axis 1, width 6, depth 4>, unit, unit]} {
+// CHECK:       schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 4], packed, edge 1, panels a>
+launch.kernel @panels target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) attributes {panels = [#launch.panels<[1, 8, 8], axis 1, width 6, depth 4>, unit, unit]} {
+  linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 4], packed, edge 1, panels a>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+}
+
+// CHECK: launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 128
+  launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
+}

@@ -1,0 +1,62 @@
+"""
+The order in which variables lie in memory: that of the array, or in panels
+(`#launch.panels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.runtime.image import Panels
+
+Array = npt.NDArray[np.generic]
+
+
+def as_stored(array: Array, panels: Panels | None) -> Array:
+    """The elements of an array in the order in which they lie in memory."""
+    if panels is None:
+        return array
+    matrices = _cut_last(np.ascontiguousarray(array).reshape(panels.shape), panels)
+    stored = np.empty((panels.shape[0], prod(panels.shape[1:])), array.dtype)
+    for piece, place in _pieces(matrices, stored, panels):
+        place[...] = piece
+    return stored.reshape(array.shape)
+
+
+def as_usual(stored: Array, panels: Panels | None) -> Array:
+    """The elements that lie in memory in the order of their array, a flat one."""
+    if panels is None:
+        return stored
+    array = np.empty(panels.shape, stored.dtype)
+    lines = stored.reshape(panels.shape[0], -1)
+    for piece, place in _pieces(_cut_last(array, panels), lines, panels):
+        piece[...] = place
+    return array.reshape(-1)
+
+
+def _cut_last(matrices: Array, panels: Panels) -> Array:
+    """The matrices with the axis that is cut last."""
+    return matrices.transpose(0, 2, 1) if panels.axis == 1 else matrices
+
+
+def _pieces(
+    matrices: Array, lines: Array, panels: Panels
+) -> Iterator[tuple[Array, Array]]:
+    """Views of all whole panels of each block, and of the last, at both places."""
+    count, all_terms, extent = matrices.shape
+    rest = extent % panels.width
+    whole = extent - rest
+    for first in range(0, all_terms, panels.depth):
+        block = matrices[:, first : first + panels.depth]
+        terms = block.shape[1]
+        shape = count, terms, whole // panels.width, panels.width
+        start, middle = first * extent, first * extent + whole * terms
+        head = lines[:, start:middle]
+        tail = lines[:, middle : start + extent * terms]
+        places = head.reshape(count, shape[2], terms, panels.width)
+        yield block[:, :, :whole].reshape(shape).transpose(0, 2, 1, 3), places
+        yield block[:, :, whole:], tail.reshape(count, terms, rest)

@@ -1,0 +1,177 @@
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | filecheck %s
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64},launch-schedule-contractions{vector-bytes=32}' | filecheck %s
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 panels=false}' | filecheck %s --check-prefix=USUAL
+
+// USUAL-NOT: panels
+
+// A weight that one kernel reads in one place lies in panels as tiles read it: of 8 rows,
+// and as many terms as fit 32 KiB with 49 columns. These are 3 vectors and an edge.
+// CHECK-LABEL: launch.program @left
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158> : memref<512x2048xf32>
+// CHECK:         launch.kernel @k target "cpu" ({{.*}}) attributes {panels = [#launch.panels<[1, 512, 2048], axis 1, width 8, depth 158>, unit, unit]}
+// CHECK:         #launch.contraction<outer, tile [8, 3, 16], block [512, 158], packed, edge 1, panels a>
+launch.program @left rank 0 {
+  launch.chunk @v on <0, host> size 8388608
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+  launch.register @x in @c at 0 slots 1 : memref<2048x49xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<512x49xf32>
+  launch.kernel @k target "cpu" (%a: memref<512x2048xf32>, %b: memref<2048x49xf32>, %o: memref<512x49xf32>) {
+    linalg.matmul ins(%a, %b : memref<512x2048xf32>, memref<2048x49xf32>) outs(%o : memref<512x49xf32>)
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@w, @x, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// So does a right matrix that would be packed, here a transposed one: panels of 64 columns.
+// CHECK-LABEL: launch.program @right
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width {{96|64}}, depth 2048> : memref<512x2048xf32>
+// CHECK:         #launch.contraction<outer, {{.*}}, panels b>
+launch.program @right rank 0 {
+  launch.chunk @v on <0, host> size 8388608
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+  launch.register @x in @c at 0 slots 1 : memref<49x2048xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<49x512xf32>
+  launch.kernel @k target "cpu" (%a: memref<49x2048xf32>, %b: memref<512x2048xf32>, %o: memref<49x512xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<49x2048xf32>, memref<512x2048xf32>) outs(%o : memref<49x512xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %p = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// Two weights of two calls of one kernel both do.
+// CHECK-LABEL: launch.program @two
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158>
+// CHECK:         launch.variable @u in @v at 4194304 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158>
+launch.program @two rank 0 {
+  launch.chunk @v on <0, host> size 8388608
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+  launch.variable @u in @v at 4194304 init <ones> : memref<512x2048xf32>
+  launch.register @x in @c at 0 slots 1 : memref<2048x49xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<512x49xf32>
+  launch.kernel @k target "cpu" (%a: memref<512x2048xf32>, %b: memref<2048x49xf32>, %o: memref<512x49xf32>) {
+    linalg.matmul ins(%a, %b : memref<512x2048xf32>, memref<2048x49xf32>) outs(%o : memref<512x49xf32>)
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@w, @x, @y]
+    launch.call @k [@u, @x, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// A variable that is also used in another way lies as usual.
+// CHECK-LABEL: launch.program @fetched
+// CHECK:         launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+// CHECK-NOT:     panels
+launch.program @fetched rank 0 {
+  launch.chunk @v on <0, host> size 8388608
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+  launch.register @x in @c at 0 slots 1 : memref<2048x49xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<512x49xf32>
+  launch.kernel @k target "cpu" (%a: memref<512x2048xf32>, %b: memref<2048x49xf32>, %o: memref<512x49xf32>) {
+    linalg.matmul ins(%a, %b : memref<512x2048xf32>, memref<2048x49xf32>) outs(%o : memref<512x49xf32>)
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@w, @x, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+  launch.actor @show on <0, cpu:0> stream 0 reads [] writes [] {
+    launch.fetch "w" from @w
+  }
+}
+
+// So does one over which a register lies: another name for the same bytes.
+// CHECK-LABEL: launch.program @under
+// CHECK:         launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+// CHECK-NOT:     panels
+launch.program @under rank 0 {
+  launch.chunk @v on <0, host> size 8388608
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+  launch.register @x in @c at 0 slots 1 : memref<2048x49xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<512x49xf32>
+  launch.register @r in @v at 2048 slots 1 : memref<4xf32>
+  launch.kernel @k target "cpu" (%a: memref<512x2048xf32>, %b: memref<2048x49xf32>, %o: memref<512x49xf32>) {
+    linalg.matmul ins(%a, %b : memref<512x2048xf32>, memref<2048x49xf32>) outs(%o : memref<512x49xf32>)
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@w, @x, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// And so does one whose kernel is also given a register in its place.
+// CHECK-LABEL: launch.program @either
+// CHECK:         launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+// CHECK-NOT:     panels
+launch.program @either rank 0 {
+  launch.chunk @v on <0, host> size 8388608
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x2048xf32>
+  launch.register @x in @c at 0 slots 1 : memref<2048x49xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<512x49xf32>
+  launch.register @g in @v at 4194304 slots 1 : memref<512x2048xf32>
+  launch.register @z in @c at 1572864 slots 1 : memref<512x49xf32>
+  launch.kernel @k target "cpu" (%a: memref<512x2048xf32>, %b: memref<2048x49xf32>, %o: memref<512x49xf32>) {
+    linalg.matmul ins(%a, %b : memref<512x2048xf32>, memref<2048x49xf32>) outs(%o : memref<512x49xf32>)
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@w, @x, @y]
+  }
+  launch.actor @m on <0, cpu:0> stream 0 reads [@g, @x] writes [@z] {
+    launch.call @k [@g, @x, @z]
+  }
+  launch.actor @give on <0, cpu:0> stream 0 reads [] writes [@g] {
+    launch.feed "g" to @g
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// CHECK-LABEL: launch.program @end
+launch.program @end rank 0 {
+  launch.chunk @c on <0, host> size 64
+}

@@ -1,0 +1,287 @@
+"""Constants that lie in panels: how they are stored, and what kernels make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, f32, f64, i64
+from xdsl.ir import Block
+
+from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.panels import PANELS
+from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
+from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.linear import MatmulOp
+from penstock.lowering.launch_schedule_contractions import schedule_kernel
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.image import Panels, panels_of
+from penstock.runtime.jit import compile_cpu
+from penstock.runtime.stored import as_stored, as_usual
+
+Array: TypeAlias = NDArray[np.floating]
+TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}
+GUARD = 7.5
+
+
+def brute_force(array: NDArray[np.generic], panels: Panels) -> list[object]:
+    """The elements in the order that `#launch.panels` tells, one by one."""
+    found: list[object] = []
+    for matrix in array.reshape(panels.shape):
+        lines = matrix.T if panels.axis == 1 else matrix
+        terms, extent = lines.shape
+        for block in range(0, terms, panels.depth):
+            for panel in range(0, extent, panels.width):
+                for term in range(block, min(terms, block + panels.depth)):
+                    found += list(lines[term, panel : panel + panels.width])
+    return found
+
+
+@given(
+    shape=st.tuples(*[st.integers(1, 9)] * 3),
+    axis=st.sampled_from([1, 2]),
+    data=st.data(),
+)
+def test_elements_are_stored_panel_by_panel(
+    shape: tuple[int, int, int], axis: int, data: st.DataObject
+) -> None:
+    width = data.draw(st.integers(1, shape[axis]))
+    depth = data.draw(st.integers(1, shape[3 - axis]))
+    panels = Panels(shape, axis, width, depth)
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    stored = as_stored(array, panels)
+    assert stored.reshape(-1).tolist() == brute_force(array, panels)
+    np.testing.assert_array_equal(as_usual(stored.reshape(-1), panels), array.ravel())
+
+
+def kernel_of(op: TensorOp) -> KernelOp:
+    """The kernel of an op, for the processor."""
+    return KernelOp("k", "cpu", kernel_body(op))
+
+
+def run(op: TensorOp, kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
+    """What a kernel makes of operands, in parts; none may touch what lies around."""
+    compiled = compile_cpu(kernel_source(kernel), "k")
+    orders = [panels and panels_of(panels) for panels in kernel.panels]
+    given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]
+    shape = tensor_type(op.results[0]).get_shape()
+    size = int(np.prod(shape))
+    whole = np.full(size + 32, GUARD, ins[0].dtype)
+    words = [array.ctypes.data for array in given] + [whole[16:].ctypes.data]
+    row = np.array(words, np.int64)
+    for part in reversed(range(parts)):
+        assert compiled(row.ctypes.data, part, parts) == 0
+    assert (whole[:16] == GUARD).all()
+    assert (whole[-16:] == GUARD).all()
+    return whole[16:-16].reshape(shape)
+
+
+def operands(type: str, *shapes: tuple[int, ...]) -> tuple[Block, list[Array]]:
+    """Arguments of a type and random arrays for them."""
+    element, dtype, _ = TYPES[type]
+    random = np.random.default_rng([1, *(n for shape in shapes for n in shape)])
+    arrays: list[Array] = [random.normal(size=shape).astype(dtype) for shape in shapes]
+    return Block(arg_types=[TensorType(element, shape) for shape in shapes]), arrays
+
+
+def check(found: Array, exact: Array, size: Array, terms: int, type: str) -> None:
+    """Compare sums within what any order of their terms may be wrong by."""
+    bound = 2 * (terms + 2) * TYPES[type][2] * size
+    assert (abs(found - exact) <= bound).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    m=st.sampled_from([2, 5, 8, 33, 97, 130]),
+    n=st.sampled_from([1, 16, 49, 64, 97, 98, 130]),
+    k=st.sampled_from([1, 7, 64, 700]),
+    transposed=st.tuples(st.booleans(), st.booleans()),
+    constant=st.sampled_from([0, 1]),
+    type=st.sampled_from(["f32", "f64"]),
+    vector_bytes=st.sampled_from([16, 32, 64]),
+    parts=st.integers(1, 3),
+)
+def test_products_with_a_constant(
+    m: int,
+    n: int,
+    k: int,
+    transposed: tuple[bool, bool],
+    constant: int,
+    type: str,
+    vector_bytes: int,
+    parts: int,
+) -> None:
+    left, right = transposed
+    shapes = (k, m) if left else (m, k), (n, k) if right else (k, n)
+    block, (a, b) = operands(type, *shapes)
+    names = ("transpose_a", "transpose_b")
+    flags = zip(names, transposed, strict=True)
+    op = MatmulOp.inferred(block.args, {name: UnitAttr() for name, on in flags if on})
+    kernel = kernel_of(op)
+    schedule_kernel(kernel, vector_bytes, constants={constant})
+    found = run(op, kernel, [a, b], parts)
+    wide = np.float64 if type == "f32" else np.longdouble
+    x, y = (a.T if left else a).astype(wide), (b.T if right else b).astype(wide)
+    check(found, x @ y, abs(x) @ abs(y), k, type)
+
+
+@pytest.mark.parametrize(
+    ("channels", "extent", "outputs", "taps", "stride", "groups"),
+    [
+        (40, 7, 24, 1, 1, 1),  # 49 columns: three vectors and an edge
+        (30, 9, 19, 3, 1, 1),  # the same, of windows, with rows left over
+        (6, 16, 8, 3, 1, 1),  # four times 49 columns
+        (8, 12, 12, 3, 1, 2),  # groups
+        (3, 23, 10, 5, 2, 1),
+    ],
+)
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_convolutions_with_constant_weights(
+    channels: int,
+    extent: int,
+    outputs: int,
+    taps: int,
+    stride: int,
+    groups: int,
+    type: str,
+) -> None:
+    shapes = (2, channels, extent, extent), (outputs, channels // groups, taps, taps)
+    block, (x, w) = operands(type, *shapes)
+    properties = {
+        "strides": int_list([stride] * 2),
+        "groups": IntegerAttr(groups, i64),
+    }
+    op = Conv2dOp.inferred(block.args, properties)
+    kernel = kernel_of(op)
+    schedule_kernel(kernel, 64, constants={1})
+    assert kernel.panels[1] is not None
+    found = run(op, kernel, [x, w], parts=2)
+    exact, size = (
+        torch.conv2d(
+            torch.tensor(a).double(),
+            torch.tensor(b).double(),
+            stride=stride,
+            groups=groups,
+        ).numpy()
+        for a, b in ((x, w), (abs(x), abs(w)))
+    )
+    check(found, exact, size, channels * taps**2 + 30, type)
+
+
+EDGED = """
+launch.kernel @k target "cpu" (%a: memref<20x8xf32>, %b: memref<8x98xf32>,
+    %row: memref<20xf32>, %column: memref<98xf32>, %both: memref<20x98xf32>,
+    %o: memref<20x98xf32>) {{
+  linalg.generic {{indexing_maps = [{row}, {both}],
+                   iterator_types = ["parallel", "parallel"]}}
+    ins(%row : memref<20xf32>) outs(%o : memref<20x98xf32>) {{
+  ^bb0(%x: f32, %s: f32):
+    linalg.yield %x : f32
+  }}
+  linalg.matmul ins(%a, %b : memref<20x8xf32>, memref<8x98xf32>)
+    outs(%o : memref<20x98xf32>)
+  linalg.generic {{indexing_maps = [{column}, {both}, {both}],
+                   iterator_types = ["parallel", "parallel"]}}
+    ins(%column, %both : memref<98xf32>, memref<20x98xf32>)
+    outs(%o : memref<20x98xf32>) {{
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %t = arith.mulf %s, %x : f32
+    %u = arith.subf %t, %y : f32
+    linalg.yield %u : f32
+  }}
+}}"""
+
+
+def test_edges_take_what_follows_the_sums(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    # What is added changes along rows, along columns, or along both.
+    maps = {
+        name: f"affine_map<(i, j) -> ({dims})>"
+        for name, dims in (("row", "i"), ("column", "j"), ("both", "i, j"))
+    }
+    kernel = parse_kernel(EDGED.format(**maps))
+    schedule_kernel(kernel, 64, constants={0})
+    (schedule,) = (
+        op.attributes[SCHEDULE] for op in kernel.walk() if SCHEDULE in op.attributes
+    )
+    assert isinstance(schedule, ContractionAttr)
+    assert (schedule.edge.data, schedule.folds) == (1, (1, 1))
+    shapes = (20, 8), (8, 98), (20,), (98,), (20, 98)
+    _, ins = operands("f32", *shapes)
+    a, b, row, column, both = ins
+    out = np.empty((20, 98), np.float32)
+    order = kernel.panels[0]
+    assert order is not None
+    given = [as_stored(a, panels_of(order)), *ins[1:], out]
+    words = np.array([array.ctypes.data for array in given], np.int64)
+    assert compile_cpu(kernel_source(kernel), "k")(words.ctypes.data, 0, 1) == 0
+    wide = [x.astype(np.float64) for x in (a, b)]
+    exact = (wide[0] @ wide[1] + row[:, None]) * column - both
+    np.testing.assert_allclose(out, exact, rtol=1e-4, atol=1e-4)
+
+
+KERNEL = """
+launch.kernel @k target "cpu" (%a: memref<8x8xf32>, %b: memref<8x49xf32>,
+    %o: memref<8x49xf32>) {panels} {{
+  linalg.matmul {{schedule = {schedule}}}
+    ins(%a, %b : memref<8x8xf32>, memref<8x49xf32>) outs(%o : memref<8x49xf32>)
+}}
+"""
+LIES = "#launch.panels<[1, 8, 8], axis 1, width 4, depth 8>"
+READS = "#launch.contraction<outer, tile [4, 3, 16], block [8, 8], packed, panels a>"
+
+
+@pytest.mark.parametrize(
+    ("panels", "schedule", "message"),
+    [
+        (
+            "[unit, unit, unit]",
+            READS,
+            f"a lies in the usual order, and is read in {LIES}",
+        ),
+        (
+            f"[{LIES}, unit, unit]",
+            READS.replace(", panels a", ""),
+            f"a lies in {LIES}, and is read in the usual order",
+        ),
+        (
+            f"[{LIES}, unit, unit]",
+            READS.replace("4, 3", "8, 3"),
+            f"a lies in {LIES}, and is read in {LIES.replace('width 4', 'width 8')}",
+        ),
+    ],
+)
+def test_what_lies_otherwise_than_it_is_read_is_refused(
+    panels: str,
+    schedule: str,
+    message: str,
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    text = KERNEL.format(panels=f"attributes {{panels = {panels}}}", schedule=schedule)
+    with pytest.raises(LocatedPassFailure, match="does not fit") as info:
+        kernel_source(parse_kernel(text))
+    assert message in str(info.value)
+
+
+def test_what_is_read_outside_of_tiles_may_not_lie_in_panels(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    kernel = parse_kernel("""
+    launch.kernel @k target "cpu" (%a: memref<8x8xf32>, %o: memref<8x8xf32>) attributes
+        {panels = [#launch.panels<[1, 8, 8], axis 1, width 4, depth 8>, unit]} {
+      "memref.copy"(%a, %o) : (memref<8x8xf32>, memref<8x8xf32>) -> ()
+    }""")
+    with pytest.raises(LocatedPassFailure, match="which only tiles read"):
+        kernel_source(kernel)
+    assert PANELS in kernel.attributes
