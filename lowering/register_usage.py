@@ -256,10 +256,11 @@ def complaints_about(usage: Usage) -> Iterator[tuple[Operation, str]]:
         for register in inputs:
             writer = usage.producer.get(register)
             if writer is not None and is_read_too_early(usage, register, writer, task):
+                how = "waits for" if register in task.waits else "reads from"
                 yield (
                     task,
                     f"task '{task.task_name.data}' is before or at "
-                    f"'{writer.task_name.data}' in its stream, but reads from it",
+                    f"'{writer.task_name.data}' in its stream, but {how} it",
                 )
 
 

@@ -14,12 +14,13 @@ the slots it had if their slots would start at other places. Variables, interfac
 and control registers keep theirs. What a task asks for by the attribute `slots`, its
 registers get.
 
-With `memory-limit`, or `device-memory-limit` for the memory of devices, the interval is
-made longer until everything fits: the shortest is taken at which, in each memory, no
-more bytes are alive at once than the limit says. What has several slots is alive all
-the time, as are variables; what has one, while it is used. Bytes that a layout leaves
-unused are not counted. If it does not even fit with one slot each, that is an error,
-with the registers that take most at the fullest moment.
+With `memory-limit`, or `device-memory-limit` for the memory of devices, in bytes or
+with a unit as in `4G` (see `verify-memory`), the interval is made longer until all
+fits: the shortest is taken at which, in each memory, no more bytes are alive at once
+than the limit says. What has several slots is alive all the time, as are variables;
+what has one, while it is used. Bytes that a layout leaves unused are not counted. If it
+does not even fit with one slot each, that is an error, with the registers that take
+most at the fullest moment.
 
 The attribute `interval_ns` of the plan has the interval of the `busiest` stream, and
 the one that is `chosen`. Plans that have blocks are left alone.
@@ -53,6 +54,7 @@ from penstock.lowering.list_scheduling import Job, Schedule, scheduled_on
 from penstock.lowering.marked_graph import MarkedGraph
 from penstock.lowering.plan_create_registers import requested_slots
 from penstock.lowering.plan_reduce_events import orders_of, streams_of
+from penstock.lowering.sizes import parse_size
 from penstock.lowering.slot_choice import (
     Peak,
     Queue,
@@ -255,6 +257,19 @@ def is_to_choose(plan: PlanOp) -> bool:
     return not any(isinstance(op, BlockOp) for op in plan.body.block.ops)
 
 
+def limit_of(option: str, value: int | str | None) -> int | None:
+    """
+    The bytes that an option allows, if it is given.
+
+    Raises `PassFailedException` if it is no size.
+    """
+    if value is None:
+        return None
+    if (size := parse_size(str(value))) is None:
+        raise PassFailedException(f"{option} must be a size such as 4G, got {value}")
+    return size
+
+
 @dataclass(frozen=True)
 class RegstChooseSlotsPass(ModulePass):
     """
@@ -266,11 +281,11 @@ class RegstChooseSlotsPass(ModulePass):
     interval_ns: int | None = None
     """Nanoseconds from the begin of an act to that of the next one."""
 
-    memory_limit: int | None = None
-    """Bytes that each memory may take."""
+    memory_limit: int | str | None = None
+    """Bytes that each memory may take, or a size such as `"4G"`."""
 
-    device_memory_limit: int | None = None
-    """Bytes that the memory of each device may take, if other than `memory-limit`."""
+    device_memory_limit: int | str | None = None
+    """The same for the memory of each device, if other than `memory-limit`."""
 
     machine: tuple[str, ...] = ()
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
@@ -278,7 +293,10 @@ class RegstChooseSlotsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.check_options()
         machine = Machine.parse(self.machine)
-        limits = Limits(self.memory_limit, self.device_memory_limit)
+        limits = Limits(
+            limit_of("memory-limit", self.memory_limit),
+            limit_of("device-memory-limit", self.device_memory_limit),
+        )
         plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_to_choose(x)]
         waits = [(plan, PlanWaits.of(plan)) for plan in plans]
         fail_if_any(found for each in waits for found in complaints_about(*each))
@@ -291,12 +309,7 @@ class RegstChooseSlotsPass(ModulePass):
 
     def check_options(self) -> None:
         """Raises `PassFailedException` if an option has a value that means nothing."""
-        for option, value, least in (
-            ("interval-ns", self.interval_ns, 1),
-            ("memory-limit", self.memory_limit, 0),
-            ("device-memory-limit", self.device_memory_limit, 0),
-        ):
-            if value is not None and value < least:
-                raise PassFailedException(
-                    f"{option} must be at least {least}, got {value}"
-                )
+        if self.interval_ns is not None and self.interval_ns < 1:
+            raise PassFailedException(
+                f"interval-ns must be at least 1, got {self.interval_ns}"
+            )

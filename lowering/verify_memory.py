@@ -5,7 +5,9 @@ Check that the chunks of each plan fit into the memory of the machine.
 is all memory of the host of each rank together, also what is pinned or for the network;
 `cuda` that of each such device, `cuda:1` that of device 1 of each rank, whatever is
 said of its kind. A size is a number of bytes, or of KiB, MiB, GiB or TiB with `K`, `M`,
-`G` or `T` behind it. Memory that is not listed has no limit.
+`G` or `T` behind it. Memory that is not listed has no limit. What is listed has to be
+there: a limit for memory in which no plan has a chunk is an error, unless no plan has
+one.
 
 For each memory that is too small, the registers that take most of it are named, with
 their bytes and the tasks that write them. What shares bytes with others is counted at
@@ -40,12 +42,13 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
+from penstock.lowering.sizes import parse_size
 from penstock.lowering.slot_choice import Queue, peak_of
 
 OWNERS = 5
 """The registers that are named where memory is short."""
 
-LIMIT = re.compile(r"(?P<memory>[a-z_][a-z0-9_]*(:[0-9]+)?)=(?P<size>[0-9]+)([KMGT]?)")
+LIMIT = re.compile(r"(?P<memory>[a-z_][a-z0-9_]*(:[0-9]+)?)=(?P<size>[^=]+)")
 
 ################################################################################
 # Limits                                                                       #
@@ -60,20 +63,37 @@ def parse_limits(text: str) -> dict[str, int]:
     """
     limits: dict[str, int] = {}
     for entry in text.split(","):
-        if (found := LIMIT.fullmatch(entry.strip())) is None:
+        found = LIMIT.fullmatch(entry.strip())
+        size = None if found is None else parse_size(found["size"])
+        if found is None or size is None:
             raise PassFailedException(
                 "limits: expected a memory and its size, such as host=4G, "
                 f"got '{entry}'"
             )
-        memory, unit = found["memory"], found[4]
+        memory = found["memory"]
         if memory.split(":")[0] == "cpu" or memory.startswith("host:"):
             raise PassFailedException(
                 f"limits: the memory of processors is 'host', got '{memory}'"
             )
         if memory in limits:
             raise PassFailedException(f"limits: '{memory}' is listed twice")
-        limits[memory] = int(found["size"]) << (" KMGT".index(unit) * 10 if unit else 0)
+        limits[memory] = size
     return limits
+
+
+def check_names(limits: Mapping[str, int], plans: Sequence[PlanOp]) -> None:
+    """
+    Raises `PassFailedException` if a limit is for memory in which no plan has a chunk,
+    but some has one.
+    """
+    memories = {Memory.of(x.memory_case) for plan in plans for x in chunks_of(plan)}
+    names = {name for memory in memories for name in (memory.kind, memory.name)}
+    for name in limits:
+        if names and name not in names:
+            there = ", ".join(sorted({memory.name for memory in memories}))
+            raise PassFailedException(
+                f"limits: no plan has memory '{name}', there is {there}"
+            )
 
 
 class Memory(NamedTuple):
@@ -249,3 +269,4 @@ class VerifyMemoryPass(ModulePass):
         limits = parse_limits(self.limits)
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
         fail_if_any(x for plan in plans for x in complaints_about(plan, limits))
+        check_names(limits, plans)

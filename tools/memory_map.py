@@ -29,9 +29,9 @@ from penstock.tools.memory_report import (
     Report,
     Usage,
     Zone,
+    bound_text,
     jobs_text,
     json_of,
-    ratio_text,
     reports_of,
     usage_text,
 )
@@ -242,7 +242,7 @@ def block_lines(
     yield f'<figure class="block" data-key="{key}">'
     yield (
         f"<figcaption><b>{escape(label)}</b> {size_text(usage.size)} at byte "
-        f"{block.offset}, {ratio_text(usage)} x the bound of {size_text(usage.bound)}, "
+        f"{block.offset}, {bound_text(usage)}, "
         f"{counted(len(block.registers), 'register')}</figcaption>"
     )
     yield f'<div class="frame" style="--high:{number(picture.height)}px">'

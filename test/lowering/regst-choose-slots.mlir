@@ -6,12 +6,13 @@
 // RUN: not penstock-opt %s -p 'regst-choose-slots{memory-limit=320 machine="cuda switch_ns=0"}' 2>&1 | filecheck %s --check-prefix=ALL
 // RUN: not penstock-opt %s -p 'regst-choose-slots{interval-ns=0}' 2>&1 | filecheck %s --check-prefix=ZERO
 // RUN: not penstock-opt %s -p 'regst-choose-slots{memory-limit=-1}' 2>&1 | filecheck %s --check-prefix=LIMIT
-// RUN: not penstock-opt %s -p 'regst-choose-slots{device-memory-limit=-2}' 2>&1 | filecheck %s --check-prefix=NEGATIVE
+// RUN: not penstock-opt %s -p 'regst-choose-slots{device-memory-limit="4GB"}' 2>&1 | filecheck %s --check-prefix=UNIT
+// RUN: penstock-opt %s -p 'regst-choose-slots{memory-limit=320 device-memory-limit=1K machine="cuda switch_ns=0"}' | filecheck %s --check-prefix=TIGHT
 
 // ALL:  regst-choose-slots: memory <0, device cuda:0> takes 1024 bytes with as few slots as can be, but the limit is 320; most of it is for 'y' 1024
 // ZERO: regst-choose-slots: interval-ns must be at least 1, got 0
-// LIMIT: regst-choose-slots: memory-limit must be at least 0, got -1
-// NEGATIVE: regst-choose-slots: device-memory-limit must be at least 0, got -2
+// LIMIT: regst-choose-slots: memory-limit must be a size such as 4G, got -1
+// UNIT: regst-choose-slots: device-memory-limit must be a size such as 4G, got 4GB
 
 !r = !regst.data<tensor<16xf32>>
 

@@ -72,7 +72,7 @@ plan.plan @too_early {
     %v = "test.op"() : () -> tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
-  // expected-error@+1 {{regst-plan-memory: task 'self' is before or at 'self' in its stream, but reads from it}}
+  // expected-error@+1 {{regst-plan-memory: task 'self' is before or at 'self' in its stream, but waits for it}}
   plan.task "self" on <0, cpu:0> stream <compute, 0> order 2 ins() waits(%k : !regst.control) signals(%k : !regst.control) {
     "test.op"() : () -> ()
     plan.yield

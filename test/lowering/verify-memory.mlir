@@ -1,9 +1,15 @@
 // RUN: penstock-opt %s -p 'verify-memory{limits="host=1K,cuda:1=2K"}' | filecheck %s
 // RUN: penstock-opt %s -p 'verify-memory{limits="cuda:1=1T,cuda=0,host=2048M"}' | filecheck %s
-// RUN: penstock-opt %s -p 'verify-memory{limits="sim=0"}' | filecheck %s
+// RUN: not penstock-opt %s -p 'verify-memory{limits="host=4G,cdua=4G"}' 2>&1 | filecheck %s --check-prefix=NAME
+// RUN: not penstock-opt %s -p 'verify-memory{limits="cuda:0=0,cuda:1=2K"}' 2>&1 | filecheck %s --check-prefix=NUMBER
 // RUN: not penstock-opt %s -p 'verify-memory{limits="host=1023,cuda=2047"}' 2>&1 | filecheck %s --check-prefix=SHORT
 // RUN: not penstock-opt %s -p 'verify-memory{limits="cuda=4G,cuda:1=2047"}' 2>&1 | filecheck %s --check-prefix=ONE
-// RUN: not penstock-opt %s -p 'verify-memory{limits="cuda:0=0,cuda:1=2047,host=1024"}' 2>&1 | filecheck %s --check-prefix=ONE
+// RUN: not penstock-opt %s -p 'verify-memory{limits="cuda:1=2047,host=1024"}' 2>&1 | filecheck %s --check-prefix=ONE
+
+// A limit for memory that is not there may be a mistake.
+
+// NAME:   verify-memory: limits: no plan has memory 'cdua', there is cuda:1, host
+// NUMBER: verify-memory: limits: no plan has memory 'cuda:0', there is cuda:1, host
 
 // What fits is left as it is: 1024 bytes of the host, in three chunks, and 2048 of device 1.
 // Each device may have a limit of its own; memory that is not listed has none.

@@ -26,8 +26,8 @@ from penstock.tools.memory_report.model import (
 from penstock.tools.memory_report.reports import NO_PLACES, report_of, reports_of
 from penstock.tools.memory_report.target import MemoryReportTarget
 from penstock.tools.memory_report.text import (
+    bound_text,
     jobs_text,
-    ratio_text,
     text_of,
     usage_text,
 )
@@ -43,10 +43,10 @@ __all__ = [
     "Step",
     "Usage",
     "Zone",
+    "bound_text",
     "jobs_text",
     "json_of",
     "json_text",
-    "ratio_text",
     "report_of",
     "reports_of",
     "text_of",

@@ -63,9 +63,15 @@ def zone_text(report: Report, zone: Zone, top: int) -> str:
 def usage_text(usage: Usage) -> str:
     """How full a kind of memory is."""
     return (
-        f"{size_text(usage.size)}, {ratio_text(usage)} x the bound of "
-        f"{size_text(usage.bound)}, {size_text(usage.sum)} unshared"
+        f"{size_text(usage.size)}, {bound_text(usage)}, {size_text(usage.sum)} unshared"
     )
+
+
+def bound_text(usage: Usage) -> str:
+    """How much larger something is than its bound, if that has bytes."""
+    if usage.ratio is None:
+        return f"the bound is {size_text(usage.bound)}"
+    return f"{usage.ratio:.3f} x the bound of {size_text(usage.bound)}"
 
 
 def ratio_text(usage: Usage) -> str:
