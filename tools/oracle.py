@@ -11,11 +11,14 @@ from xdsl.ir import Operation, SSAValue
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     AfterOp,
+    AssignOp,
     BoxingOp,
     CopyOp,
     InputOp,
     JobOp,
     OutputOp,
+    SinkTickOp,
+    SourceTickOp,
     VariableOp,
 )
 from penstock.dialects.numpy_types import dtype_of
@@ -126,7 +129,8 @@ class _Evaluation:
                 operands = [self._values[operand] for operand in op.operands]
                 results = op.evaluate(*operands)
                 self._values.update(zip(op.results, results, strict=True))
-            case PlanYieldOp():
+            case PlanYieldOp() | AssignOp() | SourceTickOp() | SinkTickOp():
+                # What a variable holds in the end, nothing in the run reads.
                 pass
             case _:
                 raise UsageError(f"{op.name} has no meaning in NumPy")

@@ -1,7 +1,10 @@
 """Variables that jobs assign to, and the jobs that set and hand out all of them."""
 
+import random
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,6 +18,7 @@ from penstock.runtime.observers import Event, Observer
 from penstock.tools.checkpoint import Checkpoints
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.errors import UsageError
+from penstock.tools.oracle import evaluate_model
 from penstock.tools.session import Model, Session
 
 TRAIN = """
@@ -75,6 +79,7 @@ def session() -> Iterator[Session]:
 
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Named: TypeAlias = dict[str, Array]
 
 
 def some(seed: int) -> npt.NDArray[np.float32]:
@@ -350,3 +355,104 @@ def test_model_jobs_are_there_if_asked_for(tmp_path: Path):
                 with pytest.raises(PenstockError) as caught:
                     ask()
                 assert str(caught.value) == message
+
+
+# Random jobs -------------------------------------------------------------------------
+
+
+def random_job(rng: random.Random) -> tuple[str, Callable[[Named, Array], Named]]:
+    """
+    The text of a job that reads and assigns to some variables, and what one run of it
+    does to their values, in place, and hands out, for an input `x`.
+    """
+    lines = ['%v0 = job.input "x" : !t']
+    steps: list[Callable[[Named], None]] = []
+    names = [f"w{i}" for i in range(rng.randrange(1, 4))]
+    for i, name in enumerate(names):
+        lines.append(f'%w{i} = job.variable "{name}" init <uniform, seed = {i}> : !t')
+    values = ["%v0", *(f"%{name}" for name in names)]
+    outputs: list[tuple[str, str]] = []
+    for i in range(1, rng.randrange(3, 12)):
+        kind, a, b = rng.choice(["add", "view", "tanh"]), *rng.choices(values, k=2)
+        made = f"%v{i}"
+        if kind == "add":
+            lines.append(f"{made} = op.add {a}, {b} : !t, !t -> !t")
+        elif kind == "tanh":
+            lines.append(f"{made} = op.tanh {a} : !t -> !t")
+        else:
+            lines.append(f"{made}r = op.reshape {a} to [6] : !t -> tensor<6xf32>")
+            lines.append(f"{made} = op.reshape {made}r to [2, 3] : tensor<6xf32> -> !t")
+        steps.append(partial(apply, kind, made, a, b))
+        values.append(made)
+        if rng.random() < 0.4:
+            outputs.append((f"y{i}", rng.choice(values)))
+    outputs.append(("last", values[-1]))
+    assigned = {name: rng.choice(values) for name in names if rng.random() < 0.8}
+    lines += [f'job.output "{name}", {value} : !t' for name, value in outputs]
+    lines += [f"job.assign {value} to %{name} : !t" for name, value in assigned.items()]
+    tail = lines[1 + len(names) :]
+    body = "\n".join((*lines[: 1 + len(names)], *ordered_at_random(rng, tail)))
+
+    def run(state: Named, x: Array) -> Named:
+        # A variable that nobody uses is not there.
+        known: Named = {"%v0": x, **{f"%{name}": state.get(name, x) for name in names}}
+        for step in steps:
+            step(known)
+        state.update({name: known[value] for name, value in assigned.items()})
+        return {name: known[value] for name, value in outputs}
+
+    text = "!t = tensor<2x3xf32>\njob.job @j placement <cpu, [0:0]> {\n"
+    return f"{text}{body}\n}}\n", run
+
+
+def apply(kind: str, made: str, a: str, b: str, known: Named) -> None:
+    """What one op does."""
+    if kind == "add":
+        known[made] = known[a].astype(np.float32) + known[b].astype(np.float32)
+    elif kind == "tanh":
+        known[made] = np.tanh(known[a].astype(np.float32))
+    else:
+        known[made] = known[a]
+
+
+def ordered_at_random(rng: random.Random, lines: Sequence[str]) -> list[str]:
+    """Lines in an order in which each comes after what it reads."""
+    left, placed = list(lines), list[str]()
+    made = {line.split(" = ")[0] for line in lines if " = " in line}
+    while left:
+        ready = [line for line in left if not made & set(reads(line))]
+        line = rng.choice(ready)
+        left.remove(line)
+        placed.append(line)
+        made.discard(line.split(" = ")[0])
+    return placed
+
+
+def reads(line: str) -> list[str]:
+    return re.findall(r"%\w+", line.split(" = ")[-1])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_jobs_with_assignments_mean_what_they_say(seed: int):
+    rng = random.Random(seed)
+    text, run = random_job(rng)
+    values = np.random.default_rng(seed)
+    with opened(text, threads=1 + seed % 3) as session:
+        state = session.state()
+        pieces = [values.uniform(-1, 1, (2, 3)).astype(np.float32) for _ in range(12)]
+        found = session.run_many([{"x": x} for x in pieces[:8]])
+        found += [session.run({"x": x}) for x in pieces[8:]]
+        for x, outputs in zip(pieces, found, strict=True):
+            for name, array in run(state, x).items():
+                close(outputs[name], array.astype(np.float64))
+        for name, array in session.state().items():
+            close(array, state[name].astype(np.float64))
+
+
+def test_numpy_says_what_a_run_hands_out():
+    compiler = installed_compiler()[0]
+    module = compiler.parse(JUMP.encode(), "jump.mlir")
+    x = np.arange(4, dtype=np.float32)
+    found = evaluate_model(Model(module, {}, Path()), {"x": x})
+    assert found.keys() == {"old", "view", "f"}
+    np.testing.assert_array_equal(found["old"], np.ones(4))
