@@ -17,7 +17,17 @@ import numpy as np
 
 from penstock.lowering.packing import search
 from penstock.lowering.packing.arrays import Ints, Numbers, numbers_of, table_of
-from penstock.lowering.packing.search import Search
+from penstock.lowering.packing.search_state import (
+    FULL,
+    IMPOSSIBLE,
+    PAUSED,
+    SOLVED,
+    Buffer,
+    Frame,
+    Search,
+    Section,
+    State,
+)
 from penstock.lowering.packing.tables import Tables, columns, copied, joined
 
 SLICE = 1 << 20
@@ -143,17 +153,17 @@ class Ladder:
             self._searches[key] = self._new_search(capacity, order)
         buffers = columns(self._searches[key].buffers)
         units = int((buffers["limit"] + buffers["size"]).max())
-        outcome, done = search.PAUSED, steps_of(self._searches[key])
-        while outcome in (search.PAUSED, search.FULL) and done < limit:
+        outcome, done = PAUSED, steps_of(self._searches[key])
+        while outcome in (PAUSED, FULL) and done < limit:
             before, end = done, min(limit, done + SLICE)
             outcome = search.run(self._searches[key], units, end)
             done = steps_of(self._searches[key])
-            if outcome == search.FULL:
+            if outcome == FULL:
                 self._searches[key] = with_more_room(self._searches[key])
-            if outcome == search.SOLVED:
+            if outcome == SOLVED:
                 self._keep(self._searches[key])
             yield done - before
-        if outcome == search.IMPOSSIBLE:
+        if outcome == IMPOSSIBLE:
             self.bound = capacity + 1
 
     def _keep(self, solved: Search) -> None:
@@ -171,10 +181,10 @@ class Ladder:
         table["key"], table["second_key"] = self._keys[order]
         maxima = len(self._sections).bit_length(), len(self._sections)
         started = Search(
-            table_of(search.State, 1),
+            table_of(State, 1),
             buffers,
             copied(self._sections),
-            table_of(search.Frame, 2 * count + 4),
+            table_of(Frame, 2 * count + 4),
             self._links,
             np.zeros(maxima, np.int64),
             *(numbers_of(np.zeros(room, np.int64)) for _ in range(4)),
@@ -200,10 +210,10 @@ def rank_by(keys: Sequence[Ints], *, apart: bool = False) -> Ints | int:
     return ranks
 
 
-def buffers_of(tables: Tables, ends: Ints) -> Sequence[search.Buffer]:
+def buffers_of(tables: Tables, ends: Ints) -> Sequence[Buffer]:
     """The rows of the buffers; their links come first."""
     count = len(tables.sizes)
-    rows = table_of(search.Buffer, count)
+    rows = table_of(Buffer, count)
     table = columns(rows)
     table["size"], table["is_open"] = tables.sizes, 1
     table["first"], table["last"] = tables.first, tables.last
@@ -212,9 +222,9 @@ def buffers_of(tables: Tables, ends: Ints) -> Sequence[search.Buffer]:
     return rows
 
 
-def sections_of(tables: Tables, ends: Ints) -> Sequence[search.Section]:
+def sections_of(tables: Tables, ends: Ints) -> Sequence[Section]:
     """The rows of the sections; their links come last."""
-    rows = table_of(search.Section, len(tables.sections))
+    rows = table_of(Section, len(tables.sections))
     table = columns(rows)
     count = len(tables.sizes)
     table["links_from"], table["links_to"] = ends[count:-1], ends[count + 1 :]
