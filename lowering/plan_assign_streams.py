@@ -220,7 +220,9 @@ class PlanAssignStreamsPass(ModulePass):
         is_naive = self.policy == "naive"
         if not is_naive:
             plans = [plan for plan in plans if REPORT not in plan.attributes]
-            fail_if_any(found for x in plans for found in complaints_about_times(x))
+            fail_if_any(
+                found for x in plans for found in complaints_about_times(x, machine)
+            )
         orders = [TaskOrder(plan) for plan in plans]
         fail_if_any(found for order in orders for found in order.complaints())
         for order in orders:

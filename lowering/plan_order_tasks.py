@@ -198,9 +198,11 @@ def has_sizes(task: TaskOp) -> bool:
     return True
 
 
-def complaints_about(order: TaskOrder) -> Iterator[tuple[Operation, str]]:
+def complaints_about(
+    order: TaskOrder, machine: Machine
+) -> Iterator[tuple[Operation, str]]:
     """All that keeps a plan from being ordered."""
-    yield from complaints_about_times(order.plan)
+    yield from complaints_about_times(order.plan, machine)
     yield from order.complaints()
 
 
@@ -286,6 +288,8 @@ class PlanOrderTasksPass(ModulePass):
         found = (plan for plan in op.walk() if isinstance(plan, PlanOp))
         plans = [plan for plan in found if is_to_order(plan)]
         orders = [TaskOrder(plan) for plan in plans]
-        fail_if_any(found for order in orders for found in complaints_about(order))
+        fail_if_any(
+            found for order in orders for found in complaints_about(order, machine)
+        )
         for order in orders:
             order_tasks(order, self, machine)

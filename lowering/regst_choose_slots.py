@@ -62,7 +62,12 @@ from penstock.lowering.slot_choice import (
     longest,
     overflows,
 )
-from penstock.lowering.task_times import Machine, complaints_about_times, time_of
+from penstock.lowering.task_times import (
+    MAX_NS,
+    Machine,
+    complaints_about_times,
+    time_of,
+)
 from penstock.lowering.verify_deadlock import PlanWaits
 
 REPORT = "interval_ns"
@@ -227,13 +232,15 @@ class PlanQueues:
         )
 
 
-def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation, str]]:
+def complaints_about(
+    plan: PlanOp, found: PlanWaits, machine: Machine
+) -> Iterator[tuple[Operation, str]]:
     """All that keeps one act of a plan from being laid out in time."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
         return
     yield from plan_create_registers.complaints_about(plan)
-    yield from complaints_about_times(plan)
+    yield from complaints_about_times(plan, machine)
     yield from plan_reduce_events.complaints_about(plan, found)
 
 
@@ -299,7 +306,9 @@ class RegstChooseSlotsPass(ModulePass):
         )
         plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_to_choose(x)]
         waits = [(plan, PlanWaits.of(plan)) for plan in plans]
-        fail_if_any(found for each in waits for found in complaints_about(*each))
+        fail_if_any(
+            found for each in waits for found in complaints_about(*each, machine)
+        )
         given = [PlanQueues(plan, found, machine) for plan, found in waits]
         fail_if_any(
             found
@@ -312,4 +321,8 @@ class RegstChooseSlotsPass(ModulePass):
         if self.interval_ns is not None and self.interval_ns < 1:
             raise PassFailedException(
                 f"interval-ns must be at least 1, got {self.interval_ns}"
+            )
+        if self.interval_ns is not None and self.interval_ns >= MAX_NS:
+            raise PassFailedException(
+                f"interval-ns must be below 2^62, got {self.interval_ns}"
             )

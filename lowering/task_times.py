@@ -25,6 +25,9 @@ from penstock.dialects.job import CopyOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.list_scheduling import Job
 
+MAX_NS = 2**62
+"""Nanoseconds that all tasks of a plan together do not take; about 146 years."""
+
 MEASURED = "time_ns"
 """The attribute of a task that says how many nanoseconds it takes."""
 
@@ -109,12 +112,26 @@ def parse_rate(text: str) -> tuple[str, float]:
     return name, value
 
 
-def complaints_about_times(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
-    """The tasks whose attribute `time_ns` is no time."""
+def complaints_about_times(
+    plan: PlanOp, machine: Machine
+) -> Iterator[tuple[Operation, str]]:
+    """The tasks whose attribute `time_ns` is no time, and plans that take too long."""
+    total, longest, slowest = 0, 0, ""
     for task in plan.tasks:
         given = task.attributes.get(MEASURED)
         if given is not None and measured_time(task) is None:
             yield task, f"{MEASURED} must be an i64 of at least 0, got {given}"
+            continue
+        time = time_of(task, machine) + switch_of(task, machine)
+        total += time
+        if time > longest:
+            longest, slowest = time, task.task_name.data
+    if total >= MAX_NS:
+        yield (
+            plan,
+            f"its tasks take {total} ns together, '{slowest}' {longest} of them, which "
+            "is 2^62 ns or more",
+        )
 
 
 def measured_time(task: TaskOp) -> int | None:
@@ -132,7 +149,12 @@ def time_of(task: TaskOp, machine: Machine) -> int:
     if task.kind == "variable":
         return 0
     rates = machine.of(task.device.kind.data)
-    return ceil(rates.task_ns + working_time(task, machine, rates))
+    return ceil(min(rates.task_ns + working_time(task, machine, rates), MAX_NS))
+
+
+def switch_of(task: TaskOp, machine: Machine) -> int:
+    """The nanoseconds from the end of a task on another stream to the start of one."""
+    return int(machine.of(task.device.kind.data).switch_ns)
 
 
 def jobs_of(
@@ -144,7 +166,7 @@ def jobs_of(
     """Tasks that act after those before them, as jobs that may run on these lanes."""
     jobs: list[Job] = []
     for task, after, able in zip(tasks, before, lanes, strict=True):
-        switch = int(machine.of(task.device.kind.data).switch_ns)
+        switch = switch_of(task, machine)
         jobs.append(Job(time_of(task, machine), after, able, switch))
     return jobs
 

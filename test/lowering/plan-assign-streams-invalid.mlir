@@ -17,6 +17,24 @@ plan.plan @itself {
 
 !t = tensor<4xf32>
 
+// Times that no number of 64 bits can sum up are none.
+
+// expected-error@+1 {{plan-assign-streams: its tasks take 9223372036854774307 ns together, 'long' 4611686018427387904 of them, which is 2^62 ns or more}}
+plan.plan @ages {
+  %a = plan.task "long" on <0, cpu:0> stream <compute, 0> ins() -> !t attributes {time_ns = 4611686018427385904 : i64} {
+    %v = op.constant dense<1.0> : !t
+    plan.yield %v : !t
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins() -> !t attributes {time_ns = 4611686018427384403 : i64} {
+    %v = op.constant dense<1.0> : !t
+    plan.yield %v : !t
+  }
+}
+
+// -----
+
+!t = tensor<4xf32>
+
 plan.plan @no_times {
   // expected-error@+1 {{plan-assign-streams: time_ns must be an i64 of at least 0, got -1 : i64}}
   %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() -> !t attributes {time_ns = -1 : i64} {
