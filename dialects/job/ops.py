@@ -46,6 +46,7 @@ from penstock.dialects.job.ports import (
     OutputOp,
     VariableOp,
 )
+from penstock.dialects.job.sections import SECTIONS, sections_of
 
 
 @irdl_op_definition
@@ -85,6 +86,7 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         return (AfterImplied(),)
 
     def verify_(self) -> None:
+        sections_of(self.attributes.get(SECTIONS))
         if self.body.block.args:
             raise VerifyException("the block of a job takes no arguments")
         seen: set[tuple[type[Operation], str]] = set()
