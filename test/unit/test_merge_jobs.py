@@ -32,7 +32,8 @@ from penstock.dialects.regst import (
 )
 from penstock.lowering import get_all_passes
 from penstock.lowering.job_exclusion import exclusion_groups, parse_groups
-from penstock.lowering.plan_merge_jobs import PlanMergeJobsPass, sunk
+from penstock.lowering.merged_memory import sunk
+from penstock.lowering.plan_merge_jobs import PlanMergeJobsPass
 from penstock.lowering.plan_select_job import PlanSelectJobPass
 from penstock.lowering.verify_plan import VerifyPlanPass
 from penstock.tools.oracle import evaluate_model
