@@ -66,6 +66,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.bodies import Body
 from penstock.dialects.job import (
     AssignOp,
     CopyOp,
@@ -158,8 +159,11 @@ class PlanOp(IRDLOperation):
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
 
     assembly_format = (
-        "$sym_name (`exclusive` $exclusive^)? attr-dict-with-keyword $body"
+        "$sym_name (`exclusive` $exclusive^)? "
+        "attr-dict-with-keyword custom<Body>($body)"
     )
+
+    custom_directives = (Body,)
 
     def __init__(
         self, sym_name: str, body: Region, exclusive: Sequence[Sequence[str]] = ()

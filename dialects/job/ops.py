@@ -35,6 +35,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.bodies import Body
 from penstock.dialects.job.layouts import SbpAttr, verify_layout
 from penstock.dialects.job.placements import DeviceAttr, PlacementAttr
 from penstock.dialects.job.ports import (
@@ -71,7 +72,11 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
 
-    assembly_format = "$sym_name `placement` $placement attr-dict-with-keyword $body"
+    assembly_format = (
+        "$sym_name `placement` $placement attr-dict-with-keyword custom<Body>($body)"
+    )
+
+    custom_directives = (Body,)
 
     def __init__(self, sym_name: str, placement: PlacementAttr, body: Region):
         super().__init__(

@@ -41,13 +41,28 @@ AnyTensor = base(TensorType)
 I64List = DenseArrayBase.constr(i64)
 
 
+def verify_name(what: str, name: StringAttr) -> None:
+    """Raise `VerifyException` if what is known by a name has none."""
+    if not name.data:
+        raise VerifyException(f"a {what} needs a name, got an empty one")
+
+
+def verify_whole(op: Operation) -> None:
+    """Raise `VerifyException` if an output asks for a layout of what it reads."""
+    for key in ("operand_sbp", "sbp"):
+        if key in op.attributes:
+            raise VerifyException(f"an output is whole on the host, and takes no {key}")
+
+
 @irdl_op_definition
 class InputOp(IRDLOperation):
     """
-    A tensor that the caller feeds at each launch, in the memory of the host.
+    A tensor that the caller feeds at each launch, in the memory of the host. Where its
+    extents are not all known, `max_shape` says how large it may be.
 
     ```mlir
     %x = job.input "x" : tensor<64x784xf32>
+    %y = job.input "y" {max_shape = array<i64: 64, 784>} : tensor<?x784xf32>
     ```
     """
 
@@ -63,6 +78,9 @@ class InputOp(IRDLOperation):
 
     def __init__(self, port: str, type: TensorType):
         super().__init__(properties={"port": StringAttr(port)}, result_types=[type])
+
+    def verify_(self) -> None:
+        verify_name("port", self.port)
 
 
 @irdl_op_definition
@@ -116,6 +134,7 @@ class VariableOp(IRDLOperation):
         return place_in_whole(self.offsets, self.shape)
 
     def verify_(self) -> None:
+        verify_name("variable", self.port)
         verify_part(self.offsets, self.whole, self.shape)
 
 
@@ -199,6 +218,10 @@ class OutputOp(IRDLOperation):
     def __init__(self, port: str, value: SSAValue | Operation):
         super().__init__(operands=[value], properties={"port": StringAttr(port)})
 
+    def verify_(self) -> None:
+        verify_name("port", self.port)
+        verify_whole(self)
+
 
 @irdl_op_definition
 class ForeignInputOp(IRDLOperation):
@@ -223,6 +246,9 @@ class ForeignInputOp(IRDLOperation):
     def __init__(self, buffer: str, type: TensorType):
         super().__init__(properties={"buffer": StringAttr(buffer)}, result_types=[type])
 
+    def verify_(self) -> None:
+        verify_name("buffer", self.buffer)
+
 
 @irdl_op_definition
 class ForeignOutputOp(IRDLOperation):
@@ -246,3 +272,7 @@ class ForeignOutputOp(IRDLOperation):
 
     def __init__(self, buffer: str, value: SSAValue | Operation):
         super().__init__(operands=[value], properties={"buffer": StringAttr(buffer)})
+
+    def verify_(self) -> None:
+        verify_name("buffer", self.buffer)
+        verify_whole(self)

@@ -1,5 +1,5 @@
 // RUN: penstock-opt %s -p 'regst-choose-slots{memory-limit=300 device-memory-limit=0}' --verify-diagnostics --split-input-file
-// RUN: not penstock-opt %s -p 'regst-choose-slots{interval-ns=4611686018427387904}' 2>&1 | filecheck %s --check-prefix=INTERVAL
+// RUN: not penstock-opt %s -p 'regst-choose-slots{interval-ns=4611686018427387904}' --split-input-file 2>&1 | filecheck %s --check-prefix=INTERVAL
 
 // INTERVAL: regst-choose-slots: interval-ns must be below 2^62, got 4611686018427387904
 

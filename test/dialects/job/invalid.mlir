@@ -247,6 +247,45 @@ job.job @copy placement <cpu, [0:0]> {
 
 // -----
 
+// What is known by a name has one.
+
+job.job @nameless placement <cpu, [0:0]> {
+  // expected-error@+1 {{a port needs a name, got an empty one}}
+  %x = job.input "" : tensor<4xf32>
+  // expected-error@+1 {{a port needs a name, got an empty one}}
+  job.output "", %x : tensor<4xf32>
+}
+
+// -----
+
+job.job @nameless_variable placement <cpu, [0:0]> {
+  // expected-error@+1 {{a variable needs a name, got an empty one}}
+  %w = job.variable "" init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+job.job @nameless_buffers placement <cpu, [0:0]> {
+  // expected-error@+1 {{a buffer needs a name, got an empty one}}
+  %x = job.foreign_input "" : tensor<4xf32>
+  // expected-error@+1 {{a buffer needs a name, got an empty one}}
+  job.foreign_output "", %x : tensor<4xf32>
+}
+
+// -----
+
+// Outputs do not lie on the devices of their job.
+
+job.job @layouts_of_outputs placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{an output is whole on the host, and takes no sbp}}
+  job.output "y", %x {sbp = #job.sbp<S(0)>} : tensor<4xf32>
+  // expected-error@+1 {{an output is whole on the host, and takes no operand_sbp}}
+  job.foreign_output "y", %x {operand_sbp = [#job.sbp<B>]} : tensor<4xf32>
+}
+
+// -----
+
 job.job @after_of_another_type placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
   // expected-error@+1 {{attribute tensor<4xf32> expected from variable 'T', but got tensor<4xf64>}}

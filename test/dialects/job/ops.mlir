@@ -61,6 +61,20 @@ job.job @initialisers placement <cpu, [0:0]> {
   %e = job.variable "e" init <constant, value = -3> : tensor<4xi64>
 }
 
+// A job may have no op.
+
+// CHECK-LABEL: job.job @empty placement <cpu, [0:0]> {
+// CHECK-NEXT:  }
+job.job @empty placement <cpu, [0:0]> {}
+
+// What an input of open extents says of them.
+
+// CHECK-LABEL: job.job @open
+job.job @open placement <cpu, [0:0]> {
+  // CHECK-NEXT: %x = job.input "x" {max_shape = array<i64: 64, 784>} : tensor<?x784xf32>
+  %x = job.input "x" {max_shape = array<i64: 64, 784>} : tensor<?x784xf32>
+}
+
 // What waits for nothing is as it is.
 
 // CHECK-LABEL: job.job @after

@@ -6,6 +6,12 @@
 !t = tensor<4xf32>
 !r = !regst.data<tensor<4xf32>>
 
+// A plan may have no task.
+
+// CHECK-LABEL: plan.plan @empty attributes {made = "by hand"} {
+// CHECK-NEXT:  }
+plan.plan @empty attributes {made = "by hand"} {}
+
 // Tasks that hand tensors on.
 
 // CHECK-LABEL: plan.plan @double {
