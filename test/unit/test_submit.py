@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.dialects.launch import ActorOp
 from penstock.lowering.job_exclusion import exclusive_by_writing
+from penstock.lowering.pipelines import pipeline
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
 from penstock.runtime.observers import Event, Observer
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
 
 JOBS = """
@@ -55,9 +57,11 @@ job.job @see placement <cpu, [0:0]> {
 """
 
 
-def opened(threads: int = 1, strategy: str = "parallelism") -> Session:
+def opened(
+    threads: int = 1, strategy: str = "parallelism", *, text: str = JOBS
+) -> Session:
     compiler = installed_compiler()
-    module = compiler[0].parse(JOBS.encode(), "jobs.mlir")
+    module = compiler[0].parse(text.encode(), "jobs.mlir")
     compiler[0].verify(module)
     model = Model(module, {}, Path())
     return Session(model, threads=threads, strategy=strategy, compiler=compiler)
@@ -309,3 +313,74 @@ def test_closing_ends_what_has_begun_and_cancels_the_rest():
     assert threading.active_count() == before
     with pytest.raises(PenstockError, match="the executor is closed"):
         session.submit(picking(0), "apart")
+
+
+SQUARE = "tensor<512x512xf32>"
+SLOW = "\n".join(
+    (
+        "job.job @slow placement <cpu, [0:0]> {",
+        f'%v0 = job.input "x" : {SQUARE}',
+        *(
+            f"%v{i + 1} = op.matmul %v{i}, %v{i} : {SQUARE}, {SQUARE} -> {SQUARE}"
+            for i in range(10)
+        ),
+        f'job.output "y", %v10 : {SQUARE}',
+        "}",
+        "job.job @other placement <cpu, [0:0]> {",
+        f'%x = job.input "x" : {SQUARE}',
+        f"%n = op.neg %x : {SQUARE} -> {SQUARE}",
+        f'job.output "n", %n : {SQUARE}',
+        "}",
+    )
+)
+
+
+def test_next_input_is_pushed_while_the_last_run_computes():
+    with opened(text=SLOW) as session:
+        spans: list[tuple[str, int, int]] = []
+        for job in ("slow", "System-Push-x"):
+            observe(session, job, Spans(spans))
+        # A mean squared ten times over is itself, and its negative the same.
+        x = np.full((512, 512), 1 / 512, np.float32)
+        calls = [session.submit({"x": x * factor}, "slow") for factor in (1, -1)]
+        for call in calls:
+            close(call.result(60)["y"], x.astype(np.float64))
+    spans.sort(key=lambda span: span[1])
+    push, slow = "System-Push-x", "slow"
+    assert [job for job, _, _ in spans] == [push, slow, push, slow]
+    (_, _, pushed), (_, begun, ended), (_, again, over), (_, last, _) = spans
+    assert pushed <= begun < again < over < ended <= last
+
+
+# Ticks -------------------------------------------------------------------------------
+
+
+def with_ticks(text: str) -> str:
+    """The standard passes for several jobs, which say sections and add ticks."""
+    at_end, behind = "convert-job-to-plan", "regst-mark-interfaces"
+    assert at_end in text
+    assert behind in text
+    text = text.replace(at_end, f"job-add-sections,{at_end}")
+    return text.replace(behind, f"{behind},plan-add-ticks,verify-ticks")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ticks_that_nobody_is_linked_to_change_nothing(threads: int):
+    compiler, passes = installed_compiler()
+    module = compiler.parse(JOBS.encode(), "jobs.mlir")
+    text = pipeline(streams=threads, merge=True, model_jobs=True)
+    run_pipeline(compiler, passes, module, with_ticks(text))
+    names = {op.sym_name.data for op in module.walk() if isinstance(op, ActorOp)}
+    assert {"sum/total/source", "System-ModelSave/total/sink"} <= names
+    model = Model(module, {}, Path())
+    with Session(model, threads=threads, compiler=(compiler, passes)) as session:
+        held = np.zeros(4, np.float32)
+        for seed in range(5):
+            held = held + some(seed)
+            found = session.run({"x": some(seed)}, "sum")["s"]
+            np.testing.assert_array_equal(found, held)
+            made = session.run({"p": some(seed)}, "make")["m"].astype(np.float32)
+            np.testing.assert_array_equal(session.run({}, "take")["t1"], -made)
+        np.testing.assert_array_equal(session.state()["w"], held)
+        session.init_model()
+        np.testing.assert_array_equal(session.state()["w"], np.zeros(4))
