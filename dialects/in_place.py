@@ -90,7 +90,9 @@ class HintAttr(ParametrizedAttribute):
 
 def hints_of(op: Operation) -> tuple[HintAttr, ...]:
     """The hints of an op; none if its attribute is something else."""
-    attr = op.attributes.get(IN_PLACE)
+    # Most have none, and are asked often.
+    if (attr := op.attributes.get(IN_PLACE)) is None:
+        return ()
     return attr.data if isa(attr, ArrayAttr[HintAttr]) else ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -28,12 +28,16 @@ class Aliasing:
     """Decides which registers of a plan become aliases."""
 
     def __init__(
-        self, plan: PlanOp, timeline: Timeline, orders: Sequence[tuple[TaskOp, TaskOp]]
+        self,
+        plan: PlanOp,
+        timeline: Timeline,
+        pairs: Mapping[TaskOp, Pairs],
+        orders: Sequence[tuple[TaskOp, TaskOp]],
     ) -> None:
         self.timeline = timeline
         self.forest = Forest(plan, timeline)
         self._plan = plan
-        self._pairs = {task: Pairs.of(task) for task in timeline.tasks}
+        self._pairs = pairs
         self._rules = Rules(timeline, self.forest, self._pairs)
         self.refusals: dict[SSAValue, list[Refusal]] = {}
         """Why the pairs of a result are not used."""
@@ -221,7 +225,9 @@ def bad_hints(plan: PlanOp) -> Iterator[Finding]:
                 yield op, str(error)
 
 
-def orders_wanted(plan: PlanOp, timeline: Timeline) -> list[tuple[TaskOp, TaskOp]]:
+def orders_wanted(
+    timeline: Timeline, pairs: Mapping[TaskOp, Pairs]
+) -> list[tuple[TaskOp, TaskOp]]:
     """
     The tasks that could be made to end before others begin, so that these can write
     over what they read: where they have to, or do by hand, and nothing orders the two,
@@ -230,12 +236,14 @@ def orders_wanted(plan: PlanOp, timeline: Timeline) -> list[tuple[TaskOp, TaskOp
     tasks = timeline.tasks
     return [
         (tasks[first], tasks[second])
-        for first, second in earlier_readers(tasks)
+        for first, second in earlier_readers(tasks, pairs)
         if not timeline.is_done(first, second)
     ]
 
 
-def earlier_readers(tasks: Sequence[TaskOp]) -> list[tuple[int, int]]:
+def earlier_readers(
+    tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]
+) -> list[tuple[int, int]]:
     """
     The tasks, by their places, that read what a later one has to write over, or does by
     hand, each with that one.
@@ -243,10 +251,10 @@ def earlier_readers(tasks: Sequence[TaskOp]) -> list[tuple[int, int]]:
     fixed = [
         (index, operand_register(task, pair.operand))
         for index, task in enumerate(tasks)
-        for pair in Pairs.of(task).wanted
+        for pair in pairs[task].wanted
         if not pair.view and (pair.must or is_given(task, pair))
     ]
-    groups = Groups(tasks) if fixed else None
+    groups = Groups(tasks, pairs) if fixed else None
     found: dict[tuple[int, int], None] = {}
     for index, register in fixed:
         for reader in groups.readers(register) if groups else ():
@@ -263,11 +271,11 @@ def is_given(task: TaskOp, pair: InPlacePair) -> bool:
 class Groups:
     """What shows bytes of each other, and who reads these, by their places."""
 
-    def __init__(self, tasks: Sequence[TaskOp]) -> None:
+    def __init__(self, tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]) -> None:
         self._leader: dict[SSAValue, SSAValue] = {}
         self._readers: dict[SSAValue, dict[int, None]] = {}
         for task in tasks:
-            views, made = Pairs.of(task).views, made_by(task)
+            views, made = pairs[task].views, made_by(task)
             for pair in views if len(views) == len(made) else ():
                 # Of registers only those show bytes that lie there.
                 if not task.outs or lies_as_paired(task, pair):

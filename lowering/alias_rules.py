@@ -68,7 +68,7 @@ class Pairs:
     def of(cls, task: TaskOp) -> Pairs:
         """The pairs of a task's op."""
         known, hints = pairs_of(task), hints_of(task.op)
-        wanted = wanted_pairs(task.op) if known else ()
+        wanted = wanted_pairs(task.op, known)
         must = {(p.operand, p.result) for p in wanted if p.must}
         views = [
             pair._replace(must=(pair.operand, pair.result) in must)

@@ -21,15 +21,18 @@ from penstock.dialects.in_place import IN_PLACE, MAY, MUST, NEVER, HintAttr, hin
 from penstock.dialects.interfaces import InPlacePair, TensorOp
 
 
-def wanted_pairs(op: Operation) -> list[InPlacePair]:
+def wanted_pairs(
+    op: Operation, known: Sequence[InPlacePair] | None = None
+) -> Sequence[InPlacePair]:
     """
-    The in-place pairs of an op that its hints leave: where a result must lie over an
-    operand, this one only; where it may lie over some, only these; none that it is
-    never to lie over. What the op itself says it must is always there.
+    The in-place pairs of an op that its hints leave, of all or of those `known`: where
+    a result must lie over an operand, this one only; where it may lie over some, only
+    these; none that it is never to lie over. What the op itself says it must is always
+    there.
     """
     if not isinstance(op, TensorOp):
-        return []
-    pairs = list(op.in_place_pairs())
+        return ()
+    pairs = op.in_place_pairs() if known is None else known
     if not (hints := hints_of(op)):
         return pairs
     words: dict[int, dict[int | None, str]] = {pair.result: {} for pair in pairs}

@@ -58,6 +58,7 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES, MemoryCaseAttr
 from penstock.lowering.alias_decisions import earlier_readers
+from penstock.lowering.alias_rules import Pairs
 from penstock.lowering.in_place_hints import wanted_pairs
 from penstock.lowering.list_scheduling import Job, in_order
 from penstock.lowering.ordering.limits import limit_of_tasks
@@ -111,7 +112,9 @@ class PlanProblem:
                 slots = slots_of(task, result, homes)
                 values.append(Value(size * slots, memory))
         tasks = [self._task(task, numbers, values) for task in self.tasks]
-        for first, second in (*self.order.controls, *earlier_readers(self.tasks)):
+        pairs = {task: Pairs.of(task) for task in self.tasks}
+        earlier = earlier_readers(self.tasks, pairs)
+        for first, second in (*self.order.controls, *earlier):
             # An order is a value without bytes that the one makes and the other reads.
             made, read = tasks[first], tasks[second]
             tasks[first] = made._replace(makes=(*made.makes, len(values)))

@@ -78,7 +78,7 @@ from penstock.lowering.alias_decisions import (
     orders_wanted,
 )
 from penstock.lowering.alias_forest import Timeline
-from penstock.lowering.alias_rules import NO_ALIAS, Refusal, quoted
+from penstock.lowering.alias_rules import NO_ALIAS, Pairs, Refusal, quoted
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.verify_deadlock import PlanWaits
 
@@ -216,9 +216,10 @@ def is_planned(plan: PlanOp) -> bool:
 
 def decided(plan: PlanOp, timeline: Timeline) -> Aliasing:
     """What becomes of the registers of a plan."""
-    if orders := orders_wanted(plan, timeline):
+    pairs = {task: Pairs.of(task) for task in timeline.tasks}
+    if orders := orders_wanted(timeline, pairs):
         timeline = Timeline(plan, orders)
-    aliasing = Aliasing(plan, timeline, orders)
+    aliasing = Aliasing(plan, timeline, pairs, orders)
     aliasing.decide()
     return aliasing
 
