@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from penstock.tools.frontend.jobs import job
     from penstock.tools.frontend.session import Session
     from penstock.tools.frontend.tensor import Tensor
-    from penstock.tools.frontend.trace import variable
+    from penstock.tools.frontend.trace import assign, variable
     from penstock.tools.workspace import Workspace
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Session",
     "Tensor",
     "Workspace",
+    "assign",
     "control",
     "job",
     "op",
@@ -31,6 +32,7 @@ _HOMES = {
     "Session": "penstock.tools.frontend.session",
     "Tensor": "penstock.tools.frontend.tensor",
     "Workspace": "penstock.tools.workspace",
+    "assign": "penstock.tools.frontend.trace",
     "job": "penstock.tools.frontend.jobs",
     "op": "penstock.tools.frontend.calls",
     "variable": "penstock.tools.frontend.trace",

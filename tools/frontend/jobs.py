@@ -147,6 +147,7 @@ class Job:
             leaves: dict[str, object] = {}
             rebuild = flattened(self.function(*inputs), OUTPUT, leaves)
             self._add_outputs(trace, leaves)
+            trace.finish()
         job = JobOp(self.name, HOST, Region(trace.block))
         job.location = location_of(self.place)
         return TracedJob(self.name, ModuleOp([job]), rebuild, trace.weights)

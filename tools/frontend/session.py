@@ -3,17 +3,18 @@ Sessions: where jobs are compiled, keep their variables, and run.
 
     OPEN     --first call: all jobs so far are compiled-->  RUNNING  --close-->  CLOSED
 
-A job that comes later is compiled when it is called first. What jobs of a session call
-by one name is one variable: they must define it alike. Each compiled job has the values
-in memory of its own, which nothing can write yet.
+A job that comes later is compiled when it is called first; what is compiled already
+stays as it is. What jobs of a session call by one name is one variable, in one memory
+for all of them, which lives as long as the session: they must define it alike.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from enum import Enum
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -24,18 +25,27 @@ import numpy as np
 from penstock.dialects.diagnostics import place_of
 from penstock.dialects.launch import ActorOp
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.image import ProgramImage
+from penstock.runtime.shared_variables import SharedVariables
+from penstock.runtime.variables import read_variables, write_variables
+from penstock.runtime.watchdog import Watchdog
 from penstock.tools import session as compiled
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import Rejected
-from penstock.tools.frontend.dispatcher import Dispatcher
+from penstock.tools.frontend.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.errors import CompileError, TraceError
 from penstock.tools.frontend.guards import Array
 from penstock.tools.frontend.jobs import Job, TracedJob
 from penstock.tools.frontend.linking import Linker
 from penstock.tools.frontend.placeholders import Arguments
+from penstock.tools.frontend.turns import Turn, Turns
 
 CACHE_SIZE = 16
 """For how many shapes a session keeps a job compiled, unless it is told otherwise."""
+
+
+IN_FLIGHT = 64
+"""How many calls of a job that were submitted may not have ended, unless told."""
 
 
 class SessionState(Enum):
@@ -50,25 +60,42 @@ class SessionState(Enum):
 
 
 class Program:
-    """One compiled job. Threads that run it at once take turns."""
+    """
+    One compiled job. Threads that run it at once take turns, and also with those who
+    assign to its variables.
+    """
 
-    def __init__(self, traced: TracedJob, session: compiled.Session):
+    def __init__(self, traced: TracedJob, session: compiled.Session, turns: Turns):
         self.name = traced.name
         self._rebuild = traced.rebuild
         self._session = session
+        self._turns = turns
         self._lock = threading.Lock()
         self._closed = False
+        image = session.executor.program.image
+        self.reads, self.writes = variables_of_image(image)
 
-    def run(self, arrays: Mapping[str, Array]) -> object:
+    def turn(self, *, first: bool = False) -> Turn:
+        """The turn of a call; it is to be run, or else to be given up."""
+        return self._turns.ask(self.reads, self.writes, first=first)
+
+    def run(self, arrays: Mapping[str, Array], turn: Turn) -> object:
         """What the job returns. Raises PenstockError if it fails."""
-        with self._lock:
-            if self._closed:
-                raise PenstockError(f"{self.name}: the session is closed")
-            try:
-                return self._rebuild(self._session.run(arrays))
-            except TaskError as error:
-                self._explain(error)
-                raise
+        try:
+            self._turns.begin(turn)
+            with self._lock:
+                return self._run(arrays)
+        finally:
+            self._turns.end(turn)
+
+    def _run(self, arrays: Mapping[str, Array]) -> object:
+        if self._closed:
+            raise PenstockError(f"{self.name}: the session is closed")
+        try:
+            return self._rebuild(self._session.run(arrays))
+        except TaskError as error:
+            self._explain(error)
+            raise
 
     def _explain(self, error: TaskError) -> None:
         """Say which line of the function the task comes from."""
@@ -95,7 +122,9 @@ class Session:
     `device` is the kind of device that jobs run on, `threads` the number of workers and
     compute streams of the processor; `engine` is `actors`, or `sequential` for the
     reference executor. For `cache_size` shapes of arguments a job is kept compiled; of
-    more, the one that was used longest ago is dropped.
+    more, the one that was used longest ago is dropped. Of what was submitted at most
+    `in_flight` calls of a job have not ended. With a `watchdog`, calls that make no
+    progress for so many seconds are reported and fail.
     """
 
     def __init__(
@@ -105,16 +134,23 @@ class Session:
         threads: int = 1,
         engine: str = "actors",
         cache_size: int = CACHE_SIZE,
+        in_flight: int = IN_FLIGHT,
+        watchdog: float | None = None,
     ):
-        if cache_size < 1:
-            raise PenstockError(f"cache_size must be at least 1, got {cache_size}")
+        for name, count in (("cache_size", cache_size), ("in_flight", in_flight)):
+            if count < 1:
+                raise PenstockError(f"{name} must be at least 1, got {count}")
         self._device = device
         self._threads = threads
         self._engine = engine
         self._cache_size = cache_size
         self._state = SessionState.OPEN
         self._linker = Linker()
-        self._dispatcher = Dispatcher()
+        self._dispatcher = Dispatcher(in_flight)
+        self._turns = Turns()
+        self._watchdog = None if watchdog is None else Watchdog(watchdog)
+        self.variables = SharedVariables()
+        """The memory of all variables that compiled jobs have."""
         self._waiting: dict[str, Job] = {}
         self._caches: WeakKeyDictionary[Job, Cache] = WeakKeyDictionary()
         # The one is held for a moment, the other while something is compiled.
@@ -151,20 +187,61 @@ class Session:
     def call(self, job: Job, *args: object, **options: object) -> Any:
         """Run a job and wait for what it returns; see `Job.__call__`."""
         arguments = job.signature.bind(args, options)
-        return self._program(job, arguments).run(arguments.arrays)
+        program = self._program(job, arguments)
+        # A callback must not wait for what waits for it to end.
+        turn = program.turn(first=self._dispatcher.is_own_thread)
+        return program.run(arguments.arrays, turn)
 
     def submit(self, job: Job, *args: object, **options: object) -> Future[Any]:
         """
-        Run a job after what was submitted before; see `Job.submit`. The arrays are
-        copied, and may be changed at once.
+        Run a job after what was submitted of it before, and after what was called or
+        submitted before that assigns to variables of it, or uses those that it assigns
+        to; see `Job.submit`. The arrays are copied, and may be changed at once. This
+        waits while too many calls of the job are in flight.
         """
         arguments = job.signature.bind(args, options)
         program = self._program(job, arguments)
         arrays = {name: np.copy(array) for name, array in arguments.arrays.items()}
-        future = self._dispatcher.submit(lambda: program.run(arrays))
+
+        def prepare() -> Call:
+            turn = program.turn()
+            return Call(
+                lambda: program.run(arrays, turn), lambda: self._turns.end(turn)
+            )
+
+        future = self._dispatcher.submit(job, prepare)
         if future is None:
             raise _closed()
         return future
+
+    def read_variables(self) -> dict[str, Array]:
+        """
+        A copy of each variable that a compiled job has by its name, as they are between
+        two calls.
+        """
+        with self._all_variables(self.variables.names, ()):
+            return read_variables(self.variables)
+
+    def write_variables(self, values: Mapping[str, Array]) -> None:
+        """
+        Set all variables, between two calls. Raises PenstockError, and changes none,
+        unless there is an array for each that fits, and no other.
+        """
+        with self._all_variables((), self.variables.names):
+            write_variables(self.variables, values)
+
+    @contextmanager
+    def _all_variables(
+        self, reads: Sequence[str], writes: Sequence[str]
+    ) -> Generator[None]:
+        """Around something that uses variables, when it is its turn."""
+        turn = self._turns.ask(reads, writes, first=self._dispatcher.is_own_thread)
+        try:
+            self._turns.begin(turn)
+            with self._compiling:
+                yield
+        finally:
+            self._turns.end(turn)
 
     def close(self, *, cancel: bool = False) -> None:
         """
@@ -240,18 +317,23 @@ class Session:
         try:
             self._linker.link([traced for _, _, traced in jobs])
             for job, key, traced in jobs:
-                self._keep(job, key, Program(traced, self._loaded(traced)))
+                program = Program(traced, self._loaded(traced), self._turns)
+                self._keep(job, key, program)
         except Rejected as error:
             raise rejected(error) from error
 
     def _loaded(self, traced: TracedJob) -> compiled.Session:
-        return compiled.Session(
+        session = compiled.Session(
             traced.model(),
             device=self._device,
             threads=self._threads,
             engine=self._engine,
             compiler=installed_compiler(),
+            variables=self.variables,
         )
+        if self._watchdog is not None:
+            session.watch(self._watchdog)
+        return session
 
     def _keep(self, job: Job, key: Hashable, program: Program) -> None:
         with self._lock:
@@ -260,6 +342,18 @@ class Session:
             # A call may still run it; its threads end when that has ended.
             while len(cache) > self._cache_size:
                 cache.popitem(last=False)
+
+
+def variables_of_image(image: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
+    """The variables that a program has, and those of them that it assigns to."""
+    ports = {x.name: x.port for x in image.variables if x.port is not None}
+    assigned = {
+        ports[step.arguments[1]]
+        for actor in image.actors
+        for step in actor.steps
+        if step.verb == "copy" and step.arguments[1] in ports
+    }
+    return frozenset(ports.values()), frozenset(assigned)
 
 
 def _closed() -> PenstockError:

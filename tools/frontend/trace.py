@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.job import InitAttr, VariableOp
+from penstock.dialects.job import AssignOp, InitAttr, VariableOp
 from penstock.dialects.numpy_types import dense_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.tools.frontend.dtypes import dtype_named, short_name, tensor_of
@@ -43,6 +43,7 @@ class Trace:
         self.block = Block()
         self.weights: dict[str, Array] = {}
         self._variables: dict[str, Tensor] = {}
+        self._assigned: dict[str, AssignOp] = {}
 
     def insert(self, op: Operation) -> None:
         """Add an op to the block. Raises TraceError if it does not verify."""
@@ -93,6 +94,30 @@ class Trace:
             self.weights[name] = array
         self._variables[name] = tensor = Tensor(op.result, self)
         return tensor
+
+    def assign(self, target: Tensor, value: Tensor) -> None:
+        """
+        Let a variable hold a tensor after the run. Raises TraceError if the target is
+        no variable, is assigned to already, or has another type.
+        """
+        op = self.value_of(target).owner
+        if not isinstance(op, VariableOp):
+            raise refuse(f"only variables are assigned to, got a {target.text}")
+        what = f"variable '{op.port.data}'"
+        if op.port.data in self._assigned:
+            raise refuse(f"{what} is assigned twice")
+        if (value.shape, value.dtype) != (target.shape, target.dtype):
+            raise refuse(f"{what} is a {target.text}, got a {value.text}")
+        made = AssignOp(self.value_of(value), op.result)
+        place = source_place()
+        if place is not None:
+            made.location = location_of(place)
+        self._assigned[op.port.data] = made
+
+    def finish(self) -> None:
+        """Add what the run does in the end."""
+        for op in self._assigned.values():
+            self.block.add_op(op)
 
     def _check_same(
         self, known: Tensor, type: TensorType, init: InitAttr, array: Array | None
@@ -175,6 +200,20 @@ def variable(
     _check_declared(what, array, shape, dtype)
     attr = InitAttr("npz", {"file": WEIGHTS_FILE})
     return trace.variable(name, found, attr, array)
+
+
+def assign(target: Tensor, value: Tensor | Array | float) -> None:
+    """
+    Let a variable hold these elements when the run has ended; until then it is read as
+    it was. They have its shape and dtype, or are a number, which all are to be.
+    """
+    trace = current_trace("an assignment to a variable")
+    if not isinstance(value, Tensor):
+        array = np.asarray(value)
+        shape = target.shape if array.ndim == 0 else array.shape
+        dtype = target.dtype if isinstance(value, int | float) else array.dtype
+        value = trace.constant(np.broadcast_to(array, shape).astype(dtype))
+    trace.assign(target, value)
 
 
 def _check_declared(

@@ -1,0 +1,488 @@
+"""Jobs of one session: shared variables, turns, calls in flight."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock import PenstockError, Session, Tensor
+from penstock.runtime.errors import TaskError, WatchdogError
+from penstock.tools import session as compiled
+from penstock.tools.frontend.dispatcher import Call, Dispatcher
+from penstock.tools.frontend.errors import TraceError
+from penstock.tools.frontend.jobs import Job
+from penstock.tools.frontend.session import Program
+from penstock.tools.frontend.turns import Turn, Turns
+
+Row = Annotated[Tensor, (3,), "f32"]
+Rows = Annotated[Tensor, ("rows", 3), "f32"]
+SIZE = 50_000
+"""Elements of a variable that is written while others would like to read."""
+
+
+def row(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    with Session() as session:
+        yield session
+
+
+@dataclass
+class Held:
+    """Calls of a job wait here, in the threads that are to run them."""
+
+    job: str = ""
+    gate: threading.Event = field(default_factory=threading.Event)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """Holds calls of no job, until a test says of which."""
+    held, run = Held(), Program.run
+
+    def wait_and_run(program: Program, arrays: Any, turn: Turn) -> object:
+        if program.name == held.job:
+            assert held.gate.wait(60)
+        return run(program, arrays, turn)
+
+    monkeypatch.setattr(Program, "run", wait_and_run)
+    yield held
+    held.gate.set()
+
+
+def weight() -> Any:
+    return penstock.variable("w", (3,), init="ones")
+
+
+def shift(x: Row) -> Any:
+    return x + weight()
+
+
+def scale(x: Rows) -> Any:
+    return x * weight() + penstock.variable("v", (3,))
+
+
+def train(x: Row) -> Any:
+    w = weight()
+    penstock.assign(w, w + x)
+    return w * 2
+
+
+def counter() -> Any:
+    return penstock.variable("count", (SIZE,))
+
+
+def bump() -> Any:
+    count = counter()
+    penstock.assign(count, count + 1)
+    return count[:1]
+
+
+def look() -> Any:
+    count = counter()
+    return count.min(), count.max()
+
+
+def divide(x: Annotated[Tensor, (3,), "i32"]) -> Any:
+    count = penstock.variable("whole", (3,), "i32", init="ones")
+    penstock.assign(count, count + penstock.ops.div(np.array([6, 6, 6], np.int32), x))
+    return count
+
+
+def whole() -> Any:
+    return penstock.variable("whole", (3,), "i32", init="ones")
+
+
+# Variables ---------------------------------------------------------------------------
+
+
+def test_jobs_have_one_copy_of_a_variable_and_later_ones_too(session: Session):
+    session.call(Job(shift), row(1, 2, 3))
+    (place,) = session.variables.addresses("w")
+    for rows in (1, 2):
+        session.call(Job(scale), np.ones((rows, 3), np.float32))
+        assert session.variables.addresses("w") == [place]
+    assert session.variables.names == ["v", "w"]
+
+
+def test_job_that_comes_later_compiles_nothing_again(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    made: list[Any] = []
+
+    class Counted(compiled.Session):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            made.append(self.jobs)
+
+    monkeypatch.setattr(compiled, "Session", Counted)
+    first, later = Job(shift), Job(train)
+    for _ in range(2):
+        session.call(first, row(1, 2, 3))
+    assert made == [("shift",)]
+    session.call(later, row(0, 0, 0))
+    session.call(first, row(1, 2, 3))
+    assert made == [("shift",), ("train",)]
+
+
+def test_what_a_job_assigns_all_jobs_read(session: Session):
+    step, read, late = Job(train), Job(shift), Job(scale)
+    x = row(0, 1, 2)
+    assert session.call(step, x).tolist() == [2, 2, 2]
+    assert session.call(read, row(0, 0, 0)).tolist() == [1, 2, 3]
+    assert session.call(step, x).tolist() == [2, 4, 6]
+    assert session.call(late, np.ones((2, 3), np.float32)).tolist() == [[1, 3, 5]] * 2
+
+
+def test_variables_outlive_the_programs_that_have_them():
+    with Session(cache_size=1) as session:
+        step, late = Job(train), Job(scale)
+        session.call(late, np.ones((1, 3), np.float32))
+        session.call(step, row(1, 1, 1))
+        found = session.call(late, np.ones((2, 3), np.float32))
+        assert found.tolist() == [[2, 2, 2]] * 2
+
+
+def test_variables_are_read_and_written_as_a_whole(session: Session):
+    step, read = Job(train), Job(shift)
+    assert session.read_variables() == {}
+    session.call(step, row(1, 2, 3))
+    values = session.read_variables()
+    assert values["w"].tolist() == [2, 3, 4]
+    session.call(step, row(1, 2, 3))
+    assert values["w"].tolist() == [2, 3, 4]
+    session.write_variables(values)
+    assert session.call(read, row(0, 0, 0)).tolist() == [2, 3, 4]
+    with pytest.raises(PenstockError) as caught:
+        session.write_variables({"z": row(1)})
+    assert str(caught.value).split("\n  ") == [
+        "2 things are wrong with the state:",
+        "the state lacks variables w",
+        "the program has no variables z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(5, [5, 5, 5]), (2.5, [2.5] * 3), (np.arange(3, dtype="f4"), [0, 1, 2])],
+)
+def test_variable_is_assigned_numbers_and_arrays(
+    session: Session, value: Any, expected: list[float]
+):
+    def store() -> Any:
+        penstock.assign(weight(), value)
+        return weight()
+
+    assert session.call(Job(store)).tolist() == [1, 1, 1]
+    assert session.call(Job(weight)).tolist() == expected
+
+
+def test_what_cannot_be_assigned(session: Session):
+    def no_variable(x: Row) -> Any:
+        penstock.assign(x + 1, x)
+
+    def twice(x: Row) -> Any:
+        penstock.assign(weight(), x)
+        penstock.assign(weight(), x)
+
+    def other_shape(x: Row) -> Any:
+        penstock.assign(weight(), x[:2])
+
+    def other_dtype(x: Row) -> Any:
+        penstock.assign(weight(), np.zeros(3, np.int32))
+
+    messages = {
+        no_variable: "only variables are assigned to, got a 3xf32",
+        twice: "variable 'w' is assigned twice",
+        other_shape: "variable 'w' is a 3xf32, got a 2xf32",
+        other_dtype: "variable 'w' is a 3xf32, got a 3xi32",
+    }
+    for function, message in messages.items():
+        with pytest.raises(TraceError) as caught:
+            Job(function).trace()
+        assert str(caught.value).endswith(f": {message}")
+        assert f"{__file__}:" in str(caught.value)
+    with pytest.raises(TraceError) as caught:
+        penstock.assign(row(1), 2)
+    message = "an assignment to a variable outside of a function that is traced"
+    assert str(caught.value).endswith(message)
+
+
+# Turns -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_that_assign_have_the_variable_to_themselves(threads: int):
+    with Session(threads=threads) as session:
+        write, read = Job(bump), Job(look)
+        session.call(write)
+        torn: list[Any] = []
+
+        def call(job: Job, count: int) -> None:
+            for _ in range(count):
+                found = session.call(job)
+                if job is read and found[0] != found[1]:
+                    torn.append(found)
+
+        callers = [threading.Thread(target=call, args=(j, 40)) for j in (write, read)]
+        for caller in callers:
+            caller.start()
+        futures = [session.submit(job) for _ in range(30) for job in (write, read)]
+        for caller in callers:
+            caller.join()
+        pairs = [future.result(60) for future in futures[1::2]]
+        assert torn == []
+        assert all(low == high for low, high in pairs)
+        assert [x.tolist() for x in session.call(read)] == [71, 71]
+
+
+def test_what_was_submitted_reads_what_was_assigned_before(session: Session):
+    write, read = Job(bump), Job(look)
+    futures: list[Future[Any]] = []
+    for _ in range(20):
+        session.submit(write)
+        futures.append(session.submit(read))
+    found = [future.result(60)[0] for future in futures]
+    assert found == list(range(1, 21))
+
+
+def test_calls_that_share_no_variable_run_at_the_same_time(
+    session: Session, held: Held
+):
+    held.job = "shift"
+    waiting = [session.submit(Job(shift), row(1, 2, 3)) for _ in range(2)]
+    assert session.submit(Job(look)).result(60)[0] == 0
+    assert not any(future.done() for future in waiting)
+    held.gate.set()
+    assert [f.result(60).tolist() for f in waiting] == [[2, 3, 4]] * 2
+
+
+def test_calls_that_only_read_a_variable_run_at_the_same_time(
+    session: Session, held: Held
+):
+    held.job = "shift"
+    waiting = session.submit(Job(shift), row(1, 2, 3))
+    found = session.submit(Job(scale), np.ones((1, 3), np.float32)).result(60)
+    assert found.tolist() == [[1, 1, 1]]
+    assert not waiting.done()
+
+
+def test_call_waits_for_those_before_it_that_assign_what_it_reads(
+    session: Session, held: Held
+):
+    held.job = "train"
+    session.submit(Job(train), row(1, 1, 1))
+    reading = session.submit(Job(shift), row(0, 0, 0))
+    time.sleep(0.05)
+    assert not reading.done()
+    held.gate.set()
+    assert reading.result(60).tolist() == [2, 2, 2]
+
+
+def test_error_in_one_job_leaves_others_and_its_variable_alone(session: Session):
+    bad, good = Job(divide), Job(look)
+    zero, one = np.array([1, 0, 1], np.int32), np.array([1, 2, 3], np.int32)
+    futures = [session.submit(bad, x) for x in (one, zero, one)]
+    others = [session.submit(good) for _ in range(5)]
+    assert all(other.result(60)[1] == 0 for other in others)
+    error = futures[1].exception(60)
+    assert isinstance(error, TaskError)
+    assert error.code == 1
+    line = divide.__code__.co_firstlineno + 2
+    (note,) = error.__notes__
+    assert note.startswith(f"at {__file__}:{line}:")
+    assert note.endswith(", in job 'divide'")
+    # What failed has assigned nothing.
+    assert futures[2].result(60).tolist() == [7, 4, 3]
+    assert session.call(Job(whole)).tolist() == [13, 7, 5]
+
+
+def test_callback_may_use_what_calls_that_wait_use(session: Session, held: Held):
+    write, read = Job(bump), Job(look)
+    session.call(write)
+    found: list[Any] = []
+
+    def callback(_: object) -> None:
+        found.append(session.call(read)[0].item())
+        found.append(session.call(write)[0].item())
+        found.append(session.submit(write))
+
+    held.job = "bump"
+    first = session.submit(write)
+    first.add_done_callback(callback)
+    rest = [session.submit(job) for job in (write, read, write)]
+    held.gate.set()
+    for future in rest:
+        future.result(60)
+    # It comes before those that have not begun, and what it submits after them.
+    assert found[:2] == [2, 2]
+    assert found[2].result(60).tolist() == [5]
+
+
+def test_call_that_is_cancelled_gives_up_its_turn(session: Session, held: Held):
+    held.job = "bump"
+    write = Job(bump)
+    session.submit(write)
+    second = session.submit(write)
+    third = session.submit(Job(look))
+    assert second.cancel()
+    held.gate.set()
+    assert third.result(60)[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_turns_exclude_are_in_order_and_end(seed: int):
+    rng = random.Random(seed)
+    turns, lock = Turns(), threading.Lock()
+    readers: dict[str, int] = dict.fromkeys("abc", 0)
+    writers: dict[str, list[int]] = {name: [] for name in "abc"}
+    using: set[Turn] = set()
+
+    def use(number: int, turn: Turn) -> None:
+        turns.begin(turn)
+        with lock:
+            assert not any(turn.excludes(other) for other in using)
+            using.add(turn)
+            for name in turn.names:
+                readers[name] += 1
+            for name in turn.writes:
+                writers[name].append(number)
+        with lock:
+            using.discard(turn)
+        turns.end(turn)
+
+    threads: list[threading.Thread] = []
+    for number in range(60):
+        names = rng.sample("abc", rng.randrange(4))
+        turn = turns.ask(names, rng.sample(names, rng.randrange(len(names) + 1)))
+        if rng.random() < 0.1:
+            turns.end(turn)
+            continue
+        threads.append(threading.Thread(target=use, args=(number, turn)))
+    rng.shuffle(threads)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not using
+    assert all(order == sorted(order) for order in writers.values())
+
+
+# Calls in flight ---------------------------------------------------------------------
+
+
+def test_submitting_waits_while_too_many_calls_are_in_flight(held: Held):
+    submitted = threading.Event()
+    with Session(in_flight=2) as session:
+        held.job, job = "shift", Job(shift)
+        for _ in range(2):
+            session.submit(job, row(1, 2, 3))
+
+        def submit() -> None:
+            session.submit(job, row(4, 5, 6))
+            submitted.set()
+
+        third = threading.Thread(target=submit)
+        third.start()
+        # Those of other jobs do not count.
+        assert session.submit(Job(look)).result(60)[0] == 0
+        assert not submitted.wait(0.1)
+        held.gate.set()
+        assert submitted.wait(60)
+        third.join()
+
+
+def test_callback_may_submit_more_than_the_limit(held: Held):
+    with Session(in_flight=1) as session:
+        job = Job(shift)
+        more: list[Future[Any]] = []
+        done = threading.Event()
+
+        def callback(_: object) -> None:
+            more.extend(session.submit(job, row(n, n, n)) for n in range(5))
+            done.set()
+
+        held.job = "shift"
+        session.submit(job, row(1, 2, 3)).add_done_callback(callback)
+        held.gate.set()
+        assert done.wait(60)
+        assert [f.result(60).tolist() for f in more] == [[n + 1] * 3 for n in range(5)]
+
+
+def test_number_of_calls_in_flight_must_be_positive():
+    with pytest.raises(PenstockError) as caught:
+        Session(in_flight=0)
+    assert str(caught.value) == "in_flight must be at least 1, got 0"
+
+
+def test_closing_frees_who_waits_to_submit(held: Held):
+    errors: list[str] = []
+    session, job = Session(in_flight=1), Job(shift)
+    held.job = "shift"
+    session.submit(job, row(1, 2, 3))
+
+    def submit() -> None:
+        try:
+            session.submit(job, row(4, 5, 6))
+        except PenstockError as error:
+            errors.append(str(error))
+
+    waiting = threading.Thread(target=submit)
+    waiting.start()
+    waiting.join(0.1)
+    closing = threading.Thread(target=session.close)
+    closing.start()
+    waiting.join(60)
+    assert errors == ["the session is closed"]
+    held.gate.set()
+    closing.join(60)
+
+
+def test_lanes_run_at_once_and_share_threads():
+    dispatcher = Dispatcher(8)
+    barrier = threading.Barrier(4, timeout=60)
+
+    def meet(lane: int) -> int:
+        barrier.wait()
+        return lane
+
+    for _ in range(3):
+        futures = [
+            dispatcher.submit(
+                lane, lambda lane=lane: Call(lambda: meet(lane), lambda: None)
+            )
+            for lane in range(4)
+        ]
+        assert [f.result(60) for f in futures if f is not None] == [0, 1, 2, 3]
+    names = [thread.name for thread in threading.enumerate()]
+    assert names.count("penstock-calls") <= 8
+    dispatcher.close(cancel=False)
+    names = [thread.name for thread in threading.enumerate()]
+    assert names.count("penstock-calls") == 0
+
+
+# Watchdog ----------------------------------------------------------------------------
+
+
+def test_session_with_a_watchdog(capfd: pytest.CaptureFixture[str]):
+    with Session(watchdog=0.004) as session:
+
+        @penstock.job
+        def long(x: Annotated[Tensor, (1536, 1536), "f32"]) -> Any:
+            return (x @ x).sum()
+
+        with pytest.raises(WatchdogError):
+            session.call(long, np.ones((1536, 1536), np.float32))
+    assert capfd.readouterr().err.startswith("penstock: no progress for 0.")
