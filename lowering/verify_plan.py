@@ -40,7 +40,9 @@ others wrote. Then
   interfaces, which last from run to run, but views of them; tasks and aliases use what
   belongs to their own job, or variables.
 
-All that is wrong is listed. Registers without places share no bytes.
+All that is wrong is listed. A plan may be checked at each step from registers on: those
+without places share no bytes yet, so there is less to be found. A plan on values is
+refused, as there is nothing to be checked.
 """
 
 from __future__ import annotations
@@ -70,6 +72,9 @@ Finding = tuple[Operation, str]
 
 def findings_in(plan: PlanOp) -> Iterator[Finding]:
     """All that is wrong with a plan, each with the op it is about."""
+    if any(task.results_ for task in plan.tasks):
+        yield plan, "tasks hand on values, run plan-create-registers first"
+        return
     plan_graph = PlanGraph(plan)
     yield from equal_orders(plan_graph.tasks)
     yield from acting_variables(list(plan_graph.variables.values()))

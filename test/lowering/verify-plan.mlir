@@ -862,3 +862,15 @@ plan.plan @misplaced {
     plan.yield
   }
 }
+
+// -----
+
+// Without registers there is nothing to be checked.
+
+// expected-error@+1 {{verify-plan: tasks hand on values, run plan-create-registers first}}
+plan.plan @values {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
