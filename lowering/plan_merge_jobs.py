@@ -25,9 +25,9 @@ it may run in parallel with. By `strategy`, jobs exclude each other
   that those that only read one thing may run in parallel, on memory of their own;
 * `memory`: always;
 * `custom`: like `parallelism`, and if one of `groups` has both, as in
-  `groups="train,eval;a,b"`.
-A job with the attribute `system` is in no group. The groups of several jobs stand in
-`exclusive` of the plan, and what the plans said of themselves in its attribute `jobs`.
+  `groups="train,eval;a,b"`. A job with the attribute `system` is in no group, unless it
+  assigns to variables. The groups of several jobs stand in `exclusive` of the plan, and
+  what the plans said of themselves in its attribute `jobs`.
 
 A plan that is alone is left as it is, unless `alone` is set.
 """
@@ -166,11 +166,17 @@ def written_by(plan: PlanOp) -> set[str]:
     return written
 
 
+def takes_turns(plan: PlanOp) -> bool:
+    """Whether a plan is of a job that a person wrote, or that assigns to variables."""
+    is_user = SYSTEM not in plan.attributes
+    return is_user or any(target_of(task) is not None for task in plan.tasks)
+
+
 def groups_of(
     plans: Sequence[PlanOp], strategy: str, custom: Sequence[Sequence[str]]
 ) -> list[list[PlanOp]]:
     """The plans that share memory, in groups; every plan is in one."""
-    users = [plan for plan in plans if SYSTEM not in plan.attributes]
+    users = [plan for plan in plans if takes_turns(plan)]
     number = {plan.sym_name.data: i for i, plan in enumerate(users)}
     everyone = set(range(len(users)))
     if strategy == "memory":
@@ -188,7 +194,7 @@ def groups_of(
         for job in members:
             exclusive[job] |= members - {job}
     found = [[users[i] for i in group] for group in exclusion_groups(exclusive)]
-    return found + [[plan] for plan in plans if SYSTEM in plan.attributes]
+    return found + [[plan] for plan in plans if plan not in users]
 
 
 ################################################################################

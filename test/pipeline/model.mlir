@@ -1,13 +1,15 @@
 // RUN: penstock-opt %s --pipeline model | filecheck %s
 // RUN: penstock-opt %s --pipeline model | penstock-opt --pipeline model | filecheck %s
 
-// A variable is one for the job that trains and the three jobs of the system, of which one
-// at a time holds what it was fed; saving takes no memory but the caller's.
+// A variable is one for the job that trains and the three jobs of the system. Those that
+// set it hold one tensor at a time, in the memory of the jobs that they exclude; saving
+// takes none but the caller's.
 
 !a = tensor<8x4xf32>
 !b = tensor<100xf32>
 
-// CHECK-LABEL: launch.program @main rank 0
+// CHECK-LABEL: launch.program @main rank 0 exclusive
+// CHECK-SAME:  "train", "System-ModelInit", "System-ModelLoad"
 job.job @train placement <cpu, [0:0]> {
   // CHECK-DAG: launch.chunk @[[W:.+]] on <0, host> size 528 {memory = {bound = 0 : i64, peak = 0 : i64, sum = 0 : i64, variables = 528 : i64}}
   // CHECK-DAG: launch.variable @[[A:.+]] in @[[W]] at 0 init <ones> : memref<8x4xf32>
