@@ -370,7 +370,8 @@ class Core:
             return self._task_error(int(control[TARGET]) - acts)
         if control[STOP] == DEADLOCKED:
             acts_made = state.actors[self.tables.layout.place + ACTS]
-            done = (acts_made - (control[TARGET] - acts)).tolist()
+            before = (control[TARGET] - acts) * np.array(self.tables.turns, np.int64)
+            done = (acts_made - before).tolist()
             return DeadlockError(self.tables.stuck(state.counters, done, acts))
         if control[STOP] == STALLED and self._watcher is not None:
             seconds = self._watcher.watchdog.seconds

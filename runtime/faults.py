@@ -218,6 +218,10 @@ class _Plan:
                 raise PenstockError(f"there is no act {fault.act} for a fault")
             if isinstance(fault, KernelFault):
                 self._add_kernel_fault(fault)
+            elif tables.is_general:
+                raise PenstockError(
+                    "messages of a program with special actors cannot have faults"
+                )
             else:
                 self._add_message_fault(fault)
         # Until it is known where acts are counted, it is none.

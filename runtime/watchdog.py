@@ -184,13 +184,13 @@ class Watcher:
         # A copy, as somebody may go on meanwhile.
         actors, counters = state.actors.copy(), state.counters.copy()
         waits = tables.waits(counters)
-        first = vigil.look.target - acts
+        before = vigil.look.target - acts
         names = self._kernels()
         lines: list[str] = []
         for index, actor in enumerate(tables.actors):
             place = int(layout.place[index])
-            done = int(actors[place + ACTS]) - first
-            if done >= acts:
+            done = int(actors[place + ACTS]) - before * tables.turns[index]
+            if done >= acts * tables.turns[index]:
                 continue
             if self._is_acting(index, actors):
                 what = f"is in {names[index]}"

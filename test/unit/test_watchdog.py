@@ -134,6 +134,31 @@ def test_acts_of_a_report_count_from_the_start_of_the_run():
     ]
 
 
+def test_acts_of_actors_at_different_rates():
+    # Each piece of x lasts for three acts, of which the fifth in all takes long.
+    reports, acts = Reports(), iter(range(1 << 30))
+
+    def kernel(args: int, part: int, parts: int) -> int | None:
+        return None if next(acts) != 4 or reports.said.wait(60) else 1
+
+    slow = Callback(kernel)
+    call = Call(slow.address)
+    actors = [
+        Actor("source", 0, (), (0,)),
+        Actor("slow", 1, (0,), (1,), (call,), every=((0, 3),)),
+        Actor("sink", 0, (1,)),
+    ]
+    tables = Tables([Register("x", 0), Register("y", 1)], actors, [slow])
+    with Core(tables) as core:
+        core.watch(Watchdog(0.05, reports, fails=False))
+        core.run(1)
+        core.run(1)
+    assert without_times(reports.texts[0]) == [
+        "'slow' at act 1: is in its kernel",
+        "'sink' at act 1: no piece in register 'y' from 'slow'",
+    ]
+
+
 def test_each_stall_is_reported_once():
     reports = Reports()
     waits = iter([0.3, 0.0, 0.3])
