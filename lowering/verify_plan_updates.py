@@ -10,7 +10,7 @@ that one, which whoever runs them sees to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
@@ -20,6 +20,7 @@ from penstock.dialects.job import AssignOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.plan_graph import PlanGraph
+from penstock.lowering.update_order import UpdateOrder
 
 Finding: TypeAlias = tuple[Operation, str]
 
@@ -31,6 +32,7 @@ def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
         return
     stored = plan_graph.storages()
     seen: dict[tuple[RegisterOp, StringAttr | None], TaskOp] = {}
+    checked: dict[int, Sequence[int]] = {}
     for index, register in updates.items():
         task, name = plan_graph.tasks[index], name_of(register.register)
         own = task.task_name.data
@@ -40,8 +42,14 @@ def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
             other = first.task_name.data
             yield task, f"tasks '{other}' and '{own}' both assign to variable '{name}'"
         else:
-            users = stored[register].users
-            yield from unordered_users(plan_graph, index, register, users)
+            checked[index] = [
+                user
+                for user in stored[register].users
+                if user != index and plan_graph.tasks[user].job == task.job
+            ]
+    order = UpdateOrder(plan_graph.graph, checked)
+    for index in checked:
+        yield from unordered_users(plan_graph, order, index, updates[index])
 
 
 def updates_in(plan_graph: PlanGraph) -> dict[int, RegisterOp]:
@@ -58,17 +66,15 @@ def updates_in(plan_graph: PlanGraph) -> dict[int, RegisterOp]:
 
 
 def unordered_users(
-    plan_graph: PlanGraph, update: int, register: RegisterOp, users: Iterable[int]
+    plan_graph: PlanGraph, order: UpdateOrder, update: int, register: RegisterOp
 ) -> Iterator[Finding]:
-    """The tasks of a job that may use a variable while it is assigned to."""
-    graph, task = plan_graph.graph, plan_graph.tasks[update]
+    """The tasks that may use a variable while a task assigns to it."""
+    task = plan_graph.tasks[update]
     name, own = name_of(register.register), task.task_name.data
-    for user in users:
-        other = plan_graph.tasks[user]
-        if user == update or other.job != task.job:
-            continue
-        used = f"task '{other.task_name.data}' may use variable '{name}'"
-        if not graph.reaches(user, update, 0):
+    for user in order.users[update]:
+        other = plan_graph.tasks[user].task_name.data
+        used = f"task '{other}' may use variable '{name}'"
+        if not order.comes_before(user, update):
             yield task, f"{used} after '{own}' has assigned to it"
-        elif not graph.reaches(update, user, 1):
+        elif not order.comes_again_after(user, update):
             yield task, f"{used} again before '{own}' has assigned to it"

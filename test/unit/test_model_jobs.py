@@ -456,3 +456,20 @@ def test_numpy_says_what_a_run_hands_out():
     found = evaluate_model(Model(module, {}, Path()), {"x": x})
     assert found.keys() == {"old", "view", "f"}
     np.testing.assert_array_equal(found["old"], np.ones(4))
+
+
+def test_training_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(tmp_path: Path):
+    with opened(TRAIN, threads=2) as session:
+        for seed in range(6):
+            session.run({"x": some(seed)}, "train")
+            if seed == 2:
+                Checkpoints(tmp_path).save(session.state(), seed)
+        wanted = session.state()
+    with opened(TRAIN) as session:
+        last = Checkpoints(tmp_path).latest()
+        assert last is not None
+        session.load_model(last.path)
+        for seed in range(last.step + 1, 6):
+            session.run({"x": some(seed)}, "train")
+        for name, array in session.state().items():
+            np.testing.assert_array_equal(array, wanted[name])
