@@ -46,8 +46,11 @@ CAPACITY = 1 << 20
 TOLD_SECONDS = 60.0
 """When a search gives up that is told the capacity."""
 
-SHORT, LONG, MANY = 1.0, 10.0, 1000
-"""The seconds that graphs of up to `MANY` buffers have, and those of more."""
+SHORT, LONG, MANY = 0.9, 9.0, 1000
+"""
+The seconds that a search has for graphs of up to `MANY` buffers, and for larger ones,
+which may take 1 and 10 seconds in all.
+"""
 
 PLANNER = "regst-plan-memory"
 

@@ -55,6 +55,7 @@ def one_model(monkeypatch: pytest.MonkeyPatch) -> None:
         yield "small", small_job()
 
     monkeypatch.setattr(packing, "light_models", models)
+    monkeypatch.setattr(packing, "exported_models", lambda: iter(()))
 
 
 @pytest.fixture
@@ -123,7 +124,8 @@ def test_packing_compares_all_kinds_of_problems(data: Path) -> None:
     for table in section.tables:
         assert len({len(row) for row in (table.header, *table.rows)}) == 1
     assert isinstance(section.data, dict)
-    assert list(section.data) == ["minimalloc A", "lifetimes net", "light small"]
+    models = "ONNX's light models: small"
+    assert list(section.data) == ["minimalloc A", "lifetimes net", models]
 
 
 @pytest.mark.usefixtures("one_model")
@@ -137,6 +139,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No problems of `minimalloc`: `--data` names no such." in section.text
     assert "No problems of `lifetimes`: `--data` names no such." in section.text
     assert "omnimalloc is not installed." in section.text
+    assert "No exported models: PyTorch is not installed." in section.text
 
 
 def test_a_peer_that_is_not_installed_is_left_out(
@@ -162,7 +165,13 @@ def test_what_was_packed_is_read_from_the_report() -> None:
     # The ReLU works in place: x, a with b over it, c.
     assert [life.size for life in problem.lifetimes] == [1024] * 3
     assert problem.bound == 2048
-    assert packing.peak_by_size(small_job()) == 2048
+    assert packing.peak_by_size(small_job(), packing.NO_ORDER) == 2048
+    assert packing.peak_by_size(small_job(), packing.NO_FUSION) == 2048
+
+
+def test_a_pass_that_is_left_out_has_to_be_there() -> None:
+    with pytest.raises(AssertionError, match="a pass has another name"):
+        packing.peak_by_size(small_job(), {"plan-order-task"})
 
 
 # Order
