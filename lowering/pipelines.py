@@ -21,6 +21,7 @@ def pipeline(
     merge: bool = False,
     model_jobs: bool = False,
     strategy: str = "parallelism",
+    panels: bool = True,
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -31,7 +32,8 @@ def pipeline(
     process. `merge` makes one program of all jobs, with those that bring in and take
     out what several of them know by one name, and `strategy` says which of them never
     run at the same time. `model_jobs` adds those that initialise, load and save all
-    variables, also where there is one job.
+    variables, also where there is one job. Without `panels` variables lie as their
+    arrays do, so that other programs can share them.
     """
     launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
     return ",".join(
@@ -70,10 +72,16 @@ def pipeline(
             "verify-program",
             # Kernels, which did not exist before.
             "canonicalize,cse",
-            "launch-schedule-contractions"
-            + (f"{{parts={streams}}}" if streams > 1 else ""),
+            scheduling(streams, panels),
         )
     )
+
+
+def scheduling(streams: int, panels: bool) -> str:
+    """The pass that says how sums of products are computed."""
+    options = [f"parts={streams}"] * (streams > 1) + ["panels=false"] * (not panels)
+    text = f"{{{' '.join(options)}}}" if options else ""
+    return "launch-schedule-contractions" + text
 
 
 def merging(strategy: str) -> str:

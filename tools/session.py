@@ -120,12 +120,14 @@ def lower(
     simulate_ranks: bool = False,
     model_jobs: bool = False,
     strategy: str = "parallelism",
+    panels: bool = True,
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
-    jobs, and for all ranks if they are to be simulated; `model_jobs` and `strategy` are
-    those of the pipeline. Raises UsageError if the module holds nothing to run, or
-    something beside a program, and `Rejected` if what it holds cannot be lowered.
+    jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy` and
+    `panels` are those of the pipeline. Raises UsageError if the module holds nothing to
+    run, or something beside a program, and `Rejected` if what it holds cannot be
+    lowered.
     """
     from penstock.lowering.pipelines import pipeline
     from penstock.tools.compiler import run_pipeline
@@ -139,6 +141,7 @@ def lower(
         merge=model.has_several or model_jobs,
         model_jobs=model_jobs,
         strategy=strategy,
+        panels=panels,
     )
     run_pipeline(compiler, passes, model.module, text)
 
@@ -292,6 +295,8 @@ class Session:
             simulate_ranks=simulate_ranks,
             model_jobs=model_jobs,
             strategy=strategy,
+            # What others assign to a variable is in no order but the usual one.
+            panels=variables is None,
         )
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None
