@@ -20,8 +20,8 @@ from xdsl.utils.target import Target
 
 from penstock.dialects.diagnostics import LocatedPassFailure, fail_if_any
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.lowering.numba.cpu import cpu_source
 from penstock.lowering.cuda.printer import cuda_source
+from penstock.lowering.numba.cpu import cpu_source
 
 PRINTERS = {"cpu": cpu_source, "cuda": cuda_source}
 

@@ -20,7 +20,6 @@ from penstock.dialects.launch import (
     ActorOp,
     CallOp,
     ChunkOp,
-    ControlOp,
     CopyOp,
     FeedOp,
     FetchOp,
@@ -33,75 +32,13 @@ from penstock.dialects.launch import (
     names_of,
 )
 from penstock.lowering.kernel_effects import KernelEffects
-from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage
-
-################################################################################
-# Places                                                                       #
-################################################################################
-
-
-class Span(NamedTuple):
-    """Slots of `size` bytes, the first one at `start`, each `stride` from the next."""
-
-    start: int
-    size: int
-    stride: int
-    slots: int
-
-    @property
-    def end(self) -> int:
-        """Where the last slot ends."""
-        return self.start + self.stride * (self.slots - 1) + self.size
-
-    @property
-    def starts(self) -> Iterator[int]:
-        """Where each slot starts."""
-        return (self.start + self.stride * i for i in range(self.slots))
-
-
-def shared_by(a: Span, b: Span) -> int:
-    """The bytes that the slots of both have in common."""
-    if a.start >= b.end or b.start >= a.end:
-        return 0
-    first, second = list(a.starts), list(b.starts)
-    shared = i = j = 0
-    while i < a.slots and j < b.slots:
-        end, other = first[i] + a.size, second[j] + b.size
-        shared += max(0, min(end, other) - max(first[i], second[j]))
-        if end <= other:
-            i += 1
-        else:
-            j += 1
-    return shared
-
-
-def slots_match(a: Span, b: Span) -> bool:
-    """Whether each slot shares bytes with no other than the same one."""
-    if a.slots != b.slots:
-        return False
-    if a.slots == 1:
-        return True
-    low, high = sorted((a, b))
-    is_inside = high.start + high.size <= low.start + low.stride
-    return a.stride == b.stride and is_inside
-
-
-def without(
-    start: int, end: int, holes: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """The from-to pieces of some bytes that lie in none of these."""
-    for begin, over in sorted(holes):
-        if start < min(begin, end):
-            yield start, min(begin, end)
-        start = max(start, over)
-    if start < end:
-        yield start, end
-
-
-def uncovered(size: int, pieces: Sequence[tuple[int, int]]) -> int:
-    """The bytes from 0 up to a size that lie in none of these from-to pieces."""
-    return sum(end - start for start, end in without(0, size, pieces))
-
+from penstock.lowering.marked_graph import MarkedGraph, Storage
+from penstock.lowering.program_turns import Turn
+from penstock.lowering.spans import Access as Access
+from penstock.lowering.spans import Span as Span
+from penstock.lowering.spans import shared_by as shared_by
+from penstock.lowering.spans import slots_match as slots_match
+from penstock.lowering.spans import uncovered, without
 
 ################################################################################
 # Steps                                                                        #
@@ -112,18 +49,6 @@ def unchanged_by(call: CallOp) -> Sequence[str]:
     """What the attribute `unchanged` of a call promises to leave as it is."""
     promised = call.attributes.get("unchanged")
     return names_of(promised) if isa(promised, ArrayAttr[SymbolRefAttr]) else ()
-
-
-class Access(NamedTuple):
-    """
-    What one step of an actor names, what of it it writes, what it leaves as it is,
-    though it may write over it, and what it reads before it has written it.
-    """
-
-    named: Sequence[str]
-    written: Sequence[str]
-    unchanged: Sequence[str] = ()
-    needed: Sequence[str] = ()
 
 
 class Piece(NamedTuple):
@@ -151,16 +76,17 @@ class ProgramGraph:
 
     def __post_init__(self) -> None:
         self.table = self.program.symbol_table()
-        self.actors = [x for x in self.program.actors if x.job_name == self.job]
-        self.reads = [names_of(actor.reads) for actor in self.actors]
-        self.writes = [names_of(actor.writes) for actor in self.actors]
-        self.spans = self._spans()
-        """Where each register and variable lies, as if chunks followed each other."""
+        own = [x for x in self.program.actors if x.job_name == self.job]
         self._effects: dict[str, KernelEffects] = {}
-        self.steps = [
-            [self._access(step) for step in actor.body.block.ops]
-            for actor in self.actors
-        ]
+        steps = [[self._access(x) for x in actor.body.block.ops] for actor in own]
+        turn = Turn(self.program, own, steps, self._spans(own))
+        self._pieces = turn.pieces
+        self.table |= {name: self.table[of] for name, of in turn.pieces.items()}
+        self.actors = turn.actors
+        """What acts in a turn, an actor once for each of its acts."""
+        self.reads, self.writes, self.steps = turn.reads, turn.writes, turn.steps
+        self.spans = turn.spans
+        """Where each register and variable lies, as if chunks followed each other."""
         self.writer = {name: i for i, names in enumerate(self.writes) for name in names}
         """The actor that writes, or shows, each register and control."""
         self.first_write = [first_writes(steps) for steps in self.steps]
@@ -173,7 +99,7 @@ class ProgramGraph:
             self.first_write[self.writer[name]][name] = 0
         self.last_use = [last_uses(steps) for steps in self.steps]
         """For each actor the last step that names a register or variable."""
-        self.graph = MarkedGraph(len(self.actors), self._edges())
+        self.graph = MarkedGraph(len(self.actors), turn.edges)
         self.sources: dict[str, list[str]] = {}
         """What the writer of a register reads of the same bytes, or finds there."""
         self.shown: dict[str, tuple[Piece, ...]] = {}
@@ -202,6 +128,10 @@ class ProgramGraph:
             if self.is_variable(name) and are_copies == {True}:
                 yield name
 
+    def register_of(self, name: str) -> str:
+        """The register that a piece of one is of."""
+        return self._pieces.get(name, name)
+
     def has_own_bytes(self, name: str) -> bool:
         """Whether a step of a register's writer writes it; true for a variable."""
         writer = self.writer.get(name)
@@ -209,7 +139,7 @@ class ProgramGraph:
             writer is not None and name in self.first_write[writer]
         )
 
-    def _spans(self) -> dict[str, Span]:
+    def _spans(self, actors: Sequence[ActorOp]) -> dict[str, Span]:
         bases: dict[str, tuple[int, int]] = {}
         end = 0
         for name, op in self.table.items():
@@ -217,7 +147,7 @@ class ProgramGraph:
                 bases[name] = end, op.memory_case.alignment
                 end += op.size.value.data
         spans: dict[str, Span] = {}
-        own = {name for names in self.writes for name in names}
+        own = {name for actor in actors for name in names_of(actor.writes)}
         for name, op in self.table.items():
             if isinstance(op, VariableOp) or (
                 isinstance(op, RegisterOp) and name in own
@@ -282,18 +212,6 @@ class ProgramGraph:
         if not isinstance(op, RegisterOp) or op.interface is None:
             return None
         return op.interface.data
-
-    def _edges(self) -> list[Edge]:
-        edges: list[Edge] = []
-        for reader, names in enumerate(self.reads):
-            for name in names:
-                op = self.table[name]
-                assert isinstance(op, RegisterOp | ControlOp), "checked by the verifier"
-                initial = op.initial_slots if isinstance(op, ControlOp) else 0
-                writer, free = self.writer[name], op.slots.value.data - initial
-                edges.append(Edge(writer, reader, initial))
-                edges.append(Edge(reader, writer, free))
-        return edges
 
     # Whose bytes registers have
 

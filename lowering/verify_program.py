@@ -147,11 +147,18 @@ def shared_bytes(graph: ProgramGraph) -> Iterator[Finding]:
     ]
     alone = [(name, name) for name in names if stored[name].writer is not None]
     turns = Turns(graph, [*acting, *alone])
+    told: set[tuple[str, str]] = set()
     for name, _ in alone:
+        register = graph.register_of(name)
+        if (register, register) in told:
+            continue
         if (why := turns.broken_by_itself(name)) is not None:
+            told.add((register, register))
             yield graph.table[name], why
     for a, b in acting:
-        if (why := turns.broken_by(a, b)) is not None:
+        pair = graph.register_of(a), graph.register_of(b)
+        if pair not in told and (why := turns.broken_by(a, b)) is not None:
+            told.add(pair)
             shared = shared_by(graph.spans[a], graph.spans[b])
             start = f"registers @{a} and @{b} share {shared} bytes, but "
             yield graph.table[b], start + why
@@ -195,7 +202,10 @@ class Turns:
         """Who uses a register's bytes, under another name, when they are new ones."""
         graph, writer = self._graph, self._graph.writer[name]
         for user in graph.users(name, of=name):
-            if not self._comes_back(user, writer, graph.spans[name].slots):
+            # Who reads it by its name gives it back.
+            if name not in graph.reads[user] and not self._comes_back(
+                user, writer, graph.spans[name].slots
+            ):
                 return self._complaint(user, name, writer, name) + " again"
         return None
 

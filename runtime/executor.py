@@ -24,13 +24,18 @@ from penstock.runtime.watchdog import Watchdog, kernel_names
 
 Pieces: TypeAlias = list[dict[str, Array]]
 
-ENGINES = ("actors", "sequential")
+ENGINES = ("actors", "sequential", "sim")
+
+WORK_PER_NANOSECOND = 10
+"""Flops and bytes together that take a nanosecond of a virtual clock."""
 
 
 class Executor:
     """
-    Runs a program on the compiled core (`actors`) or on the reference executor in
-    plain Python (`sequential`), which has the same results. Close it after use.
+    Runs a program on the compiled core (`actors`), on the reference executor in plain
+    Python (`sequential`), or on a virtual clock (`sim`), where acts take the time that
+    the flops and bytes of their kernels stand for. All have the same results. Close it
+    after use.
 
     Between loading and closing, nothing of a program is allocated anew: what a run
     allocates is the arrays it returns.
@@ -42,6 +47,9 @@ class Executor:
                 f"unknown engine '{engine}', expected one of {', '.join(ENGINES)}"
             )
         self._program = program
+        self._engine = engine
+        self.simulation: Simulation | None = None
+        """When acts of the last run would be made, if it ran on a virtual clock."""
         self._core = (
             Core(program.tables, program.threads) if engine == "actors" else None
         )
@@ -75,7 +83,7 @@ class Executor:
         nothing goes on for its time. Raises PenstockError for the reference executor.
         """
         if self._core is None:
-            raise PenstockError("the sequential engine cannot be watched")
+            raise PenstockError(f"the {self._engine} engine cannot be watched")
         self._watchdog = watchdog
         self._core.watch(watchdog, partial(kernel_names, self._program.image))
 
@@ -87,7 +95,7 @@ class Executor:
         """
         with core:
             if (own := self._core) is None:
-                raise PenstockError("the sequential engine runs on no core")
+                raise PenstockError(f"the {self._engine} engine runs on no core")
             if self._watchdog is not None:
                 core.watch(self._watchdog, partial(kernel_names, self._program.image))
             with self._lock:
@@ -194,17 +202,27 @@ class Executor:
         if not self.observers:
             self._act_for(acts, None)
             return
-        with self.observers.watch(acts) as log:
+        with self.observers.watch(acts, virtual=self._engine == "sim") as log:
             self._act_for(acts, log)
 
     def _act_for(self, acts: int, log: Log | None) -> None:
         """Let all actors act, and fill the log if there is one."""
         if self._core is not None:
             self._core.run(acts, log)
+        elif self._engine == "sim":
+            self.simulation = simulate(self._program.tables, acts, self._times())
+            if log is not None:
+                log.add(self.simulation)
         elif log is not None:
             RecordedRun(log).run()
         else:
             run_sequential(self._program.tables, acts)
+
+    def _times(self) -> list[int]:
+        """Nanoseconds of the acts of each actor, from what its kernels do."""
+        tasks = self.observers.subject.tasks
+        work = [sum((op.flops or 0) + (op.bytes or 0) for op in x.ops) for x in tasks]
+        return [max(1, amount // WORK_PER_NANOSECOND) for amount in work]
 
 
 def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:

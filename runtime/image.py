@@ -11,6 +11,8 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
     from penstock.dialects.launch import (
         ActorOp,
         KernelOp,
@@ -40,7 +42,8 @@ class Queue(NamedTuple):
     """
     A register in a chunk, `stride` bytes from slot to slot; a control register lies in
     none: its `chunk` and `kind` are None. An `interface` is what several jobs know by
-    this name.
+    this name. With `parts`, so many slots are in each frame, at every `step` bytes, and
+    `stride` is that from frame to frame.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Queue(NamedTuple):
     initial: int
     kind: TensorKind | None
     interface: str | None = None
+    parts: int = 1
+    step: int = 0
 
 
 class Panels(NamedTuple):
@@ -108,17 +113,23 @@ class Kernel(NamedTuple):
 class Step(NamedTuple):
     """
     What an actor does: `call` a kernel or `copy`, on registers and variables by name,
-    or `feed` or `fetch` what goes by the name of a port, or `release` an interface.
+    or `feed` or `fetch` what goes by the name of a port, or `release` an interface. It
+    is done `when` an act is the `first` of a round or in the `rest`, or `always`, and
+    for a piece that is `on` one register, or None.
     """
 
     verb: str
     subject: str
     arguments: tuple[str, ...]
+    when: str = "always"
+    on: str | None = None
 
 
 class ActorImage(NamedTuple):
     """
     An actor, the kind of device that it works on, and its job, if there are several.
+    Pieces of the registers in `every` last for so many acts; it acts `turns` times in a
+    turn. `kind` and `lists` are as in `penstock.runtime.kinds`.
     """
 
     name: str
@@ -128,6 +139,10 @@ class ActorImage(NamedTuple):
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     steps: tuple[Step, ...]
+    every: tuple[tuple[str, int], ...] = ()
+    turns: int = 1
+    kind: str = "plain"
+    lists: tuple[tuple[int, ...], ...] = ()
 
 
 class ProgramImage(NamedTuple):
@@ -150,6 +165,16 @@ class ProgramImage(NamedTuple):
         named = (actor.job for actor in self.actors if actor.job is not None)
         return tuple(dict.fromkeys(named))
 
+    @property
+    def port_turns(self) -> dict[str, int]:
+        """How many pieces of each port there are in a turn."""
+        return {
+            step.subject: actor.turns
+            for actor in self.actors
+            for step in actor.steps
+            if step.verb in ("feed", "fetch")
+        }
+
     def to_json(self) -> str:
         """A text that `image_from_json` reads."""
         return json.dumps(self)
@@ -164,11 +189,15 @@ def image_of(program: ProgramOp) -> ProgramImage:
         KernelOp,
         RegisterOp,
         VariableOp,
+        frames_of,
+        turns_of,
     )
 
     alignments: dict[str, int] = {}
     chunks: list[Memory] = []
     ops = list(program.body.block.ops)
+    registers = {op.sym_name.data: op for op in ops if isinstance(op, RegisterOp)}
+    turns = turns_of(program)
     for op in ops:
         if isinstance(op, ChunkOp):
             case, name = op.memory_case, op.sym_name.data
@@ -181,11 +210,13 @@ def image_of(program: ProgramOp) -> ProgramImage:
         if isinstance(op, ControlOp):
             return Queue(name, None, 0, 0, slots, op.initial_slots, None)
         chunk = op.chunk.root_reference.data
-        stride = op.stride(alignments[chunk])
+        below = None if op.over is None else registers[op.over.root_reference.data]
+        parts, step, stride = frames_of(op, below, alignments[chunk])
         kind = kind_of(op.type)
         offset = op.offset.value.data
         interface = None if op.interface is None else op.interface.data
-        return Queue(name, chunk, offset, stride, slots, 0, kind, interface)
+        place = chunk, offset, stride, slots, 0, kind, interface
+        return Queue(name, *place, parts, step)
 
     return ProgramImage(
         program.sym_name.data,
@@ -194,7 +225,9 @@ def image_of(program: ProgramOp) -> ProgramImage:
         tuple(queue(op) for op in ops if isinstance(op, RegisterOp | ControlOp)),
         tuple(_variable(op) for op in ops if isinstance(op, VariableOp)),
         tuple(kernel_image(op) for op in ops if isinstance(op, KernelOp)),
-        tuple(_actor(op) for op in ops if isinstance(op, ActorOp)),
+        tuple(
+            _actor(op, turns[op.sym_name.data]) for op in ops if isinstance(op, ActorOp)
+        ),
     )
 
 
@@ -244,7 +277,7 @@ def kernel_image(op: KernelOp) -> Kernel:
     )
 
 
-def _actor(op: ActorOp) -> ActorImage:
+def _actor(op: ActorOp, turns: int) -> ActorImage:
     from penstock.dialects.launch import names_of
 
     return ActorImage(
@@ -255,10 +288,26 @@ def _actor(op: ActorOp) -> ActorImage:
         tuple(names_of(op.reads)),
         tuple(names_of(op.writes)),
         tuple(_step(step) for step in op.body.block.ops),
+        tuple(op.rates.items()),
+        turns,
+        op.kind_name,
+        tuple(map(tuple, op.number_lists)),
     )
 
 
-def _step(op: object) -> Step:
+def _step(op: Operation) -> Step:
+    from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+
+    from penstock.dialects.launch.actors import ON, WHEN
+
+    when, on = op.attributes.get(WHEN), op.attributes.get(ON)
+    return _work(op)._replace(
+        when=when.data if isinstance(when, StringAttr) else "always",
+        on=on.root_reference.data if isinstance(on, SymbolRefAttr) else None,
+    )
+
+
+def _work(op: Operation) -> Step:
     from penstock.dialects.launch import (
         CallOp,
         CopyOp,
@@ -334,9 +383,9 @@ def _tuples(value: Any) -> Any:
 
 
 def _queue_from(*row: Any) -> Queue:
-    kind, interface = row[-2:]
-    made = None if kind is None else TensorKind._make(kind)
-    return Queue(*row[:-2], kind=made, interface=interface)
+    queue = Queue(*row)
+    made = None if queue.kind is None else TensorKind._make(queue.kind)
+    return queue._replace(kind=made)
 
 
 def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
@@ -354,4 +403,5 @@ def _kernel_from(*row: Any) -> Kernel:
 
 
 def _actor_from(*row: Any) -> ActorImage:
-    return ActorImage(*row[:-1], steps=tuple(Step._make(step) for step in row[-1]))
+    actor = ActorImage(*row)
+    return actor._replace(steps=tuple(Step._make(step) for step in actor.steps))

@@ -53,16 +53,19 @@ BATCH = 256
 @dataclass(frozen=True)
 class Port:
     """
-    A tensor that the caller gives or takes, piece by piece.
+    A tensor that the caller gives or takes, piece by piece. What has several pieces in
+    a turn is given and taken as one array of them: `turns` is the first extent of its
+    `shape`, if it is not 1.
 
     `table` is what FEED and FETCH read: a cursor, the bytes of a piece, and the
-    address of each of at most BATCH pieces.
+    address of each piece of at most BATCH turns.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     table: npt.NDArray[np.int64]
+    turns: int = 1
 
     def takes(self, array: Array) -> bool:
         """Whether an array can be read as it is: a quick check of what most are."""
@@ -76,7 +79,11 @@ class Port:
     def point_to(self, pieces: Sequence[Array]) -> None:
         """Let the next run read or write these contiguous arrays, one in each act."""
         self.table[0] = 0
-        self.table[2 : 2 + len(pieces)] = [piece.ctypes.data for piece in pieces]
+        starts = [piece.ctypes.data for piece in pieces]
+        if self.turns > 1:
+            size = int(self.table[1])
+            starts = [x + i * size for x in starts for i in range(self.turns)]
+        self.table[2 : 2 + len(starts)] = starts
 
 
 @dataclass(frozen=True)
@@ -337,9 +344,8 @@ class _Loader:
     def _register(self, name: str) -> Register:
         queue, producer = self.queues[name], self.producers[name]
         address = 0 if queue.chunk is None else self._address(name)
-        return Register(
-            name, producer, queue.slots, queue.initial, address, queue.stride
-        )
+        frames = queue.stride, queue.parts, queue.step
+        return Register(name, producer, queue.slots, queue.initial, address, *frames)
 
     def _place(self, name: str) -> tuple[str, int, TensorKind]:
         """The chunk, offset and type of a register or variable."""
@@ -361,6 +367,9 @@ class _Loader:
             tuple(self.registers[name] for name in actor.reads),
             tuple(self.registers[name] for name in actor.writes),
             tuple(self._step(step, actor) for step in actor.steps),
+            tuple((self.registers[name], count) for name, count in actor.every),
+            actor.kind,
+            actor.lists,
         )
 
     def _worker(self, actor: ActorImage) -> int:
@@ -377,17 +386,24 @@ class _Loader:
         return self.memories[self._place(name)[0]]
 
     def _step(self, step: Step, actor: ActorImage) -> Call:
+        call = self._work(step, actor)
+        if step.when == "always" and step.on is None:
+            return call
+        on = None if step.on is None else self.registers[step.on]
+        return replace(call, when=step.when, on=on)
+
+    def _work(self, step: Step, actor: ActorImage) -> Call:
         match step.verb:
             case "call":
                 return self._call(step, actor)
             case "copy":
                 return self._copy(*step.arguments)
             case "feed":
-                return self._edge(FEED, step, self.inputs)
+                return self._edge(FEED, step, self.inputs, actor.turns)
             case "release":
                 return self._release(*step.arguments)
             case _:
-                return self._edge(FETCH, step, self.outputs)
+                return self._edge(FETCH, step, self.outputs, actor.turns)
 
     def _call(self, step: Step, actor: ActorImage) -> Call:
         kernel = self.kernels[step.subject]
@@ -403,8 +419,14 @@ class _Loader:
                 f"cannot copy between devices of kinds {', '.join(sorted(kinds))}"
             )
         device = self._device(kinds.pop() if kinds else "cpu")
-        size = self._place(source)[2].size
-        return device.copy(size, self._argument(source), self._argument(target))
+        sizes = [self._place(name)[2].size for name in (source, target)]
+        # Of what is larger each act has a part.
+        size = min(sizes)
+        args = [
+            Slot(self.registers[name], size) if whole > size else self._argument(name)
+            for name, whole in zip((source, target), sizes, strict=True)
+        ]
+        return device.copy(size, *args)
 
     def _release(self, register: str) -> Call:
         """The call that raises the flag of an interface."""
@@ -415,20 +437,28 @@ class _Loader:
         flag = words.ctypes.data
         return Call(COPY, (Fixed(flag + 16), Fixed(flag + 8), Fixed(flag)))
 
-    def _edge(self, kernel: int, step: Step, ports: dict[str, Port]) -> Call:
+    def _edge(
+        self, kernel: int, step: Step, ports: dict[str, Port], turns: int
+    ) -> Call:
         port, (place,) = step.subject, step.arguments
         if port in ports:
             raise PenstockError(f"two actors serve the port '{port}'")
         kind = self._place(place)[2]
-        table = np.zeros(2 + BATCH, np.int64)
+        table = np.zeros(2 + BATCH * turns, np.int64)
         table[1] = kind.size
-        ports[port] = Port(port, kind.shape, np.dtype(kind.dtype), table)
+        shape = port_shape(kind, turns)
+        ports[port] = Port(port, shape, np.dtype(kind.dtype), table, turns)
         return Call(kernel, (Fixed(table.ctypes.data), self._argument(place)))
 
     def _argument(self, name: str) -> Argument:
         if name in self.variables:
             return Fixed(self._address(name))
         return Slot(self.registers[name])
+
+
+def port_shape(kind: TensorKind, turns: int) -> tuple[int, ...]:
+    """The shape of the array of all pieces of a turn."""
+    return kind.shape if turns == 1 else (turns, *kind.shape)
 
 
 def raise_if_any(problems: Sequence[str], what: str = "weights") -> None:

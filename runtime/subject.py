@@ -42,17 +42,23 @@ class Task(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Bytes of a chunk: `slots` times `size`, each `stride` after the one before."""
+    """
+    Bytes of a chunk: `slots` times `size`, each `stride` after the one before; with
+    `parts`, so many in each frame at every `step` bytes, and frames at every `stride`.
+    """
 
     chunk: str
     offset: int
     size: int
     stride: int
     slots: int
+    parts: int = 1
+    step: int = 0
 
     def slot(self, index: int) -> tuple[int, int]:
         """Where a slot starts and where it ends."""
-        start = self.offset + index % self.slots * self.stride
+        frame, part = divmod(index % self.slots, self.parts)
+        start = self.offset + frame * self.stride + part * self.step
         return start, start + self.size
 
 
@@ -115,7 +121,13 @@ class _Ops:
         self._kernels = {kernel.name: kernel for kernel in image.kernels}
         self.places = {
             queue.name: Place(
-                queue.chunk, queue.offset, queue.kind.size, queue.stride, queue.slots
+                queue.chunk,
+                queue.offset,
+                queue.kind.size,
+                queue.stride,
+                queue.slots,
+                queue.parts,
+                queue.step,
             )
             for queue in image.queues
             if queue.chunk is not None and queue.kind is not None

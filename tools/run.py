@@ -168,6 +168,13 @@ def _arguments() -> argparse.ArgumentParser:
         help="streams of ops, and threads that run them (default: %(default)s)",
     )
     parser.add_argument(
+        "--executor",
+        choices=("actors", "sequential", "sim"),
+        default="actors",
+        help="what runs the program, with equal results: compiled actors, one task "
+        "after the other in Python, or a virtual clock (default: %(default)s)",
+    )
+    parser.add_argument(
         "--simulate-ranks",
         action="store_true",
         help="run what is placed on several ranks (processes) in this process",
@@ -310,7 +317,8 @@ def _open_plan(args: argparse.Namespace) -> Job:
     if args.simulate_ranks:
         raise UsageError("--simulate-ranks is for what is compiled")
     plan = read_plan(args.file, args.device)
-    return Job(Session.of_plan(plan, threads=args.threads))
+    threads, engine = args.threads, args.executor
+    return Job(Session.of_plan(plan, threads=threads, engine=engine))
 
 
 def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
@@ -327,6 +335,7 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
         model,
         device=args.device,
         threads=args.threads,
+        engine=args.executor,
         simulate_ranks=args.simulate_ranks,
         compiler=front,
         show_progress=True,

@@ -254,8 +254,9 @@ class Session:
     launch program.
 
     `device` is the kind of device that jobs run on, if not where they say; `threads` is
-    the number of workers and compute streams of the processor; `engine` is `actors`, or
-    `sequential` for the reference executor. `simulate_ranks` runs what is meant for
+    the number of workers and compute streams of the processor; `engine` is `actors`,
+    `sequential` for the reference executor, or `sim` for a virtual clock.
+    `simulate_ranks` runs what is meant for
     several processes in this one; `show_progress` shows on a terminal how many kernels
     are compiled. Several jobs, or plans, become one program, in which they share
     variables, memory, and inputs and outputs of one name; each is run by its name, at

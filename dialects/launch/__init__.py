@@ -24,14 +24,16 @@ from penstock.dialects.launch.actors import (
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
+    Frames,
     RegisterOp,
     VariableOp,
+    frames_of,
     memref_bytes,
     names_of,
     symbols,
 )
 from penstock.dialects.launch.panels import PanelsAttr
-from penstock.dialects.launch.program import ProgramOp
+from penstock.dialects.launch.program import ProgramOp, turns_of
 from penstock.dialects.launch.schedule import ContractionAttr
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "CopyOp",
     "FeedOp",
     "FetchOp",
+    "Frames",
     "KernelOp",
     "Launch",
     "PanelsAttr",
@@ -50,9 +53,11 @@ __all__ = [
     "RegisterOp",
     "ReleaseOp",
     "VariableOp",
+    "frames_of",
     "memref_bytes",
     "names_of",
     "symbols",
+    "turns_of",
 ]
 
 Launch = Dialect(

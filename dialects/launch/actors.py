@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
     DictionaryAttr,
     FlatSymbolRefAttrConstr,
     IntegerAttr,
@@ -14,7 +16,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region
 from xdsl.irdl import (
     AtLeast,
     IRDLOperation,
@@ -44,7 +46,13 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import DeviceAttr
+from penstock.dialects.job import DeviceAttr, I64List
+from penstock.dialects.launch.kinds import (
+    WITH_STEPS,
+    Every,
+    verify_kind,
+    verify_rates,
+)
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
 from penstock.dialects.launch.panels import PANELS, PanelsAttr, panels_in
 
@@ -209,7 +217,9 @@ class CallOp(IRDLOperation):
 @irdl_op_definition
 class CopyOp(IRDLOperation):
     """
-    Copy the bytes of one register or variable to a register, between any memories.
+    Copy the bytes of one register or variable to a register, between any memories. Of a
+    register of which a piece lasts for n acts of n times the rows, it is the part that
+    is as far as the act is in these n.
 
     ```mlir
     launch.copy @x to @"x/cuda"
@@ -307,6 +317,11 @@ class ReleaseOp(IRDLOperation):
         super().__init__(properties={"register": SymbolRefAttr(register)})
 
 
+WHEN = "when"
+"""The attribute of a step that is done in the first act of a round, or in the rest."""
+ON = "on"
+"""The attribute of a step that is done for a piece of one register alone."""
+
 STEPS = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
 """What an actor may do."""
 
@@ -320,9 +335,25 @@ class ActorOp(IRDLOperation):
     actors of one device and stream act one after the other. In a program of several
     jobs it says its `job`: an actor acts in the runs of that one.
 
+    A piece of a register may last for n acts, `every` n: it is there before the first
+    of them, and handed on after the last. A *round* are the acts for one piece that is
+    written, in the first of which steps `when = "first"` are done, those `when =
+    "rest"` in the others.
+
+    An actor of another `kind` needs less than all of its registers
+    (`penstock.runtime.kinds`): `case`, `esac`, `lock` and `send_ids` have no steps, and
+    the latter two `lists` of numbers; `input_wise` does steps `on = @x` when there is a
+    piece of that register.
+
     ```mlir
     launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {
       launch.call @k3 [@x, @w1, @h]
+    }
+    launch.actor @acc on <0, cpu:0> stream 0 reads [@g] writes [@sum] every [@sum = 4] {
+      launch.copy @g to @sum {when = "first"}
+      launch.call @add [@g, @sum] {when = "rest"}
+    }
+    launch.actor @case kind "case" on <0, cpu:0> stream 0 reads [@i] writes [@a, @b] {
     }
     ```
     """
@@ -331,19 +362,23 @@ class ActorOp(IRDLOperation):
 
     sym_name = prop_def(SymbolNameConstraint())
     job = opt_prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
+    lists = opt_prop_def(ArrayAttr.constr(I64List))
     device = prop_def(DeviceAttr)
     stream = prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
     reads = prop_def(SymbolList)
     writes = prop_def(SymbolList)
+    every = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
 
     traits = traits_def(NoTerminator(), SymbolOpInterface(), MemoryWriteEffect())
 
     assembly_format = (
-        "$sym_name (`job` $job^)? `on` $device `stream` $stream `reads` $reads "
-        "`writes` $writes attr-dict-with-keyword custom<Steps>($body)"
+        "$sym_name (`job` $job^)? (`kind` $kind^)? (`lists` $lists^)? "
+        "`on` $device `stream` $stream `reads` $reads `writes` $writes "
+        "custom<Every>($every) attr-dict-with-keyword custom<Steps>($body)"
     )
-    custom_directives = (Steps,)
+    custom_directives = (Every, Steps)
 
     def __init__(
         self,
@@ -354,11 +389,20 @@ class ActorOp(IRDLOperation):
         writes: Sequence[str],
         body: Region,
         job: StringAttr | None = None,
+        *,
+        kind: str | None = None,
+        lists: Sequence[Sequence[int]] | None = None,
+        every: Mapping[str, int] | None = None,
     ):
+        numbers = [DenseArrayBase.from_list(i64, x) for x in lists or ()]
+        counts = {name: IntegerAttr(n, i64) for name, n in (every or {}).items()}
         super().__init__(
             properties={
                 "sym_name": StringAttr(sym_name),
                 "job": job,
+                "kind": None if kind is None else StringAttr(kind),
+                "lists": None if lists is None else ArrayAttr(numbers),
+                "every": DictionaryAttr(counts) if counts else None,
                 "device": device,
                 "stream": IntegerAttr(stream, i64),
                 "reads": symbols(reads),
@@ -372,11 +416,60 @@ class ActorOp(IRDLOperation):
         """The job that it belongs to, if it says one."""
         return None if self.job is None else self.job.data
 
+    @property
+    def kind_name(self) -> str:
+        """Its kind; that of most is `plain`."""
+        return "plain" if self.kind is None else self.kind.data
+
+    @property
+    def number_lists(self) -> list[list[int]]:
+        """What it knows by number."""
+        lists = () if self.lists is None else self.lists
+        return [list(numbers.get_values()) for numbers in lists]
+
+    @property
+    def rates(self) -> dict[str, int]:
+        """How many acts a piece lasts for, for registers where that is not one."""
+        if self.every is None:
+            return {}
+        return {
+            name: count.value.data
+            for name, count in self.every.data.items()
+            if isinstance(count, IntegerAttr)
+        }
+
+    @property
+    def round(self) -> int:
+        """The acts for one piece that is written."""
+        rates = self.rates
+        return max((rates.get(name, 1) for name in names_of(self.writes)), default=1)
+
     def verify_(self) -> None:
         for op in self.body.block.ops:
             if not isinstance(op, STEPS):
                 raise VerifyException(f"{op.name} is no step of an actor")
+            self._verify_when(op)
+        reads, writes = names_of(self.reads), names_of(self.writes)
+        verify_kind(self.kind_name, reads, writes, self.number_lists)
+        if self.kind_name not in WITH_STEPS and self.body.block.first_op is not None:
+            raise VerifyException(f"an actor of kind '{self.kind_name}' has no steps")
+        verify_rates(self.kind_name, reads, writes, self.rates)
         for what in (self.reads, self.writes):
             names = names_of(what)
             if len(set(names)) != len(names):
                 raise VerifyException("an actor reads or writes a register twice")
+
+    def _verify_when(self, step: Operation) -> None:
+        when, on = step.attributes.get(WHEN), step.attributes.get(ON)
+        if when is not None and when not in (StringAttr("first"), StringAttr("rest")):
+            raise VerifyException(
+                f'a step is done when = "first" or "rest", got {when}'
+            )
+        if on is None:
+            return
+        if not isinstance(on, SymbolRefAttr) or on not in self.reads.data:
+            raise VerifyException(f"a step is on a register that is read, got {on}")
+        if self.kind_name != "input_wise":
+            raise VerifyException(
+                f"only steps of actors that are input_wise are on a register, got {on}"
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -119,11 +120,14 @@ class RegisterOp(IRDLOperation):
     A queue of slots at a fixed place. Slots follow each other at multiples of the
     chunk's alignment. It may start at any of its elements, in the memory of a device at
     a multiple of 16 bytes. An `interface` is what several jobs know by this name: what
-    one of them writes there, others read, so it has one slot.
+    one of them writes there, others read, so it has one slot. A register `over` another
+    one has n slots in each of that one's, which are all of it, or its n parts of equal
+    size.
 
     ```mlir
     launch.register @x in @c0 at 0 slots 2 : memref<64x784xf32>
     launch.register @"train/x" in @c0 at 0 slots 1 interface "x" : memref<64x784xf32>
+    launch.register @row in @c0 at 0 slots 128 over @x : memref<1x784xf32>
     ```
     """
 
@@ -134,13 +138,14 @@ class RegisterOp(IRDLOperation):
     offset = prop_def(Bytes)
     slots = prop_def(Count)
     interface = opt_prop_def(StringAttr)
+    over = opt_prop_def(FlatSymbolRefAttrConstr)
     type = prop_def(base(MemRefType))
 
     traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
         "$sym_name `in` $chunk `at` $offset `slots` $slots "
-        "(`interface` $interface^)? attr-dict `:` $type"
+        "(`interface` $interface^)? (`over` $over^)? attr-dict `:` $type"
     )
 
     def __init__(
@@ -151,6 +156,7 @@ class RegisterOp(IRDLOperation):
         slots: int,
         type: MemRefType,
         interface: StringAttr | None = None,
+        over: str | None = None,
     ):
         super().__init__(
             properties={
@@ -159,18 +165,44 @@ class RegisterOp(IRDLOperation):
                 "offset": IntegerAttr(offset, i64),
                 "slots": IntegerAttr(slots, i64),
                 "interface": interface,
+                "over": None if over is None else SymbolRefAttr(over),
                 "type": type,
             }
         )
 
     def stride(self, alignment: int) -> int:
-        """The bytes from one slot to the next."""
+        """The bytes from one slot to the next, unless it lies over another register."""
         return -(-memref_bytes(self.type) // alignment) * alignment
 
     def verify_(self) -> None:
         verify_dense(self.type)
         if self.interface is not None and (slots := self.slots.value.data) > 1:
             raise VerifyException(f"an interface has one slot, got {slots}")
+        if self.interface is not None and self.over is not None:
+            raise VerifyException("an interface lies over no other register")
+
+
+class Frames(NamedTuple):
+    """
+    How the slots of a register lie: `parts` of them in each frame, `step` bytes from
+    one to the next, and `stride` bytes from frame to frame.
+    """
+
+    parts: int
+    step: int
+    stride: int
+
+
+def frames_of(register: RegisterOp, below: RegisterOp | None, alignment: int) -> Frames:
+    """
+    How the slots of a register lie in a chunk, which may lie over the register `below`.
+    """
+    if below is None:
+        return Frames(1, 0, register.stride(alignment))
+    parts = register.slots.value.data // below.slots.value.data
+    size = memref_bytes(register.type)
+    step = size if memref_bytes(below.type) == parts * size else 0
+    return Frames(parts, step, below.stride(alignment))
 
 
 @irdl_op_definition

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import lcm
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     IntegerAttr,
@@ -33,6 +36,7 @@ from penstock.dialects.launch.actors import (
     KernelOp,
     ReleaseOp,
 )
+from penstock.dialects.launch.kinds import NUMBERED
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -42,6 +46,7 @@ from penstock.dialects.launch.memory import (
     names_of,
 )
 from penstock.dialects.launch.panels import PanelsAttr
+from penstock.dialects.rates import Flow, RateError, turns
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 
@@ -134,6 +139,7 @@ class ProgramOp(IRDLOperation):
             if isinstance(op, ActorOp):
                 verify_fed(op, writers)
         verify_jobs(self, table, writers)
+        verify_turns(self, writers)
 
 
 def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> None:
@@ -143,7 +149,9 @@ def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> No
     if not isinstance(chunk, ChunkOp):
         raise VerifyException(f"@{name} lies in @{chunk_name}, which is no chunk")
     size = memref_bytes(op.type)
-    if isinstance(op, RegisterOp):
+    if isinstance(op, RegisterOp) and op.over is not None:
+        verify_over(op, table)
+    elif isinstance(op, RegisterOp):
         stride = op.stride(chunk.memory_case.alignment)
         size += stride * (op.slots.value.data - 1)
     end = op.offset.value.data + size
@@ -157,6 +165,34 @@ def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> No
         raise VerifyException(
             f"the memory of @{name} starts at byte {op.offset.value.data}, "
             f"not at a multiple of {alignment}"
+        )
+
+
+def verify_over(op: RegisterOp, table: dict[str, Operation]) -> None:
+    """Raise `VerifyException` unless a register lies over the slots of another one."""
+    assert op.over is not None, "checked by the caller"
+    name, below_name = op.sym_name.data, op.over.root_reference.data
+    below = table.get(below_name)
+    if not isinstance(below, RegisterOp) or below.over is not None:
+        raise VerifyException(
+            f"@{name} lies over @{below_name}, which is no register with bytes of its "
+            "own"
+        )
+    if (below.chunk, below.offset) != (op.chunk, op.offset):
+        raise VerifyException(
+            f"@{name} lies over @{below_name}, but not where that starts"
+        )
+    slots, frames = op.slots.value.data, below.slots.value.data
+    if slots % frames:
+        raise VerifyException(
+            f"@{name} lies over @{below_name} of {frames} slots, but has {slots}, "
+            "which is no multiple"
+        )
+    size, whole = memref_bytes(op.type), memref_bytes(below.type)
+    if size != whole and size * (slots // frames) != whole:
+        raise VerifyException(
+            f"a slot of @{below_name} has {whole} bytes, but {slots // frames} of "
+            f"@{name} that lie over it have {size} each"
         )
 
 
@@ -174,8 +210,28 @@ def verify_actor(
                 f"@{register} is written by both @{other} and @{name}"
             )
         writers[register] = name
+    verify_numbers(actor, table)
     for step in actor.body.block.ops:
         verify_step(step, actor, table)
+
+
+def verify_numbers(actor: ActorOp, table: dict[str, Operation]) -> None:
+    """Raise `VerifyException` unless numbers of an actor lie in registers of i64."""
+    name, kind = actor.sym_name.data, actor.kind_name
+    numbered = NUMBERED.get(kind, ())
+    used = {"reads": names_of(actor.reads), "writes": names_of(actor.writes)}
+    for register in (register for verb in numbered for register in used[verb]):
+        op = table[register]
+        if not isinstance(op, RegisterOp) or op.type != MemRefType(i64, []):
+            raise VerifyException(
+                f"@{name} of kind '{kind}' needs a number in @{register}, which is no "
+                "memref<i64>"
+            )
+    for register in used["writes"] if kind == "case" else ():
+        if not isinstance(table[register], ControlOp):
+            raise VerifyException(
+                f"@{name} of kind 'case' writes @{register}, which is no control"
+            )
 
 
 def verify_fed(actor: ActorOp, writers: dict[str, str]) -> None:
@@ -224,7 +280,7 @@ def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) ->
             source = argument_type(step.source, actor, table)
             target = argument_type(step.target, actor, table)
             verify_order(step.source, None, actor, table)
-            if source != target:
+            if source != target and not is_part(step, actor, source, target):
                 raise VerifyException(
                     f"@{actor.sym_name.data} copies {source} to {target}"
                 )
@@ -239,6 +295,61 @@ def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) ->
             verify_release(step, actor, table)
         case _:
             pass
+
+
+def is_part(
+    step: CopyOp, actor: ActorOp, source: MemRefType, target: MemRefType
+) -> bool:
+    """Whether a copy is of rows of what lasts for several acts."""
+    if source.element_type != target.element_type or not source.get_shape():
+        return False
+    rows, *row = source.get_shape()
+    others, *other = target.get_shape() or (0,)
+    whole = step.source if rows > others else step.target
+    rounds = actor.rates.get(whole.root_reference.data, 1)
+    return row == other and max(rows, others) == rounds * min(rows, others)
+
+
+def verify_turns(program: ProgramOp, writers: dict[str, str]) -> None:
+    """
+    Raise `VerifyException` if actors hand pieces on at rates that do not suit each
+    other.
+    """
+    turns_of(program, writers)
+
+
+def turns_of(
+    program: ProgramOp, writers: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """
+    How often each actor acts in a turn, by its name. Raises `VerifyException` if actors
+    hand pieces on at rates that do not suit each other.
+    """
+    actors = program.actors
+    names = [actor.sym_name.data for actor in actors]
+    if all(actor.every is None for actor in actors):
+        return dict.fromkeys(names, 1)
+    number = {name: i for i, name in enumerate(names)}
+    if writers is None:
+        writers = {x: a.sym_name.data for a in actors for x in names_of(a.writes)}
+    flows: list[Flow] = []
+    used: list[str] = []
+    for reader, actor in enumerate(actors):
+        for register in names_of(actor.reads):
+            writer = number[writers[register]]
+            made = actors[writer].rates.get(register, 1)
+            flows.append(Flow(writer, reader, made, actor.rates.get(register, 1)))
+            used.append(register)
+    try:
+        found = turns(flows, [lcm(*actor.rates.values()) for actor in actors])
+    except RateError as error:
+        flow = flows[error.index]
+        raise VerifyException(
+            f"@{names[flow.source]} and @{names[flow.target]} hand "
+            f"@{used[error.index]} on every {flow.made} and every {flow.taken} acts, "
+            f"but act {error.acts} and {error.others} times in a turn"
+        ) from None
+    return dict(zip(names, found, strict=True))
 
 
 def verify_release(

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("both_loops")
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
-both_engines = pytest.mark.parametrize("engine", ["actors", "sequential"])
+both_engines = pytest.mark.parametrize("engine", ["actors", "sequential", "sim"])
 
 SUM = """
 job.job @sum placement <cpu, [0:0]> {
@@ -312,7 +312,7 @@ def test_error_of_a_piece_in_the_middle(engine: str, bad: int, message: str):
 def test_unknown_engine(adder: Session):
     with pytest.raises(PenstockError) as caught:
         Executor(adder.executor.program, "turbo")
-    expected = "unknown engine 'turbo', expected one of actors, sequential"
+    expected = "unknown engine 'turbo', expected one of actors, sequential, sim"
     assert str(caught.value) == expected
 
 

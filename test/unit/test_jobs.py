@@ -113,7 +113,7 @@ def address_of(session: Session, job: str, interface: str) -> int:
 # Results and memory ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["actors", "sequential"])
+@pytest.mark.parametrize("engine", ["actors", "sequential", "sim"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_jobs_mean_what_they_mean_alone(threads: int, engine: str):
     with opened(TWO, threads=threads, engine=engine) as session:

@@ -101,7 +101,7 @@ def close(found: Array, wanted: npt.NDArray[np.floating]) -> None:
 
 
 @pytest.mark.parametrize("model_jobs", [False, True])
-@pytest.mark.parametrize("engine", ["actors", "sequential"])
+@pytest.mark.parametrize("engine", ["actors", "sequential", "sim"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_each_run_begins_with_what_the_last_one_assigned(
     threads: int, engine: str, model_jobs: bool

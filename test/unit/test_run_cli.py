@@ -141,6 +141,20 @@ def test_encoder_layer_passes_its_check(run: Runner, threads: str):
     assert outcome.out.splitlines()[-1].startswith("check against numpy: z differs")
 
 
+@pytest.mark.parametrize("executor", ["sequential", "sim"])
+def test_other_executors_pass_the_check_of_a_model(run: Runner, executor: str):
+    arguments = (ENCODER, "--random-inputs", "7", "--check", "numpy")
+    outcome = run(*arguments, "--executor", executor, "--tolerance", "1e-5")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[-1].startswith("check against numpy: z differs")
+
+
+def test_an_unknown_executor_is_refused(run: Runner):
+    outcome = run(PLAN, "--random-inputs", "1", "--executor", "turbo")
+    assert outcome.code == 2
+    assert "argument --executor: invalid choice: 'turbo'" in outcome.err
+
+
 def test_memory_of_a_plan_without_bounds_is_its_size(run: Runner):
     out = run(PLAN, "--random-inputs", "1").out
     assert out.splitlines()[1] == "host memory: 384 B"
@@ -216,7 +230,7 @@ def test_help_names_every_flag(run: Runner):
     out = run("--help").out
     flags = (
         "--inputs --random-inputs --random-weights --outputs --check --tolerance "
-        "--device --threads --simulate-ranks --repeat --watchdog --debug"
+        "--device --threads --executor --simulate-ranks --repeat --watchdog --debug"
     )
     assert set(flags.split()) <= set(re.findall(r"--[a-z-]+", out))
 

@@ -124,7 +124,7 @@ def test_plan_that_was_written_by_hand():
     assert (results[1]["y"] == np.maximum(2 * x + w, 0)).all()
 
 
-@pytest.mark.parametrize("engine", ["actors", "sequential"])
+@pytest.mark.parametrize("engine", ["actors", "sequential", "sim"])
 def test_program_that_was_written_by_hand(engine: str):
     x = np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32)
     path = str(EXAMPLES / "program.mlir")

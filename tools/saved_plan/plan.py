@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from penstock.runtime.image import ProgramImage
+from penstock.runtime.loader import port_shape
 from penstock.tools.saved_plan.archive import Archive, Json, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 from penstock.tools.saved_plan.derived import Derived, build, derive, keep, kept
@@ -171,10 +172,14 @@ def _needed_features(text: str) -> list[str]:
 
 def _ports(image: ProgramImage, verb: str) -> list[Json]:
     kinds = {x.name: x.kind for x in (*image.queues, *image.variables)}
-    steps = [step for actor in image.actors for step in actor.steps]
     return [
-        {"name": step.subject, "shape": kind.shape, "dtype": kind.dtype}
-        for step in steps
+        {
+            "name": step.subject,
+            "shape": port_shape(kind, actor.turns),
+            "dtype": kind.dtype,
+        }
+        for actor in image.actors
+        for step in actor.steps
         if step.verb == verb and (kind := kinds[step.arguments[0]]) is not None
     ]
 

@@ -1,0 +1,383 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+// -----
+
+// A step is done in the first act of a round or in the rest.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: a step is done when = "first" or "rest", got "last"}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] {
+    launch.fetch "x" from @x {when = "last"}
+  }
+}
+
+// -----
+
+// A step is on a register.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: a step is on a register that is read, got @y}}
+  launch.actor @a kind "input_wise" on <0, cpu:0> stream 0 reads [@x] writes [@d] {
+    launch.fetch "x" from @x {on = @y}
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// Only who takes pieces in any order has steps on one.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: only steps of actors that are input_wise are on a register, got @x}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] {
+    launch.fetch "x" from @x {on = @x}
+  }
+}
+
+// -----
+
+// There are so many kinds.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: unknown kind 'switch', expected one of plain, case, esac, input_wise, lock, send_ids}}
+  launch.actor @a kind "switch" on <0, cpu:0> stream 0 reads [@x] writes [] {
+  }
+}
+
+// -----
+
+// A case reads one number.
+// expected-error@+1 {{launch.program: @a of kind 'case' needs a number in @x, which is no memref<i64>}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: an actor of kind 'case' reads 2 registers, not 1}}
+  launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@x, @n] writes [@d] {
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// A case has branches.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: an actor of kind 'case' writes 0 registers, not at least one}}
+  launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@n] writes [] {
+  }
+}
+
+// -----
+
+// A case makes no steps.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: an actor of kind 'case' has no steps}}
+  launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@n] writes [@d] {
+    launch.fetch "n" from @n
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// A lock lists what excludes each other.
+// expected-error@+1 {{launch.program: @a of kind 'lock' needs a number in @c, which is no memref<i64>}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: an actor of kind 'lock' needs lists}}
+  launch.actor @a kind "lock" on <0, cpu:0> stream 0 reads [@n, @c] writes [@d] {
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// Others list nothing.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: an actor of kind 'plain' has no lists}}
+  launch.actor @a lists [array<i64: 0>] on <0, cpu:0> stream 0 reads [@n] writes [] {
+  }
+}
+
+// -----
+
+// A lock lists sections.
+// expected-error@+1 {{launch.program: @a of kind 'lock' needs a number in @c, which is no memref<i64>}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: the lock lists section 1, but there are 1}}
+  launch.actor @a kind "lock" lists [array<i64: 1>] on <0, cpu:0> stream 0 reads [@n, @c] writes [@d] {
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// A piece lasts for acts of who uses it.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: a piece of @x lasts for 2 acts of an actor that does not use it}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@n] writes [] every [@x = 2] {
+  }
+}
+
+// -----
+
+// A piece lasts for an act.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: a piece of @n lasts for at least one act, got 0}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@n] writes [] every [@n = 0] {
+  }
+}
+
+// -----
+
+// Only plain actors use a piece several times.
+// expected-error@+1 {{launch.program: @a of kind 'esac' needs a number in @d, which is no memref<i64>}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: a piece lasts for one act of kind 'esac'}}
+  launch.actor @a kind "esac" on <0, cpu:0> stream 0 reads [@n] writes [@d] every [@n = 2] {
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// There is one round.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.actor: what an actor writes has rounds of different lengths}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@d, @e] every [@d = 2, @e = 3] {
+  }
+  launch.control @d slots 1
+  launch.control @e slots 1
+}
+
+// -----
+
+// What lies over another register names one.
+// expected-error@+1 {{launch.program: @z lies over @c, which is no register with bytes of its own}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.register @z in @c0 at 0 slots 2 over @c : memref<4xf32>
+}
+
+// -----
+
+// It lies where that does.
+// expected-error@+1 {{launch.program: @z lies over @x, but not where that starts}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.register @z in @c0 at 64 slots 2 over @x : memref<4xf32>
+}
+
+// -----
+
+// It has a number of slots for each slot.
+// expected-error@+1 {{launch.program: @z lies over @x of 2 slots, but has 3, which is no multiple}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.register @z in @c0 at 0 slots 3 over @x : memref<4xf32>
+}
+
+// -----
+
+// They are all of it, or its parts.
+// expected-error@+1 {{launch.program: a slot of @x has 16 bytes, but 2 of @z that lie over it have 4 each}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.register @z in @c0 at 0 slots 4 over @x : memref<1xf32>
+}
+
+// -----
+
+// An interface lies over nothing.
+// expected-error@+1 {{launch.program: @z lies over @y, but not where that starts}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  // expected-error@+1 {{launch.register: an interface lies over no other register}}
+  launch.register @z in @c0 at 0 slots 1 interface "z" over @y : memref<8xf32>
+}
+
+// -----
+
+// A copy is of what has the same type.
+// expected-error@+1 {{launch.program: @a copies memref<4xf32> to memref<8xf32>}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @n, @c] {
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] every [@y = 3] {
+    launch.copy @x to @y
+  }
+}
+
+// -----
+
+// Rates suit each other.
+// expected-error@+1 {{launch.program: @w and @a hand @x on every 1 and every 2 acts, but act 1 and 1 times in a turn}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@n, @x] writes [] every [@x = 2] {
+  }
+}
+
+// -----
+
+// Numbers are of 64 bits.
+// expected-error@+1 {{launch.program: @a of kind 'case' needs a number in @x, which is no memref<i64>}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@x] writes [@d] {
+  }
+  launch.control @d slots 1
+}
+
+// -----
+
+// A case hands on no data.
+// expected-error@+1 {{launch.program: @a of kind 'case' writes @d, which is no control}}
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<8xf32>
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.control @c slots 1
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
+  }
+  launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@n] writes [@d] {
+  }
+  launch.register @d in @c0 at 768 slots 1 : memref<4xf32>
+}
