@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.runtime.actors import Fixed
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.initializers import Array
 from penstock.runtime.observers import Event, Observer
@@ -182,6 +183,19 @@ def test_model_jobs_are_no_jobs_of_a_person(session: Session):
         "ForeignInput-System-ModelLoad-w",
         "ForeignInput-System-ModelLoad-step",
     ]
+
+
+def test_model_jobs_work_on_the_bytes_that_jobs_use(session: Session):
+    train = session.executor_of("train").program
+    for job in ("System-ModelInit", "System-ModelLoad", "System-ModelSave"):
+        program = session.executor_of(job).program
+        assert program.chunks is train.chunks
+        assert program.variables == train.variables
+    (fetched, *_) = session.executor_of("System-ModelSave").program.tables.actors
+    (call,) = fetched.calls
+    (w,) = [x for x in train.variables if x.port == "w"]
+    address = train.chunks[w.chunk].address + w.offset
+    assert call.args[-1] == Fixed(address)
 
 
 @pytest.mark.parametrize("name", ["model.npz", "model.safetensors"])
