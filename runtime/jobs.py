@@ -29,6 +29,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
+from weakref import ref
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor, check_inputs
@@ -243,20 +244,16 @@ class JobExecutor:
             requests = self._sections.request(call.jobs)
             runner.submitted += 1
             future = self._threads.submit(self._finish, call, requests)
-        future.add_done_callback(partial(self._forget, runner, requests))
+        # Who keeps the future does not keep the executor.
+        future.add_done_callback(partial(_forget, ref(self), job, requests))
         return future
 
-    def _forget(
-        self,
-        runner: _Runner,
-        requests: Sequence[Request],
-        future: Future[dict[str, Array]],
-    ) -> None:
+    def forget(self, job: str, requests: Sequence[Request], *, begun: bool) -> None:
         """Note that a run that was submitted is over, or never begins."""
-        if future.cancelled():
+        if not begun:
             self._give_up(requests)
         with self._asking:
-            runner.submitted -= 1
+            self._runners[job].submitted -= 1
 
     def _call(self, job: str, inputs: Mapping[str, Array]) -> _Call:
         """What runs to give a job these inputs. Raises PenstockError if they misfit."""
@@ -413,6 +410,16 @@ class _Runner:
         for words in self.executor.program.flags.values():
             words[0] = 0
         return dict(self._flags)
+
+
+def _forget(
+    executor: ref[JobExecutor],
+    job: str,
+    requests: Sequence[Request],
+    future: Future[dict[str, Array]],
+) -> None:
+    if (alive := executor()) is not None:
+        alive.forget(job, requests, begun=not future.cancelled())
 
 
 def _is_raised(words: Words) -> bool:

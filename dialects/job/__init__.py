@@ -1,10 +1,10 @@
 """
 The job dialect: what to compute, and where.
 
-A *job* is a symbol with one block of ops on tensors. Values enter it by `job.input`
-and `job.variable` and leave it by `job.output`; the ops between them are those of the
-`op` dialect or of other packages. Where an op runs is its *placement*: its own
-`placement` attribute where it has one, else that of its job. Job inputs and outputs
+A *job* is a symbol with one block of ops on tensors. Values enter it by `job.input` and
+`job.variable` and leave it by `job.output` and `job.assign`; the ops between them are
+those of the `op` dialect or of other packages. Where an op runs is its *placement*: its
+own `placement` attribute where it has one, else that of its job. Job inputs and outputs
 lie in the memory of the host. On several devices the attribute `sbp` of an op says how
 its results lie on them.
 

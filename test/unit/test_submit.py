@@ -1,8 +1,10 @@
 """Runs of jobs that are submitted: results, order, and who runs beside whom."""
 
+import gc
 import random
 import threading
-from concurrent.futures import CancelledError, Future
+import time
+from concurrent.futures import CancelledError, Future, wait
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from penstock.lowering.job_exclusion import exclusive_by_writing
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
+from penstock.runtime.jobs import JobFacts, facts_of, sections_of
 from penstock.runtime.observers import Event, Observer
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
@@ -315,6 +318,21 @@ def test_closing_ends_what_has_begun_and_cancels_the_rest():
         session.submit(picking(0), "apart")
 
 
+def test_session_that_is_dropped_leaves_no_thread_though_its_futures_are_kept():
+    before = threading.active_count()
+    session = opened()
+    futures = [session.submit(picking(i), "apart") for i in range(3)]
+    wait(futures)
+    del session
+    gc.collect()
+    for _ in range(100):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.05)
+    assert threading.active_count() == before
+    np.testing.assert_array_equal(futures[2].result(0)["g"], some(2)[[2]])
+
+
 SQUARE = "tensor<512x512xf32>"
 SLOW = "\n".join(
     (
@@ -384,3 +402,35 @@ def test_ticks_that_nobody_is_linked_to_change_nothing(threads: int):
         np.testing.assert_array_equal(session.state()["w"], held)
         session.init_model()
         np.testing.assert_array_equal(session.state()["w"], np.zeros(4))
+
+
+# What jobs use -----------------------------------------------------------------------
+
+
+def test_job_uses_a_variable_that_it_sees_through_a_view_alone():
+    text = """
+    job.job @shape placement <cpu, [0:0]> {
+      %u = job.variable "u" init <ones> : tensor<64xf32>
+      %w = job.variable "w" init <ones> : tensor<4xf32>
+      %v = job.variable "v" init <ones> : tensor<64xf32>
+      %r = op.reshape %w to [2, 2] : tensor<4xf32> -> tensor<2x2xf32>
+      %e = op.exp %r : tensor<2x2xf32> -> tensor<2x2xf32>
+      job.output "e", %e : tensor<2x2xf32>
+      %s = op.add %u, %v : tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
+      job.assign %s to %v : tensor<64xf32>
+    }
+    """
+    with opened(text=text) as session:
+        image = session.executor.program.image
+        named = {x for actor in image.actors for s in actor.steps for x in s.arguments}
+        assert "w" not in named
+        facts = facts_of(image)
+        assert facts.used == {"u", "w", "v"}
+        assert facts.written == {"v"}
+        (section,) = sections_of({"shape": facts, "other": NOTHING}, [])[:1]
+        assert section.resources == {"variable v"}
+        found = session.submit({}).result(20)["e"]
+        close(found, np.full((2, 2), np.e))
+
+
+NOTHING = JobFacts(frozenset(), frozenset(), frozenset())
