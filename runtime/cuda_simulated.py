@@ -80,6 +80,19 @@ load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
 store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
 
 
+def _store_if(store):
+    def store_if(condition, buffer, index, values):
+        """Store several elements where the condition holds."""
+        if condition:
+            store(buffer, index, values)
+
+    return store_if
+
+
+store_2_if, store_4_if = _store_if(store_2), _store_if(store_4)
+store_8_if, store_16_if = _store_if(store_8), _store_if(store_16)
+
+
 def load_if(condition, buffer, index, other):
     """An element of a buffer where the condition holds, else a number of its type."""
     return buffer[index] if condition else other

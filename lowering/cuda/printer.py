@@ -10,8 +10,7 @@ at multiples of 16 bytes; such a phase has a fallback for any others.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import arith, linalg, memref, scf
@@ -23,12 +22,15 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.cuda.base import DevicePrinter
+from penstock.lowering.cuda.row_printer import RowPrinter
+from penstock.lowering.cuda.rows import rows_of
 from penstock.lowering.cuda.vectors import (
     Vectors,
     element_type,
     vectors_of,
 )
-from penstock.lowering.numba.body import BodyPrinter, Computation
+from penstock.lowering.numba.body import Computation
 from penstock.lowering.numba.loops import Access
 from penstock.lowering.numba.scalars import type_name
 
@@ -51,13 +53,11 @@ def cuda_source(kernel: KernelOp) -> str:
     return CudaPrinter(kernel).text()
 
 
-class CudaPrinter(BodyPrinter):
+class CudaPrinter(DevicePrinter):
     """Prints a kernel for `cuda`."""
 
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
-        self._functions: list[list[str]] = []
-        self._phases: list[str] = []
         self._bodies = 0
 
     def text(self) -> str:
@@ -67,14 +67,12 @@ class CudaPrinter(BodyPrinter):
         self.finish()
         names = ", ".join(sorted({"Phase", *self.scalars.names}))
         lines = [f"from penstock.runtime.cuda_support import {names}"]
-        for function in self._functions:
+        for function in self.functions:
             lines += ["", "", *function]
         types = [type_name(type.element_type) or "" for type in self.kernel.arguments]
         parameters = ", ".join(f'"{DTYPES[type]}"' for type in types)
         lines += ["", "", f"PARAMETERS = [{parameters}]", "PHASES = ["]
-        return "\n".join(
-            [*lines, *(f"    {phase}," for phase in self._phases), "]", ""]
-        )
+        return "\n".join([*lines, *(f"    {phase}," for phase in self.phases), "]", ""])
 
     def _check_sizes(self) -> None:
         for name, type in zip(self.arguments, self.kernel.arguments, strict=True):
@@ -83,75 +81,6 @@ class CudaPrinter(BodyPrinter):
                     self.kernel,
                     f"{name} has more than {MOST_ELEMENTS} elements: {type}",
                 )
-
-    # Functions
-
-    @contextmanager
-    def function(self, header: str) -> Generator[None]:
-        """Lines of a function of their own."""
-        kept, self.lines = self.lines, list[str]()
-        depth, self._depth = self._depth, 0
-        with self.block(header):
-            yield
-        self._functions.append(self.lines)
-        self.lines, self._depth = kept, depth
-
-    @property
-    def next_phase(self) -> str:
-        """The name of the function of the next phase."""
-        return f"phase_{len(self._phases)}"
-
-    def add_phase(self, entry: str) -> None:
-        """List a phase."""
-        self._phases.append(entry)
-
-    @contextmanager
-    def phase_function(self, name: str) -> Generator[None]:
-        """The function of a phase."""
-        arguments = ", ".join([*self.arguments, "status"])
-        with self.function(f"def {name}({arguments}):"):
-            yield
-
-    @contextmanager
-    def items(self, count: int) -> Generator[None]:
-        """A loop over the items `e` of a thread's work."""
-        self.line(f"e = {self.scalars.call('first_item')}")
-        with self.block(f"while e < {count}:"):
-            yield
-            step = self.scalars.call("item_step")
-            self.line(f"e = {self.scalars.call('i32', f'e + {step}')}")
-
-    @contextmanager
-    def elements(
-        self, name: str, loops: Sequence[str], extents: Sequence[int]
-    ) -> Generator[None]:
-        """The function of a phase, a thread for all indices of loops at a place."""
-        with self.phase_function(name), self.items(prod(extents)):
-            self.split("e", loops, extents)
-            yield
-
-    def split(self, item: str, loops: Sequence[str], extents: Sequence[int]) -> None:
-        """Print the indices of loops in terms of the number of all of their turns."""
-        for position, (loop, extent) in enumerate(zip(loops, extents, strict=True)):
-            inner = prod(extents[position + 1 :])
-            text = item
-            if inner > 1:
-                text = self.scalars.call("quotient", item, str(inner))
-            if position:
-                text = self.scalars.call("remainder", text, str(extent))
-            self.line(f"{loop} = {text}")
-
-    # Elements
-
-    def index(self, text: str) -> str:
-        """An index as an integer of 32 bits."""
-        return self.scalars.call("i32", text) if " " in text else text
-
-    def element(self, access: Access, loops: Sequence[str]) -> str:
-        return self.index(super().element(access, loops))
-
-    def element_at(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
-        return self.index(super().element_at(buffer, indices))
 
     # Phases
 
@@ -174,27 +103,25 @@ class CudaPrinter(BodyPrinter):
         if (bounds := bounds_of(op)) is None:
             self.complain(op, "the bounds of scf.parallel should be constants")
             return
-        loops, name = [self.new_loop() for _ in bounds], self.next_phase
-        extents = [len(indices) for indices in bounds]
+        name = self.next_phase
+        if 0 in map(len, bounds) or (rows := rows_of(op)) is None:
+            self.add_phase(self._print_iterations(name, op, bounds))
+            return
+        entry = RowPrinter(self, op, rows).print(name, bounds)
+        if rows.width > 1:
+            fallback = self._print_iterations(f"{name}_plain", op, bounds)
+            entry += f", fallback={fallback}"
+        self.add_phase(f"{entry})")
+
+    def _print_iterations(
+        self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
+    ) -> str:
+        """Print a phase, a thread for each turn of its loops; how it is listed."""
+        loops, extents = [self.new_loop() for _ in bounds], [len(i) for i in bounds]
         with self.elements(name, loops, extents):
             self.name_places(op, loops, bounds)
             self.print_statements(op.body.block)
-        self.add_phase(f"Phase({name}, {prod(extents)})")
-
-    def name_places(
-        self, op: scf.ParallelOp, loops: Sequence[str], bounds: Sequence[range]
-    ) -> None:
-        """Print the indices of parallel loops, given how often each has run."""
-        for loop, variable, indices in zip(
-            loops, op.body.block.args, bounds, strict=True
-        ):
-            if (indices.start, indices.step) == (0, 1):
-                self.set_loop(variable, loop)
-            else:
-                index = self.new_value()
-                text = self.index(f"{loop} * {indices.step} + {indices.start}")
-                self.line(f"{index} = {text}")
-                self.set_loop(variable, index)
+        return f"Phase({name}, {prod(extents)})"
 
     def print_computation(self, computation: Computation) -> None:
         name = self.next_phase
@@ -245,7 +172,7 @@ class CudaPrinter(BodyPrinter):
             so_far = self._names.get(computation.body.args[-1])
             element = self.print_element(computation, (), so_far)
             self.line(f"return {element}")
-        self._functions[-1].insert(0, f"@{self.support('on_device')}")
+        self.functions[-1].insert(0, f"@{self.support('on_device')}")
         self._forget(computation)
         return name
 
@@ -331,11 +258,6 @@ class CudaPrinter(BodyPrinter):
         load = self.scalars.call(f"load_{width}", self.name(operand), element)
         self.line(f"{value} = {load}")
         return value
-
-    def support(self, name: str) -> str:
-        """The name of a function of the support module, which the text imports."""
-        self.scalars.names.add(name)
-        return name
 
 
 def as_computation(op: memref.CopyOp) -> linalg.ops.GenericOp:

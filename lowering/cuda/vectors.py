@@ -2,15 +2,16 @@
 Phases that move 16 bytes at once, on devices.
 
 A `linalg` op without reductions does, if a loop walks the output element by element,
-and each input so or not at all; if all elements of a vector lie in one turn of that
-loop, or it is the only one; and if each vector begins at a multiple of its size.
+and each input so or not at all, and nothing is asserted; if all elements of a vector
+lie in one turn of that loop, or it is the only one; and if each vector begins at a
+multiple of its size.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import linalg
+from xdsl.dialects import cf, linalg
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
@@ -19,6 +20,8 @@ from penstock.lowering.numba.body import Computation
 from penstock.lowering.numba.loops import Access
 from penstock.lowering.numba.scalars import type_name
 
+ALONE = (linalg.ops.IndexOp, cf.AssertOp)
+"""What needs to know which element it is about, or may end the kernel."""
 VECTOR_BYTES = 16
 SIZES = {"f16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
@@ -50,7 +53,7 @@ def vectors_of(computation: Computation) -> Vectors | None:
     op, nest = computation.op, computation.nest
     if computation.has_reductions or 0 in nest.extents or not nest.extents:
         return None
-    if any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
+    if any(isinstance(inner, ALONE) for inner in op.body.walk()):
         return None
     strides = nest.accesses[-1].strides
     loop = next((i for i, stride in enumerate(strides) if stride == 1), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -43,9 +44,6 @@ RESERVED = SUPPORT_NAMES | {
         "pack",
     ),
     *("pack_windows", "scratch"),
-    *("PARAMETERS", "Phase", "block", "blocks", "first_item", "item_step", "lane"),
-    *("load_if", "on_device", "quotient", "remainder", "shuffle_xor", "store_if"),
-    *("thread", "threads", "warp"),
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
@@ -75,6 +73,9 @@ class Computation:
 
 class BodyPrinter(ABC):
     """Prints the phases of a kernel, and gathers what has no source."""
+
+    reserved: ClassVar[AbstractSet[str]] = RESERVED
+    """What no argument may be called."""
 
     reorders_sums: ClassVar[bool] = False
     """Whether the terms of sums are added in any order, where the ops allow it."""
@@ -160,7 +161,7 @@ class BodyPrinter(ABC):
         for index, arg in enumerate(self.kernel.body.block.args):
             hint = arg.name_hint or ""
             usable = NAME.fullmatch(hint) and not NUMBERED.fullmatch(hint)
-            if not usable or iskeyword(hint) or hint in RESERVED:
+            if not usable or iskeyword(hint) or hint in self.reserved:
                 hint = f"a{index}"
             while hint in names:
                 hint += "_"

@@ -18,16 +18,20 @@ from xdsl.parser import Parser
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.job import JobOp
 from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import dtype_of
 from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.pipelines import pipeline
 from penstock.runtime.core import Core
+from penstock.tools.compiler import installed_compiler, run_pipeline
 
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]
 RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
+DeviceKernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 """What kernels of the fixtures are compiled for."""
@@ -95,11 +99,33 @@ def parse_kernel() -> ParseKernel:
     return parse
 
 
+@pytest.fixture(scope="session")
+def device_kernels() -> DeviceKernels:
+    """
+    The kernels for `cuda` of a job, given the ops inside it, or of a text that has them
+    already.
+    """
+
+    def kernels(text: str) -> list[KernelOp]:
+        compiler, passes = installed_compiler()
+        if "launch.kernel" not in text:
+            text = f"job.job @net placement <cpu, [0:0]> {{{text}}}"
+        module = compiler.parse(text.encode(), "test.mlir")
+        compiler.verify(module)
+        if any(isinstance(op, JobOp) for op in module.ops):
+            run_pipeline(compiler, passes, module, pipeline("cuda"))
+        found = [op for op in module.walk() if isinstance(op, KernelOp)]
+        return [op for op in found if op.target.data == "cuda"]
+
+    return kernels
+
+
 @pytest.fixture
 def run_kernel() -> RunKernel:
     """
     Run a kernel on arrays, one an argument, which are written in place: compiled for
-    `cpu`, or in a session that `PENSTOCK_TEST_TARGET=cuda` is set for, by CUDA.
+    `cpu`, or in a session that `PENSTOCK_TEST_TARGET=cuda` is set for, by CUDA, or with
+    `lanes` by the emulator of CUDA.
 
     Raises `RuntimeError` with the text of a failed `cf.assert`, and `AssertionError`
     if anything outside of the arrays was written.
@@ -132,10 +158,11 @@ def run_op() -> RunOp:
 
 
 def _run_kernel(kernel: KernelOp, arrays: Sequence[Array]) -> None:
-    kernel = KernelOp(kernel.sym_name.data, TARGET, kernel.body.clone())
+    target = "cpu" if TARGET == "cpu" else "cuda"
+    kernel = KernelOp(kernel.sym_name.data, target, kernel.body.clone())
     kernel.verify()
     copies = [Guarded(array) for array in arrays]
-    run = _run_on_cuda if TARGET == "cuda" else _run_on_cpu
+    run = {"cpu": _run_on_cpu, "cuda": _run_on_cuda, "lanes": _run_on_lanes}[TARGET]
     status = run(kernel_source(kernel), [copy.array for copy in copies])
     assert not any(copy.is_overrun for copy in copies), "written outside of a buffer"
     for copy, array in zip(copies, arrays, strict=True):
@@ -166,6 +193,12 @@ def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
     for array, view in zip(arrays, views, strict=True):
         stored(array)[...] = view.copy_to_host()
     return cuda_kernels.failure_of(kernel)
+
+
+def _run_on_lanes(source: str, arrays: Sequence[Array]) -> int:
+    from penstock.runtime.cuda_lanes import run_lanes
+
+    return run_lanes(source, [stored(array) for array in arrays])
 
 
 def stored(array: Array) -> Array:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from xdsl.utils.exceptions import DiagnosticException
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.lowering.pipelines import pipeline
 from penstock.runtime import cubins
 from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
-from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.cuda_targets import disassembled
 
 needs_compiler = pytest.mark.skipif(
@@ -54,40 +53,67 @@ JOBS = {
       job.output "n", %n : tensor<16x99xi1>
       job.output "y", %y : tensor<16x99xf32>
     """,
+    "softmax": """
+      %x = job.input "x" : tensor<64x512xf32>
+      %y = op.softmax %x axis 1 : tensor<64x512xf32> -> tensor<64x512xf32>
+      job.output "y", %y : tensor<64x512xf32>
+    """,
+    "long": """
+      %x = job.input "x" : tensor<64x4096xf32>
+      %y = op.softmax %x axis 1 : tensor<64x4096xf32> -> tensor<64x4096xf32>
+      job.output "y", %y : tensor<64x4096xf32>
+    """,
+    "largest": """
+      %x = job.input "x" : tensor<64x32768xf32>
+      %y = op.softmax %x axis 1 : tensor<64x32768xf32> -> tensor<64x32768xf32>
+      job.output "y", %y : tensor<64x32768xf32>
+    """,
+    "norm": """
+      %x = job.input "x" : tensor<50x768xf32>
+      %r = job.input "r" : tensor<50x768xf32>
+      %g = job.variable "g" init <zeros> : tensor<768xf32>
+      %b = job.variable "b" init <zeros> : tensor<768xf32>
+      %s = op.add %x, %r : tensor<50x768xf32>, tensor<50x768xf32> -> tensor<50x768xf32>
+      %y = op.layer_norm %s, %g, %b
+        : tensor<50x768xf32>, tensor<768xf32>, tensor<768xf32> -> tensor<50x768xf32>
+      job.output "y", %y : tensor<50x768xf32>
+    """,
+    "mean": """
+      %x = job.input "x" : tensor<1000x49xf32>
+      %y = op.reduce_mean %x axes [1] : tensor<1000x49xf32> -> tensor<1000xf32>
+      job.output "y", %y : tensor<1000xf32>
+    """,
 }
 
 
-def kernels_of(text: str) -> Iterator[KernelOp]:
-    """The kernels for `cuda` of a text, or of what the pipeline makes of it."""
-    compiler, passes = installed_compiler()
-    module = compiler.parse(text.encode(), "test.mlir")
-    compiler.verify(module)
-    if not any(isinstance(op, KernelOp) for op in module.walk()):
-        run_pipeline(compiler, passes, module, pipeline("cuda"))
-    for op in module.walk():
-        if isinstance(op, KernelOp) and op.target.data == "cuda":
-            yield op
+Compiled: TypeAlias = Callable[[str, str], list[CompiledPhase]]
 
 
-@cache
-def compiled_jobs(architecture: str) -> dict[str, tuple[CompiledPhase, ...]]:
-    """The phases of all kernels of all jobs, by job and kernel."""
-    sources = {
-        f"{name}.{op.sym_name.data}": kernel_source(op)
-        for name, body in JOBS.items()
-        for op in kernels_of(f"job.job @j placement <cpu, [0:0]> {{{body}}}")
-    }
-    return compile_kernels(sources, capability_of(architecture))
+@pytest.fixture(scope="session")
+def phases_of(device_kernels: Callable[[str], list[KernelOp]]) -> Compiled:
+    """
+    The phases of the kernels of a job that has a name, for an architecture, without
+    fallbacks. All jobs are compiled at once.
+    """
 
+    @cache
+    def compiled(architecture: str) -> dict[str, tuple[CompiledPhase, ...]]:
+        sources = {
+            f"{name}.{op.sym_name.data}": kernel_source(op)
+            for name, body in JOBS.items()
+            for op in device_kernels(body)
+        }
+        return compile_kernels(sources, capability_of(architecture))
 
-def phases_of(job: str, architecture: str = "sm_90") -> list[CompiledPhase]:
-    """The phases of the kernels of a job, without fallbacks."""
-    return [
-        phase
-        for kernel, phases in compiled_jobs(architecture).items()
-        for phase in phases
-        if kernel.startswith(f"{job}.") and not phase.is_fallback
-    ]
+    def phases(job: str, architecture: str) -> list[CompiledPhase]:
+        of_job = (
+            phases
+            for kernel, phases in compiled(architecture).items()
+            if kernel.startswith(f"{job}.")
+        )
+        return [p for phases in of_job for p in phases if not p.is_fallback]
+
+    return phases
 
 
 def assert_lean(phase: CompiledPhase) -> None:
@@ -97,7 +123,9 @@ def assert_lean(phase: CompiledPhase) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-def test_fused_elementwise_ops_move_vectors(architecture: str) -> None:
+def test_fused_elementwise_ops_move_vectors(
+    phases_of: Compiled, architecture: str
+) -> None:
     (phase,) = phases_of("fused", architecture)
     assert_lean(phase)
     ptx = phase.path("ptx").read_text()
@@ -113,8 +141,8 @@ def test_fused_elementwise_ops_move_vectors(architecture: str) -> None:
 
 
 @needs_compiler
-def test_halves_are_moved_eight_at_once() -> None:
-    (phase,) = phases_of("half")
+def test_halves_are_moved_eight_at_once(phases_of: Compiled) -> None:
+    (phase,) = phases_of("half", "sm_90")
     assert_lean(phase)
     ptx = phase.path("ptx").read_text()
     assert ptx.count("ld.global.v4") == 2
@@ -124,13 +152,62 @@ def test_halves_are_moved_eight_at_once() -> None:
 
 
 @needs_compiler
-def test_booleans_are_moved_with_the_elements_they_choose_between() -> None:
-    phases = phases_of("chosen")
+def test_booleans_are_moved_with_the_elements_they_choose_between(
+    phases_of: Compiled,
+) -> None:
+    phases = phases_of("chosen", "sm_90")
     texts = [phase.path("ptx").read_text() for phase in phases]
     for phase in phases:
         assert_lean(phase)
     assert ["st.global.v4.u8" in text for text in texts] == [False, True]
     assert ["ld.global.v4.u8" in text for text in texts] == [True, False]
+
+
+# How many vectors are read and written in a thread's turns at one row, how many threads
+# and registers there are.
+ROWS = {
+    "softmax": (4, 4, 256, 64),
+    "long": (4, 4, 256, 64),
+    "norm": (24, 6, 256, 96),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("job", ROWS)
+def test_rows_are_read_and_written_once(phases_of: Compiled, job: str) -> None:
+    (phase,) = phases_of(job, "sm_90")
+    loads, stores, threads, registers = ROWS[job]
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert ptx.count("ld.global.v4.f32") == loads
+    assert ptx.count("st.global.v4.f32") == stores
+    assert "ld.global.f32" not in ptx
+    assert "shfl.sync.bfly.b32" in ptx
+    assert ("bar.sync" in ptx) == (job == "long")
+    assert ".f64" not in ptx
+    assert phase.threads == threads
+    assert phase.registers <= registers
+
+
+@needs_compiler
+def test_rows_that_do_not_fit_into_registers_are_read_again(
+    phases_of: Compiled,
+) -> None:
+    (phase,) = phases_of("largest", "sm_90")
+    assert_lean(phase)
+    assert phase.threads == 1024
+    assert phase.registers <= 64
+
+
+@needs_compiler
+def test_reductions_are_shared_by_a_warp(phases_of: Compiled) -> None:
+    (phase,) = phases_of("mean", "sm_90")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert ptx.count("shfl.sync.bfly.b32") == 5
+    assert ptx.count("ld.global.f32") == 2
+    assert ".f64" not in ptx
+    assert phase.items == 1000 / 8
 
 
 ONE_OPERAND = {
@@ -186,8 +263,10 @@ def all_scalars(type: str) -> str:
 
 @needs_compiler
 @pytest.mark.parametrize("type", ["f32", "i32"])
-def test_scalar_ops_have_no_more_bits_than_their_type(type: str) -> None:
-    (kernel,) = kernels_of(all_scalars(type))
+def test_scalar_ops_have_no_more_bits_than_their_type(
+    device_kernels: Callable[[str], list[KernelOp]], type: str
+) -> None:
+    (kernel,) = device_kernels(all_scalars(type))
     source = {"scalars": kernel_source(kernel)}
     (phase,) = compile_kernels(source, (9, 0))["scalars"]
     assert ".f64" not in phase.path("ptx").read_text()
@@ -297,8 +376,8 @@ def test_disassembler_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @needs_compiler
-def test_machine_code_is_disassembled(tmp_path: Path) -> None:
-    (phase,) = phases_of("fused")
+def test_machine_code_is_disassembled(phases_of: Compiled, tmp_path: Path) -> None:
+    (phase,) = phases_of("fused", "sm_90")
     assert disassembled(phase.path("cubin")).count("LDG.E.128") == 3
     broken = tmp_path / "broken.cubin"
     broken.write_bytes(b"no machine code")
