@@ -245,7 +245,8 @@ class ColumnPrinter:
         printer = _BodyPrinter(found)
         name = f"column_{self.count}"
         given = ", ".join(("x", *printer.addresses.values()))
-        lines = printer.lines(found.op.body.block)
+        # All of them first: they add to the names that are used.
+        lines = list(printer.lines(found.op.body.block))
         self.printer.scalars.names |= printer.scalars.names
         self.definitions += ["", "", f"def {name}({given}):"]
         self.definitions += [f"    {line}" for line in lines]

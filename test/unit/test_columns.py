@@ -74,6 +74,23 @@ PRODUCTS = """
 """
 """Loops in loops, at computed places: rows 1 and 3 become sums, if not below 0."""
 
+CONSTANTS = """
+    "scf.parallel"(%zero, %zero, %images, %columns, %one, %one) <{
+      operandSegmentSizes = array<i32: 2, 2, 2, 0>
+    }> ({
+    ^bb0(%i: index, %c: index):
+      %least = arith.constant START : TYPE
+      %m = scf.for %r = %zero to %rows step %one iter_args(%s = %least) -> (TYPE) {
+        %e = memref.load %x[%i, %r, %c] : BUFFER
+        %t = arith.maximumf %s, %e : TYPE
+        scf.yield %t : TYPE
+      }
+      memref.store %m, %o[%i, %two, %c] : BUFFER
+      scf.reduce
+    }) : ARE_INDICES
+"""
+"""The maximum of all rows and of a constant, in row 2."""
+
 SWAP = """
     "scf.parallel"(%zero, %columns, %one) <{
       operandSegmentSizes = array<i32: 1, 1, 1, 0>
@@ -156,6 +173,21 @@ def test_columns_may_store_where_they_have_loaded(
     out = x.copy()
     run_kernel(parsed, [x, out])
     np.testing.assert_array_equal(out, x[:, ::-1])
+
+
+@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("start", [np.inf, -np.inf, np.nan], ids=str)
+def test_columns_of_constants_that_are_no_numbers(
+    start: float, type: str, parse_kernel: ParseKernel, run_kernel: RunKernel
+) -> None:
+    bits = np.array(start, DTYPES[type]).view(f"u{DTYPES[type]().itemsize}")
+    text = kernel(CONSTANTS.replace("START", hex(int(bits))), 7, type)
+    parsed = parse_kernel(text)
+    assert "= columns(" in kernel_source(parsed)
+    x = numbers(7, type)
+    out = np.zeros_like(x)
+    run_kernel(parsed, [x, out])
+    np.testing.assert_array_equal(out[:, 2], np.maximum(x.max(1), start))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 40])
