@@ -77,6 +77,23 @@ def _store_release(_typing, array, index, value):
 
 
 @intrinsic
+def _peek(_typing, array, index):
+    def generate(context, builder, signature, args):
+        return builder.load(_element(context, builder, signature, args))
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _poke(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        builder.store(args[2], _element(context, builder, signature, args))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
 def _fetch_add(_typing, array, index, value):
     def generate(context, builder, signature, args):
         pointer = _element(context, builder, signature, args)
@@ -194,6 +211,12 @@ def _copy_bytes(_typing, destination, source, size):
 
     return types.void(types.int64, types.int64, types.int64), generate
 
+
+peek = cast("Callable[[Words, Integer], int]", _peek)
+"""`array[index]` for an index that is not negative, which Numba would look at."""
+
+poke = cast("Callable[[Words, Integer, Integer], None]", _poke)
+"""`array[index] = value` for an index that is not negative."""
 
 load_acquire = cast("Callable[[Words, Integer], int]", _load_acquire)
 """`array[index]`, and all that its writer had written before it stored this value."""

@@ -13,6 +13,7 @@ from penstock.runtime.atomics import (
     compiled,
     load_acquire,
     load_word,
+    peek,
     store_word,
 )
 from penstock.runtime.parts import share_out
@@ -48,12 +49,12 @@ def make_call(
     run has stopped meanwhile.
     """
     control = state.control
-    row = address_of(state.rows, layout.row[call])
-    parts = min(layout.parts[call], control[MOST_PARTS])
+    row = address_of(state.rows, peek(layout.row, call))
+    parts = min(peek(layout.parts, call), control[MOST_PARTS])
     if parts == 1:
-        code = int(call_kernel(layout.kernel[call], row, 0, 1))
+        code = int(call_kernel(peek(layout.kernel, call), row, 0, 1))
     else:
-        code = share_out(state, seat, layout.kernel[call], row, parts)
+        code = share_out(state, seat, peek(layout.kernel, call), row, parts)
     if code != 0:
         fail(state, actor, call, code)
     elif parts > 1 and load_acquire(control, STOP) != RUNNING:
@@ -64,7 +65,8 @@ def make_call(
 @compiled(types.boolean(layout_type, state_type, types.int64, types.int64))
 def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) -> bool:
     """Make the calls of an actor; False if one fails, which is noted, or all stop."""
-    for call in range(layout.call_start[actor], layout.call_start[actor + 1]):
+    last = peek(layout.call_start, actor + 1)
+    for call in range(peek(layout.call_start, actor), last):
         if make_call(layout, state, seat, actor, call) != 0:
             return False
     return True

@@ -23,6 +23,8 @@ from penstock.runtime.atomics import (
     compiled,
     fetch_add,
     load_acquire,
+    peek,
+    poke,
     store_release,
     words,
 )
@@ -94,16 +96,16 @@ def can_act(layout: Layout, state: State, actor: Integer) -> bool:
     A condition that holds does so until the actor acts, so it is looked at only once.
     """
     counters = state.counters
-    place = layout.place[actor]
-    condition = int(state.actors[place + CONDITION])
-    last = layout.condition_start[actor + 1]
+    place = peek(layout.place, actor)
+    condition = peek(state.actors, place + CONDITION)
+    last = peek(layout.condition_start, actor + 1)
     while condition < last:
-        watched = load_acquire(counters, layout.watched[condition])
-        own = counters[layout.own[condition]]
-        if watched + layout.credits[condition] - own <= 0:
+        watched = load_acquire(counters, peek(layout.watched, condition))
+        own = peek(counters, peek(layout.own, condition))
+        if watched + peek(layout.credits, condition) - own <= 0:
             break
         condition += 1
-    state.actors[place + CONDITION] = condition
+    poke(state.actors, place + CONDITION, condition)
     return condition == last
 
 
@@ -121,15 +123,15 @@ def enqueue(
     actor: Integer,
 ) -> Integer:
     """Add an actor to the ring if it is not there and can act; the ring's new tail."""
-    place = layout.place[actor]
-    if state.actors[place + QUEUED]:
+    place = peek(layout.place, actor)
+    if peek(state.actors, place + QUEUED) != 0:
         return tail
-    if state.actors[place + ACTS] >= state.control[TARGET]:
+    if peek(state.actors, place + ACTS) >= state.control[TARGET]:
         return tail
     if not can_act(layout, state, actor):
         return tail
-    state.actors[place + QUEUED] = 1
-    state.rings[ring + (tail & mask)] = actor
+    poke(state.actors, place + QUEUED, 1)
+    poke(state.rings, ring + (tail & mask), actor)
     return tail + 1
 
 
@@ -157,7 +159,7 @@ def enqueue_all(
 ) -> Integer:
     """Add those of the actors from `first` to before `last` that can act."""
     for i in range(first, last):
-        tail = enqueue(layout, state, ring, mask, tail, actors[i])
+        tail = enqueue(layout, state, ring, mask, tail, peek(actors, i))
     return tail
 
 
@@ -165,18 +167,21 @@ def enqueue_all(
 def finish_act(layout: Layout, state: State, actor: Integer) -> None:
     """Move an actor on to its next slots and let its neighbours see that it acted."""
     rows, counters = state.rows, state.counters
-    for i in range(layout.rotation_start[actor], layout.rotation_start[actor + 1]):
-        address = rows[layout.rotating[i]] + layout.stride[i]
-        rows[layout.rotating[i]] = (
-            layout.first[i] if address == layout.limit[i] else address
-        )
-    place = layout.place[actor]
-    state.actors[place + ACTS] += 1
-    state.actors[place + CONDITION] = layout.condition_start[actor]
-    for i in range(layout.owned_start[actor], layout.owned_start[actor + 1]):
-        counter = int(layout.owned[i])
-        store_release(counters, counter, counters[counter] + 1)
-    if layout.crosses[actor]:
+    last = peek(layout.rotation_start, actor + 1)
+    for i in range(peek(layout.rotation_start, actor), last):
+        word = peek(layout.rotating, i)
+        address = peek(rows, word) + peek(layout.stride, i)
+        if address == peek(layout.limit, i):
+            address = peek(layout.first, i)
+        poke(rows, word, address)
+    place = peek(layout.place, actor)
+    poke(state.actors, place + ACTS, peek(state.actors, place + ACTS) + 1)
+    poke(state.actors, place + CONDITION, peek(layout.condition_start, actor))
+    last = peek(layout.owned_start, actor + 1)
+    for i in range(peek(layout.owned_start, actor), last):
+        counter = peek(layout.owned, i)
+        store_release(counters, counter, peek(counters, counter) + 1)
+    if peek(layout.crosses, actor) != 0:
         ring_bell(state)
 
 
@@ -240,20 +245,21 @@ def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], boo
                 )
             if head == tail:
                 break
-            actor = int(state.rings[ring + (head & mask)])
+            actor = peek(state.rings, ring + (head & mask))
             head += 1
             acted = True
-            state.actors[layout.place[actor] + QUEUED] = 0
+            place = peek(layout.place, actor)
+            poke(state.actors, place + QUEUED, 0)
             if is_recorded:
                 if not record_calls(layout, state, seat, worker, actor):
                     break
             elif not call_kernels(layout, state, seat, actor):
                 break
             finish_act(layout, state, actor)
-            left -= state.actors[layout.place[actor] + ACTS] == control[TARGET]
+            left -= peek(state.actors, place + ACTS) == control[TARGET]
             first, last = (
-                layout.neighbour_start[actor],
-                layout.neighbour_start[actor + 1],
+                peek(layout.neighbour_start, actor),
+                peek(layout.neighbour_start, actor + 1),
             )
             tail = enqueue_all(
                 layout, state, ring, mask, tail, layout.neighbours, first, last
