@@ -254,6 +254,10 @@ class Core:
         """The words that its threads share, to be looked at."""
         return self._memory
 
+    def acts_made(self) -> int:
+        """How many acts all actors have made so far, also while they run."""
+        return int(self._memory.state.actors[self._memory.layout.place + ACTS].sum())
+
     def run(self, acts: int, log: Log | None = None) -> None:
         """
         Let every actor act this many times, or make its acts of so many turns; one

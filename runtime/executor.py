@@ -87,6 +87,18 @@ class Executor:
         self._watchdog = watchdog
         self._core.watch(watchdog, partial(kernel_names, self._program.image))
 
+    @property
+    def acts_in_run(self) -> int:
+        """How many acts all tasks make together for one piece."""
+        return sum(self._program.tables.turns)
+
+    def acts_made(self) -> int:
+        """
+        How many acts the tasks have made since the executor, or a run after one that
+        failed, began; also while it runs. The reference executor counts none.
+        """
+        return 0 if self._core is None else self._core.acts_made()
+
     @contextmanager
     def on_core(self, core: Core) -> Generator[None]:
         """

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Self, TextIO, TypeVar
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Self, TextIO
 
 QUIET = 0.3
 """Seconds that work may take before it is worth a line."""
 BETWEEN = 0.1
 """Seconds from one drawing to the next."""
 WIDTH = 24
-
-Item = TypeVar("Item")
 
 
 class Progress:
@@ -27,7 +27,8 @@ class Progress:
         self._what = what
         self._total = total
         self._stream = sys.stderr if stream is None else stream
-        self._is_shown = self._stream.isatty()
+        self.is_shown: bool = self._stream.isatty()
+        """Whether there is a terminal to show it."""
         self._next = time.monotonic() + QUIET
         self._done = 0
         self._width = 0
@@ -42,7 +43,7 @@ class Progress:
     def advance(self, count: int = 1) -> None:
         """Note that so much more is done."""
         self._done += count
-        if self._is_shown and time.monotonic() >= self._next:
+        if self.is_shown and time.monotonic() >= self._next:
             self._next = time.monotonic() + BETWEEN
             self._write(self._text())
 
@@ -59,11 +60,32 @@ class Progress:
         self._width = len(text)
 
 
-def with_progress(
-    items: Iterable[Item], what: str, total: int | None, stream: TextIO | None = None
-) -> Iterator[Item]:
-    """The items, shown one by one as they have been dealt with."""
+@contextmanager
+def polled_progress(
+    what: str, total: int, done: Callable[[], int], stream: TextIO | None = None
+) -> Generator[None]:
+    """
+    Around work that goes on in this thread, or where it will: shows how much of it is
+    done, for which another thread asks now and then if there is a terminal.
+    """
     with Progress(what, total, stream) as progress:
-        for item in items:
-            yield item
-            progress.advance()
+        if not progress.is_shown:
+            yield
+            return
+        ended = threading.Event()
+        start = done()
+
+        def draw() -> None:
+            shown = start
+            while not ended.wait(max(BETWEEN, 0.01)):
+                count = done()
+                progress.advance(count - shown)
+                shown = count
+
+        drawing = threading.Thread(target=draw, name="penstock-progress", daemon=True)
+        drawing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            drawing.join()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.dims import add_dim_option
 from penstock.tools.errors import InternalError, UsageError, printable
-from penstock.tools.progress import with_progress
+from penstock.tools.progress import polled_progress
 from penstock.tools.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session import Model, Session, read_model
 from penstock.tools.watching import Watching
@@ -186,7 +186,7 @@ def _arguments() -> argparse.ArgumentParser:
         "--watchdog",
         type=_seconds,
         metavar="SECONDS",
-        help="if nothing goes on for so long, report what each task waits for, and fail",
+        help="if nothing goes on for so long, report what tasks wait for, and fail",
     )
     parser.add_argument(
         "--trace",
@@ -435,10 +435,13 @@ def _timed(
     """The outputs of the last of `repeat` runs, and the seconds of each."""
     outputs: dict[str, Array] = {}
     seconds: list[float] = []
-    for _ in with_progress(range(repeat), "running", repeat):
-        start = time.perf_counter()
-        outputs = session.run(inputs, job)
-        seconds.append(time.perf_counter() - start)
+    executor = session.executor_of(job)
+    total = repeat * executor.acts_in_run
+    with polled_progress("running tasks", total, executor.acts_made):
+        for _ in range(repeat):
+            start = time.perf_counter()
+            outputs = session.run(inputs, job)
+            seconds.append(time.perf_counter() - start)
     return outputs, seconds
 
 

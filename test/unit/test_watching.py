@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from penstock.runtime.measures import Expense, Times
 from penstock.tools import progress
-from penstock.tools.progress import Progress, with_progress
+from penstock.tools.progress import Progress, polled_progress
 from penstock.tools.run import run_tool
 from penstock.tools.watching import profile_lines
 
@@ -170,24 +171,53 @@ def test_a_terminal_shows_how_far_work_is_and_then_nothing():
 @pytest.mark.usefixtures("eager")
 def test_what_is_no_terminal_shows_nothing():
     stream = io.StringIO()
-    assert list(with_progress(range(3), "running", 3, stream)) == [0, 1, 2]
+    with Progress("kernels", 3, stream) as shown:
+        shown.advance()
+    before = threading.active_count()
+    with polled_progress("tasks", 3, lambda: 1, stream):
+        assert threading.active_count() == before
     assert stream.getvalue() == ""
 
 
 def test_short_work_shows_nothing():
     terminal = Terminal()
-    assert list(with_progress("ab", "running", 2, terminal)) == ["a", "b"]
+    with Progress("kernels", 1, terminal) as shown:
+        shown.advance()
+    with polled_progress("tasks", 3, lambda: 1, terminal):
+        pass
     assert terminal.getvalue() == ""
 
 
 @pytest.mark.usefixtures("eager")
 def test_work_without_a_known_end_is_counted():
     terminal = Terminal()
-    list(with_progress(iter("ab"), "pieces", None, terminal))
+    with Progress("pieces", None, terminal) as shown:
+        shown.advance()
+        shown.advance()
     assert [t.strip() for t in terminal.getvalue().split("\r") if t.strip()] == [
         "pieces 1",
         "pieces 2",
     ]
+
+
+@pytest.mark.usefixtures("eager")
+def test_work_is_asked_how_far_it_is():
+    terminal = Terminal()
+    counts = iter([100, 101, 103])
+    asked = threading.Event()
+
+    def done() -> int:
+        if (count := next(counts, None)) is None:
+            asked.set()
+            return 103
+        return count
+
+    with polled_progress("tasks", 4, done, terminal):
+        assert asked.wait(60)
+    drawn = [t.strip() for t in terminal.getvalue().split("\r") if t.strip()]
+    assert [text.split(" [")[0] for text in drawn[:2]] == ["tasks 1/4", "tasks 3/4"]
+    names = [thread.name for thread in threading.enumerate()]
+    assert "penstock-progress" not in names
 
 
 @pytest.mark.usefixtures("eager")
@@ -205,18 +235,23 @@ def test_the_line_is_removed_when_work_fails():
 
 
 @pytest.mark.usefixtures("eager")
-def test_compiling_shows_how_many_kernels_are_done(
+def test_compiling_and_a_long_run_show_how_far_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     terminal, job = Terminal(), tmp_path / "job.mlir"
-    job.write_text(GATHER)
+    square = "tensor<1536x1536xf32>"
+    job.write_text(f"""
+job.job @long placement <cpu, [0:0]> {{
+  %x = job.input "x" : {square}
+  %y = op.matmul %x, %x : {square}, {square} -> {square}
+  job.output "y", %y : {square}
+}}
+""")
     monkeypatch.setattr(sys, "stderr", terminal)
-    inputs = tmp_path / "in.npz"
-    np.savez(inputs, x=np.zeros((4, 2), np.float32), i=np.array([0, 3, 1]))
-    assert run_tool([str(job), "--inputs", str(inputs), "--repeat", "2"]) == 0
+    assert run_tool([str(job), "--random-inputs", "1", "--repeat", "2"]) == 0
     drawn = [text.rstrip() for text in terminal.getvalue().split("\r")]
-    assert [text for text in drawn if text] == [
-        f"compiling kernels 1/1 [{'#' * 24}]",
-        f"running 1/2 [{'#' * 12}{'.' * 12}]",
-        f"running 2/2 [{'#' * 24}]",
-    ]
+    shown = list(dict.fromkeys(text for text in drawn if text))
+    assert shown[0] == f"compiling kernels 1/1 [{'#' * 24}]"
+    # Each run has three tasks, of which the second takes long.
+    assert f"running tasks 1/6 [{'#' * 4}{'.' * 20}]" in shown
+    assert f"running tasks 4/6 [{'#' * 16}{'.' * 8}]" in shown
