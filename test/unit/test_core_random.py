@@ -2,11 +2,12 @@
 Ten thousand random plans: none hangs, none exceeds its credits, and all compute what
 the reference executor does.
 
-Graphs, slots, pieces at the start, workers and threads are random. Nothing is compiled
-for a plan: all actors have one kernel, which keeps its own account of each register. It
-counts what a writer has begun and what it has filled, and takes away what a reader has
-read, by atomic operations, and fails if there is more in a register than it has slots,
-or nothing to read. It also waits now and then, so that acts meet in many ways.
+Graphs, slots, pieces at the start, workers and threads are random, and so is which of
+the two loops runs them. Nothing is compiled for a plan: all actors have one kernel,
+which keeps its own account of each register. It counts what a writer has begun and what
+it has filled, and takes away what a reader has read, by atomic operations, and fails if
+there is more in a register than it has slots, or nothing to read. It also waits now and
+then, so that acts meet in many ways.
 """
 
 from __future__ import annotations
@@ -204,7 +205,8 @@ def run_plan(seed: int) -> str:
     runs = [rng.randrange(1, 10) for _ in range(rng.randrange(1, 4))]
     stuck = find_deadlock(plan.tables) is not None
     plan.reset()
-    with Core(plan.tables, rng.randrange(1, 5)) as core:
+    general = rng.random() < 0.25
+    with Core(plan.tables, rng.randrange(1, 5), general=general) as core:
         if rng.random() < 0.01:
             core.watch(Watchdog(60))
         try:
