@@ -60,6 +60,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return LaunchScheduleContractionsPass
 
+    def get_launch_select_kernels():
+        from penstock.lowering.launch_select_kernels import LaunchSelectKernelsPass
+
+        return LaunchSelectKernelsPass
+
     def get_op_fold_constants():
         from penstock.lowering.op_fold_constants import OpFoldConstantsPass
 
@@ -135,6 +140,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanSelectJobPass
 
+    def get_plan_write_times():
+        from penstock.lowering.plan_write_times import PlanWriteTimesPass
+
+        return PlanWriteTimesPass
+
     def get_regst_alias_registers():
         from penstock.lowering.regst_alias import RegstAliasRegistersPass
 
@@ -196,6 +206,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,
         "launch-schedule-contractions": get_launch_schedule_contractions,
+        "launch-select-kernels": get_launch_select_kernels,
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-elementwise": get_op_fuse_elementwise,
         "op-fuse-epilogues": get_op_fuse_epilogues,
@@ -211,6 +222,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-order-updates": get_plan_order_updates,
         "plan-reduce-events": get_plan_reduce_events,
         "plan-select-job": get_plan_select_job,
+        "plan-write-times": get_plan_write_times,
         "regst-alias-registers": get_regst_alias_registers,
         "regst-choose-slots": get_regst_choose_slots,
         "regst-mark-interfaces": get_regst_mark_interfaces,

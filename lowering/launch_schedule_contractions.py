@@ -6,7 +6,7 @@ its loops can be sorted into rows, columns and terms
 (`penstock.lowering.numba.contractions`); so can those of matrix products and of
 convolutions. A sum of products for which that does not hold gets the attribute
 `no_schedule` with the reason, and so does one with windows that fewer than four rows
-share. What has a schedule already keeps it. The attribute `schedule`, a
+share. What has one of both already keeps it. The attribute `schedule`, a
 `#launch.contraction`, says all that the source depends on, and may be written by hand:
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
@@ -321,7 +321,9 @@ def schedule_kernel(
     phases = phases_of(kernel.body.block)
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
     for position, op in enumerate(phases):
-        if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
+        if not isinstance(op, LinalgStructuredOperation):
+            continue
+        if SCHEDULE in op.attributes or REFUSAL in op.attributes:
             continue
         found = contraction_of(op)
         if isinstance(found, Contraction) and found.has_windows:

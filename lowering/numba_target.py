@@ -28,10 +28,13 @@ PRINTERS = {"cpu": cpu_source, "cuda": cuda_source}
 
 def kernel_source(kernel: KernelOp) -> str:
     """
-    The module text of a kernel, in the form that its target asks for.
+    The module text of a kernel, in the form that its target asks for: its own, if it
+    has one.
 
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
+    if kernel.source is not None:
+        return kernel.source
     target, name = kernel.target.data, kernel.sym_name.data
     if (printer := PRINTERS.get(target)) is None:
         known = ", ".join(PRINTERS)

@@ -7,7 +7,7 @@ can be given to the whole pipeline again and ends as the same program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 MODEL_JOBS = ("job-add-model-jobs", "job-place", "job-infer-sbp")
 """What adds jobs over all variables, once the others know where these are and how."""
@@ -22,6 +22,7 @@ def pipeline(
     model_jobs: bool = False,
     strategy: str = "parallelism",
     panels: bool = True,
+    database: str | None = None,
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -33,9 +34,29 @@ def pipeline(
     out what several of them know by one name, and `strategy` says which of them never
     run at the same time. `model_jobs` adds those that initialise, load and save all
     variables, also where there is one job. Without `panels` variables lie as their
-    arrays do, so that other programs can share them.
+    arrays do, so that other programs can share them. `database` is the path of a kernel
+    database: what was measured says how kernels are computed, and how long tasks take.
     """
-    launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
+    return ",".join(
+        (
+            job_passes(device, merge=merge, model_jobs=model_jobs),
+            *timing(streams, database),
+            plan_passes(
+                streams,
+                simulate_ranks=simulate_ranks,
+                merge=merge,
+                strategy=strategy,
+                timed=database is not None,
+            ),
+            kernel_passes(streams, panels, database),
+        )
+    )
+
+
+def job_passes(
+    device: str | None = None, *, merge: bool = False, model_jobs: bool = False
+) -> str:
+    """The passes that take a job to a plan whose tasks are in no order yet."""
     return ",".join(
         (
             *(("job-add-push-pull{shared=true}", "verify-jobs") if merge else ()),
@@ -57,9 +78,29 @@ def pipeline(
             "job-clean",
             "convert-job-to-plan",
             "plan-order-updates",
+        )
+    )
+
+
+def plan_passes(
+    streams: int = 1,
+    *,
+    simulate_ranks: bool = False,
+    merge: bool = False,
+    strategy: str = "parallelism",
+    timed: bool = False,
+) -> str:
+    """
+    The passes that take a plan on values to a launch program; if it is `timed`, tasks
+    say how long they take.
+    """
+    policy = " policy=critical-path" * (timed and streams > 1)
+    launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
+    return ",".join(
+        (
             # Results are written over operands later on.
             "plan-order-tasks{in-place=true}",
-            f"plan-assign-streams{{streams={streams}}}",
+            f"plan-assign-streams{{streams={streams}{policy}}}",
             "plan-create-registers",
             "regst-mark-interfaces",
             "regst-alias-registers",
@@ -72,16 +113,33 @@ def pipeline(
             "verify-program",
             # Kernels, which did not exist before.
             "canonicalize,cse",
-            scheduling(streams, panels),
         )
     )
 
 
-def scheduling(streams: int, panels: bool) -> str:
-    """The pass that says how sums of products are computed."""
+def kernel_passes(streams: int, panels: bool, database: str | None = None) -> str:
+    """The passes that say how the kernels of a program are computed."""
     options = [f"parts={streams}"] * (streams > 1) + ["panels=false"] * (not panels)
-    text = f"{{{' '.join(options)}}}" if options else ""
-    return "launch-schedule-contractions" + text
+    known = [f'database="{database}"'] * (database is not None)
+    return ",".join(
+        (
+            with_options("launch-select-kernels", known + options),
+            with_options("launch-schedule-contractions", options),
+        )
+    )
+
+
+def timing(streams: int, database: str | None) -> tuple[str, ...]:
+    """The pass that says how long tasks take, if it is known."""
+    if database is None:
+        return ()
+    options = [f'database="{database}"', *[f"parts={streams}"] * (streams > 1)]
+    return (with_options("plan-write-times", options),)
+
+
+def with_options(name: str, options: Sequence[str]) -> str:
+    """The text of a pass."""
+    return f"{name}{{{' '.join(options)}}}" if options else name
 
 
 def merging(strategy: str) -> str:

@@ -62,6 +62,9 @@ KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 KERNEL_COST = ("bytes", "flops", "op")
 """What the attribute `cost` of a kernel tells."""
 
+SOURCE = "source"
+"""The attribute of a kernel with a text that is compiled in place of its body."""
+
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
@@ -70,7 +73,9 @@ class KernelOp(IRDLOperation):
     upstream ops, see `penstock.dialects.kernel`. The optional attribute `cost` tells
     those who measure it of which op it is made, and the `bytes` and `flops` of that.
     The attribute `panels`, if there is one, has for each argument the order in which
-    its elements lie (`#launch.panels`), or `unit` for the usual one.
+    its elements lie (`#launch.panels`), or `unit` for the usual one. With the attribute
+    `source`, a text in the form that the target asks for, this is what is compiled, and
+    the body says what it computes.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
@@ -149,7 +154,15 @@ class KernelOp(IRDLOperation):
         """The panels in which each argument lies, None for the usual order."""
         return panels_in(self.attributes.get(PANELS), len(self.body.block.args))
 
+    @property
+    def source(self) -> str | None:
+        """The text that is compiled in place of the body, if one is given."""
+        given = self.attributes.get(SOURCE)
+        return given.data if isinstance(given, StringAttr) else None
+
     def verify_(self) -> None:
+        if (source := self.attributes.get(SOURCE)) is not None and self.source is None:
+            raise VerifyException(f"the source of a kernel is a text, got {source}")
         for panels, type in zip(self.panels, self.body.block.arg_types, strict=True):
             if panels is not None and isa(type, MemRefType):
                 panels.verify_shape(type.get_shape())

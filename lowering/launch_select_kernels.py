@@ -1,0 +1,187 @@
+"""
+Choose an alternative for each kernel, and note which one and why.
+
+Each alternative (`penstock.lowering.selection.registry`: ours, and those of plug-ins)
+refuses a kernel or offers variants of itself. Of what the kernel database has measured,
+for the same kernel, parts, vectors and machine, the fastest is taken; where it has
+nothing, or there is no database, that of the highest priority, of these the one with
+the least modelled time, of these the first by name. Unless a plug-in has a higher
+priority, that is `rules`, and schedules are those of `launch-schedule-contractions`,
+which comes after.
+
+The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one that says so
+before is left alone. An error tells of each kernel that nothing can compute, and what
+refuses it why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.memory import VariableOp
+from penstock.dialects.launch.panels import PANELS
+from penstock.lowering.constant_arguments import called_kernels
+from penstock.lowering.launch_schedule_contractions import (
+    VECTOR_BYTES,
+    vector_bytes_here,
+)
+from penstock.lowering.selection.alternatives import (
+    Alternative,
+    AlternativeError,
+    Request,
+)
+from penstock.lowering.selection.choice import (
+    Candidate,
+    candidates_for,
+    choose,
+    guarded,
+)
+from penstock.lowering.selection.database import DatabaseError, KernelDatabase
+from penstock.lowering.selection.keys import Key, kernel_key, machine_here
+from penstock.lowering.selection.registry import alternatives
+
+SELECTED, REFUSED = "selected", "refused"
+"""The attributes of a kernel: what was chosen and why, and what was not."""
+
+
+@dataclass
+class Selector:
+    """Chooses the alternatives of kernels, one after the other."""
+
+    offered: Sequence[Alternative]
+    vector_bytes: int
+    parts: int = 1
+    machine: str = ""
+    database: KernelDatabase | None = None
+    show_refusals: bool = False
+    complaints: list[tuple[Operation, str]] = field(
+        default_factory=list[tuple[Operation, str]]
+    )
+
+    def request(self, kernel: KernelOp, constants: Sequence[int]) -> Request:
+        """What alternatives are told of a kernel."""
+        return Request(kernel, frozenset(constants), self.parts, self.vector_bytes)
+
+    def times(self, request: Request) -> dict[str, float]:
+        """What was measured of a kernel, in nanoseconds by candidate."""
+        if self.database is None:
+            return {}
+        found = self.database.times(key_of(request, self.machine))
+        return {name: time.median_ns for name, time in found.items()}
+
+    def select(
+        self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
+    ) -> None:
+        """Change a kernel to what is chosen for it, and its constants with it."""
+        request = self.request(kernel, [*constants])
+        candidates, refusals = candidates_for(request, self.offered)
+        if not candidates:
+            why = "; ".join(f"{name} {text}" for name, text in refusals.items())
+            self.complaints.append((kernel, f"{request}: nothing computes it: {why}"))
+            return
+        choice = choose(candidates, self.times(request))
+        if not choice.candidate.alternative.is_applied_later:
+            apply(choice.candidate, kernel)
+            for number, variables in constants.items():
+                for variable in variables:
+                    variable.panels = kernel.panels[number]
+        kernel.attributes[SELECTED] = StringAttr(str(choice))
+        if self.show_refusals and refusals:
+            texts = [StringAttr(f"{name}: {why}") for name, why in refusals.items()]
+            kernel.attributes[REFUSED] = ArrayAttr(texts)
+
+
+def apply(candidate: Candidate, kernel: KernelOp) -> None:
+    """
+    Change a kernel as a candidate does. Raises `AlternativeError` if that fails, or
+    changes its arguments.
+    """
+    before = [*kernel.body.block.arg_types]
+    guarded(candidate.alternative, lambda: candidate.variant.apply(kernel))
+    if [*kernel.body.block.arg_types] != before:
+        raise AlternativeError(
+            f"the alternative '{candidate.name}' changes the arguments of "
+            f"@{kernel.sym_name.data}"
+        )
+
+
+def key_of(request: Request, machine: str) -> Key:
+    """The key of what was measured of a kernel."""
+    return kernel_key(
+        request.kernel,
+        machine,
+        constants=request.constants,
+        parts=request.parts,
+        vector_bytes=request.vector_bytes,
+    )
+
+
+@dataclass(frozen=True)
+class LaunchSelectKernelsPass(ModulePass):
+    """
+    Choose an alternative for each kernel, by what was measured, its priority, or a
+    model, and note which one and why.
+    """
+
+    name = "launch-select-kernels"
+
+    database: str | None = None
+    """The kernel database to read; without it nothing counts as measured."""
+
+    parts: int = 1
+    """How many threads may share the work of a kernel."""
+
+    vector_bytes: int | None = None
+    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+
+    panels: bool = True
+    """
+    Whether variables may lie in panels: not if others find them by their address.
+    """
+
+    refusals: bool = False
+    """Whether to note on each kernel, as `refused`, what does not take it and why."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self._check()
+        try:
+            with ExitStack() as stack:
+                selector = self._selector(stack)
+                for kernel, constants in [*called_kernels(op)]:
+                    if SELECTED not in kernel.attributes:
+                        can = self.panels and PANELS not in kernel.attributes
+                        selector.select(kernel, constants if can else {})
+        except (AlternativeError, DatabaseError) as error:
+            raise PassFailedException(str(error)) from error
+        fail_if_any(selector.complaints)
+
+    def _check(self) -> None:
+        if self.parts < 1:
+            raise PassFailedException(f"parts must be at least 1, got {self.parts}")
+        if self.vector_bytes not in (None, *VECTOR_BYTES):
+            known = ", ".join(map(str, VECTOR_BYTES))
+            raise PassFailedException(
+                f"vectors have {known} bytes, got {self.vector_bytes}"
+            )
+
+    def _selector(self, stack: ExitStack) -> Selector:
+        width = self.vector_bytes or vector_bytes_here()
+        if self.database is None:
+            return Selector(
+                alternatives(), width, self.parts, show_refusals=self.refusals
+            )
+        database = stack.enter_context(KernelDatabase(Path(self.database)))
+        return Selector(
+            alternatives(), width, self.parts, machine_here(), database, self.refusals
+        )

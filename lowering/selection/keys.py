@@ -1,0 +1,188 @@
+"""
+What a measured time is the time of: an injective key.
+
+A key is a JSON text of all that the time depends on: what is computed (the generic
+text of the kernel, without its name, without the names of values and without what
+passes note on it; arguments that may lie in panels), in how many parts, for vectors of
+how many bytes, and the machine. A machine is the model and the features of its
+processor, the versions of what compiles, and a digest of all modules of ours that
+decide what becomes of a kernel, so that a time is that of the code that would be
+generated now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Block, Operation, Region
+from xdsl.printer import Printer
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import KernelOp
+
+ABI = 1
+"""The number of the interface of kernels: the arguments of their C functions."""
+
+NOTES = ("cost", "refused", "selected")
+"""What passes note on kernels, which changes nothing of what they compute."""
+
+_PACKAGES = ("numba", "llvmlite", "penstock")
+_GENERATORS = (
+    *("lowering/numba/*.py", "lowering/launch_schedule_contractions*.py"),
+    *("lowering/selection/contractions.py", "runtime/c_functions.py"),
+    *("runtime/columns.py", "runtime/jit.py", "runtime/kernel_support.py"),
+    *("runtime/lanes.py", "runtime/lines.py", "runtime/panels.py"),
+    *("runtime/tiles.py", "runtime/vector_math.py"),
+)
+"""The modules on which the machine code of a kernel depends."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """The text of all that a time depends on."""
+
+    text: str
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hexadecimal digits by which a text is looked up."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def kernel_key(
+    kernel: KernelOp,
+    machine: str,
+    *,
+    constants: Collection[int] = (),
+    parts: int = 1,
+    vector_bytes: int,
+) -> Key:
+    """The key of the times of a kernel's alternatives."""
+    facts = {
+        "kind": "kernel",
+        "target": kernel.target.data,
+        "text": kernel_text(kernel),
+        "constants": sorted(constants),
+        "parts": parts,
+        "vector bytes": vector_bytes,
+    }
+    return _key(facts, machine)
+
+
+def task_key(op: Operation, device: str, machine: str, *, parts: int = 1) -> Key:
+    """The key of the time of a task that computes an op on a kind of device."""
+    facts = {"kind": "task", "device": device, "text": op_text(op), "parts": parts}
+    return _key(facts, machine)
+
+
+def _key(facts: Mapping[str, object], machine: str) -> Key:
+    return Key(json.dumps({**facts, "machine": machine}, sort_keys=True))
+
+
+################################################################################
+# Text of IR                                                                   #
+################################################################################
+
+
+def kernel_text(kernel: KernelOp) -> str:
+    """What a kernel computes, the same under any names and notes."""
+    copy = kernel.clone()
+    copy.properties.pop("sym_name", None)
+    for note in NOTES:
+        copy.attributes.pop(note, None)
+    return _text_of(copy)
+
+
+def op_text(op: Operation) -> str:
+    """What an op computes, the same under any names of its operands."""
+    distinct = list(dict.fromkeys(op.operands))
+    block = Block(arg_types=[value.type for value in distinct])
+    block.add_op(op.clone(dict(zip(distinct, block.args, strict=True))))
+    text = StringIO()
+    region = Region(block)
+    for inner in block.walk():
+        _forget_names(inner)
+    Printer(text, print_generic_format=True).print_region(region)
+    return text.getvalue()
+
+
+def _text_of(op: Operation) -> str:
+    for inner in op.walk():
+        _forget_names(inner)
+    text = StringIO()
+    Printer(text, print_generic_format=True).print_op(op)
+    return text.getvalue()
+
+
+def _forget_names(op: Operation) -> None:
+    """Drop the names of values, and list attributes in one order."""
+    op.attributes = dict(sorted(op.attributes.items()))
+    op.properties = dict(sorted(op.properties.items()))
+    for result in op.results:
+        result.name_hint = None
+    for region in op.regions:
+        for block in region.blocks:
+            for arg in block.args:
+                arg.name_hint = None
+
+
+################################################################################
+# The machine                                                                  #
+################################################################################
+
+
+@cache
+def machine_here() -> str:
+    """The text that stands for this machine, and for what makes code for it."""
+    from llvmlite import binding
+
+    name = binding.get_host_cpu_name()
+    features = binding.get_host_cpu_features().flatten()
+    facts = {
+        "abi": ABI,
+        "processor": f"{platform.machine()} {name} {_model()}",
+        "features": features,
+        "versions": [f"{package} {_version(package)}" for package in _PACKAGES],
+        "generators": _digest(_generators()),
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def _model() -> str:
+    """What the system calls the model of the processor, if it does."""
+    path = Path("/proc/cpuinfo")
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+    return next(names, "").strip()
+
+
+def _generators() -> Iterable[Path]:
+    root = Path(__file__).parents[2]
+    return (path for pattern in _GENERATORS for path in sorted(root.glob(pattern)))
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        data = path.read_bytes()
+        digest.update(f"{path.name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
