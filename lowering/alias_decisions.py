@@ -62,7 +62,7 @@ class Aliasing:
                 self._show_results(task)
             elif not self._pairs[task].is_gathered:
                 self._overwrite_operands(index, task)
-            elif self._pairs[task].has_given:
+            elif self._pairs[task].is_fixed:
                 self._gather_operands(task)
             else:
                 gathered.append(task)
@@ -96,7 +96,7 @@ class Aliasing:
     def _show_results(self, task: TaskOp) -> None:
         views = self._pairs[task].views
         refusals = [next(self._rules.view(task, pair), None) for pair in views]
-        if not any(refusals) and not self._pairs[task].has_given:
+        if not any(refusals) and not self._pairs[task].is_fixed:
             parts = [self.forest.spot(task.outs[pair.result]).tree for pair in views]
             source = operand_register(task, views[0].operand)
             refusals = [*self._rules.peak(parts, self.forest.spot(source).tree)]
@@ -137,7 +137,10 @@ class Aliasing:
                     )
                 continue
             refusal = next(
-                self._rules.overwrite(index, task, pair, is_given=not is_free), None
+                self._rules.overwrite(
+                    index, task, pair, is_fixed=pair.must or not is_free
+                ),
+                None,
             )
             if refusal is None:
                 done.add(pair.result)
@@ -163,8 +166,8 @@ class Aliasing:
 
     def _gather_operands(self, task: TaskOp) -> None:
         views = self._pairs[task].views
-        is_given = self._pairs[task].has_given
-        refusal = next(self._rules.gather(task, is_given=is_given), None)
+        is_fixed = self._pairs[task].is_fixed
+        refusal = next(self._rules.gather(task, is_fixed=is_fixed), None)
         if refusal is not None:
             for pair in views:
                 self._refuse(task, pair, refusal)

@@ -9,7 +9,7 @@ the last of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +19,7 @@ from xdsl.ir import SSAValue
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
-from penstock.lowering.aliases import bytes_of
+from penstock.lowering.aliases import bytes_of, joined_case
 from penstock.lowering.packing.problem import align
 
 if TYPE_CHECKING:
@@ -163,9 +163,14 @@ class LiveBytes:
             size = align(tree.size, tree.case.alignment)
             self._live[tree.case][tree.first : tree.last + 1] += sign * size
 
-    def peak(self, case: MemoryCaseAttr) -> int:
-        """The most bytes that are in use at once."""
-        return int(self._live[case].max())
+    def peak(self, cases: Iterable[MemoryCaseAttr]) -> int:
+        """The most bytes that are in use at once in these kinds of memory together."""
+        import numpy as np
+
+        live = np.zeros(self._count, np.int64)
+        for case in cases:
+            live += self._live.get(case, 0)
+        return int(live.max())
 
 
 ################################################################################
@@ -210,6 +215,8 @@ class Tree:
     is_variable: bool
     versions: list[Version]
     """What may still be read."""
+    case: MemoryCaseAttr
+    """The memory that it lies in: one that serves as that of all its registers."""
     parent: Tree | None = None
     shift: int = 0
     """Where it starts in its parent, once it is a part of another tree."""
@@ -224,10 +231,17 @@ class Tree:
         """The slots of all registers in it."""
         return self.root.slots.value.data
 
-    @property
-    def case(self) -> MemoryCaseAttr:
-        """The memory that it lies in."""
-        return self.root.memory_case
+
+def joined_tree(trees: Sequence[Tree]) -> Tree:
+    """What the first of some trees would be, were the others parts of it."""
+    case = joined_case([tree.case for tree in trees])
+    assert case is not None, "the rules ask before"
+    return replace(
+        trees[0],
+        first=min(tree.first for tree in trees),
+        last=max(tree.last for tree in trees),
+        case=case,
+    )
 
 
 class Spot(NamedTuple):
@@ -271,7 +285,7 @@ class Forest:
         writer, size = None if is_variable else users[0], bytes_of(register.register)
         version = Version(0, size, writer, users)
         ends = (users[0], users[-1]) if users else (0, 0)
-        tree = Tree(register, *ends, is_variable, [version])
+        tree = Tree(register, *ends, is_variable, [version], register.memory_case)
         self._own[register.register] = tree
         self._shown[register.register] = [version]
         self.live.change(tree, 1)
@@ -308,10 +322,10 @@ class Forest:
         Let a tree lie at byte `start` of another one. Its versions are not added to
         those of the other.
         """
-        first, last = min(part.first, whole.first), max(part.last, whole.last)
         self.live.change(part, -1)
         self.live.change(whole, -1)
-        whole.first, whole.last = first, last
+        joined = joined_tree([whole, part])
+        whole.first, whole.last, whole.case = joined.first, joined.last, joined.case
         self.live.change(whole, 1)
         part.parent, part.shift = whole, start
         for version in part.versions:
@@ -329,18 +343,18 @@ class Forest:
         self._shown[register] = within
 
     def peak_if_joined(self, parts: Sequence[Tree], whole: Tree) -> tuple[int, int]:
-        """The most live bytes now, and if trees were parts of another one."""
+        """
+        The most live bytes now, and if trees were parts of another one: in the kinds of
+        memory that they lie in, or would, together.
+        """
         trees = [whole, *parts]
-        before = self.live.peak(whole.case)
-        joined = replace(
-            whole,
-            first=min(tree.first for tree in trees),
-            last=max(tree.last for tree in trees),
-        )
+        joined = joined_tree(trees)
+        cases = dict.fromkeys(tree.case for tree in (joined, *trees))
+        before = self.live.peak(cases)
         for tree in trees:
             self.live.change(tree, -1)
         self.live.change(joined, 1)
-        after = self.live.peak(whole.case)
+        after = self.live.peak(cases)
         self.live.change(joined, -1)
         for tree in trees:
             self.live.change(tree, 1)

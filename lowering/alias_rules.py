@@ -19,6 +19,7 @@ from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
 from penstock.lowering.alias_forest import Forest, Spot, Timeline, Tree, Version
 from penstock.lowering.aliases import (
     bytes_of,
+    joined_case,
     lies_as_paired,
     made_by,
     operand_register,
@@ -90,9 +91,9 @@ class Pairs:
         return bool(self.views) and len(self.task.outs) == 1 and not self.takes_parts
 
     @property
-    def has_given(self) -> bool:
-        """Whether registers lie by hand as a view says that they may."""
-        return any(lies_as_paired(self.task, pair) for pair in self.views)
+    def is_fixed(self) -> bool:
+        """Whether registers lie by hand as a view says that they may, or have to."""
+        return any(p.must or lies_as_paired(self.task, p) for p in self.views)
 
     def nevers(self, result: int) -> list[int]:
         """The operands that a result is never to lie over."""
@@ -182,7 +183,7 @@ class Rules:
         """
         register, tree = register_of(part), spot.tree
         yield from self._own_rules(part, spot, place)
-        if register.memory_case != tree.case:
+        if joined_case([tree.case, self._forest.spot(part).tree.case]) is None:
             yield f"memory: {quoted(name_of(tree.root.register))} lies in another one"
             return
         if (slots := register.slots.value.data) > tree.slots:
@@ -278,7 +279,7 @@ class Rules:
     # Of results that are written over operands
 
     def overwrite(
-        self, index: int, task: TaskOp, pair: InPlacePair, *, is_given: bool
+        self, index: int, task: TaskOp, pair: InPlacePair, *, is_fixed: bool
     ) -> Iterator[Refusal]:
         """What keeps a result from being written over an operand."""
         source, result = operand_register(task, pair.operand), task.outs[pair.result]
@@ -293,7 +294,7 @@ class Rules:
         yield from self._memory_rules(result, spot, alias_place(source))
         yield from self._operand_rule(task, pair, spot)
         yield from self._reader_rule(self._forest.overlapping(spot), index)
-        if not is_given:
+        if not is_fixed:
             yield from self.peak([self._forest.spot(result).tree], spot.tree)
 
     def _operand_rule(
@@ -314,7 +315,7 @@ class Rules:
 
     # Of operands that are parts of a result
 
-    def gather(self, task: TaskOp, *, is_given: bool) -> Iterator[Refusal]:
+    def gather(self, task: TaskOp, *, is_fixed: bool) -> Iterator[Refusal]:
         """What keeps the operands of a task from being parts of its result."""
         views = self._pairs[task].views
         if NO_ALIAS in register_of(task.outs[0]).attributes:
@@ -328,7 +329,7 @@ class Rules:
             yield "twice: two operands lie on the same bytes"
         elif whole in parts:
             yield "part: an operand lies where the result does"
-        elif not is_given:
+        elif not is_fixed:
             yield from self.peak(parts, whole)
 
     def _gather_rules_of(

@@ -8,12 +8,13 @@ here needs memory to be planned.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.interfaces import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
-from penstock.dialects.regst import DataType, Place, alias_place
+from penstock.dialects.regst import DataType, MemoryCaseAttr, Place, alias_place
 
 
 def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
@@ -48,6 +49,14 @@ def does_nothing(task: TaskOp) -> bool:
     if {pair.result for pair in views} != set(range(len(task.outs))):
         return False
     return bool(views) and all(lies_as_paired(task, pair) for pair in views)
+
+
+def joined_case(cases: Sequence[MemoryCaseAttr]) -> MemoryCaseAttr | None:
+    """Memory that serves as each of these; None if there is none."""
+    try:
+        return reduce(MemoryCaseAttr.joined, cases)
+    except ValueError:
+        return None
 
 
 def bytes_of(register: SSAValue) -> int:

@@ -9,7 +9,8 @@ thing (OF-8, OF-30, OF-67):
 * a variable of several jobs is one register, written by one task that belongs to no job
   and keeps its name;
 * inputs and outputs of one name share one block, which is the only one they lie in
-  (`regst-mark-interfaces` comes before places are given).
+  (`regst-mark-interfaces` comes before places are given). All of it lies in memory
+  that serves as that of each job: pinned or registered for transfers, if one needs it.
 
 Of each memory case there is one chunk for what lasts: variables and headers, then
 interfaces, in the order in which they are listed. Everything else of a job lies in the
@@ -56,8 +57,10 @@ from penstock.dialects.job import DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
     DataType,
+    MemoryCaseAttr,
     RegisterOp,
 )
+from penstock.lowering.aliases import joined_case
 from penstock.lowering.job_exclusion import (
     STRATEGIES,
     exclusion_groups,
@@ -68,6 +71,7 @@ from penstock.lowering.job_exclusion import (
 from penstock.lowering.job_ports import (
     SYSTEM,
     Finding,
+    Port,
     SharedPorts,
     complaints_about,
     plans_in,
@@ -93,7 +97,10 @@ def findings_in(
     yield from early
     if not early:
         found = list(complaints_about(shared))
-        yield from found or interface_complaints(shared)
+        yield from found
+        if not found:
+            yield from interface_complaints(shared)
+            yield from memory_complaints(shared)
 
 
 def name_complaints(
@@ -122,11 +129,9 @@ def needs_place(register: RegisterOp) -> bool:
 
 
 def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
-    """The inputs and outputs of several jobs that cannot lie in one place."""
+    """The inputs and outputs of several jobs that are no interfaces."""
     for name, jobs in shared.items():
-        ports = [port for of_job in jobs for port in of_job if not port.is_variable]
-        cases = [register_of(port.value).memory_case for port in ports]
-        for port, case in zip(ports, cases, strict=True):
+        for port in (port for ports in jobs for port in ports if not port.is_variable):
             if register_of(port.value).interface != StringAttr(name):
                 yield (
                     port.where,
@@ -134,11 +139,20 @@ def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
                     "another job's, but its register is no interface; "
                     "regst-mark-interfaces makes it one before memory is planned",
                 )
-            elif case != cases[0]:
+
+
+def memory_complaints(shared: SharedPorts) -> Iterator[Finding]:
+    """What several jobs share, and cannot lie in one place."""
+    for first, *others in same_things(shared):
+        case = register_of(first.value).memory_case
+        for port in others:
+            other = register_of(port.value).memory_case
+            if joined_case([case, other]) is None:
+                what = "variable" if port.is_variable else "interface"
                 yield (
                     port.where,
-                    f"interface '{name}' lies in {cases[0]} in job '{ports[0].job}', "
-                    f"but in {case} in job '{port.job}'",
+                    f"{what} '{port.name}' lies in {case} in job '{first.job}', "
+                    f"but in {other} in job '{port.job}'",
                 )
 
 
@@ -200,6 +214,42 @@ def groups_of(
 ################################################################################
 # Names                                                                        #
 ################################################################################
+
+
+def join_memories(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
+    """Let what several jobs share lie in memory that serves as that of each job."""
+    headers = {
+        (plan.sym_name.data, register.header.data): register
+        for plan in plans
+        for register in plan.registers
+        if register.header is not None
+    }
+    for ports in same_things(shared):
+        registers = [register_of(port.value) for port in ports]
+        case = joined_case([register.memory_case for register in registers])
+        assert case is not None, "has been checked"
+        for port, register in zip(ports, registers, strict=True):
+            move_to(case, register)
+            name = register.register_name.data
+            if (header := headers.get((port.job, name))) is not None:
+                header.memory_case = case.of_header
+
+
+def move_to(case: MemoryCaseAttr, register: RegisterOp) -> None:
+    """Let a register, and what lies on it, lie in this kind of memory."""
+    register.memory_case = case
+    for use in register.register.uses:
+        if isinstance(use.operation, RegisterOp):
+            move_to(case, use.operation)
+
+
+def same_things(shared: SharedPorts) -> Iterator[list[Port]]:
+    """What is one thing in several jobs, once all of them define it alike."""
+    for jobs in shared.values():
+        things: dict[str, list[Port]] = {}
+        for port in (port for ports in jobs for port in ports):
+            things.setdefault(port.definition, []).append(port)
+        yield from things.values()
 
 
 def share_variables(shared: SharedPorts) -> set[Operation]:
@@ -293,6 +343,7 @@ def merge_plans(
     name: str,
 ) -> None:
     """Replace plans by one of this name."""
+    join_memories(plans, shared)
     renamer = Renamer(share_variables(shared))
     memory = Memory()
     for plan in plans:

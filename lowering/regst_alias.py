@@ -13,7 +13,9 @@ their writers write to where they belong.
 Aliases name the register whose bytes they are directly, also where that is an alias of
 an alias. Where nothing but the order of a stream says that the last reader of some
 bytes comes before the task that overwrites them, a control register does so then. An
-alias with fewer slots than what it lies on gets as many.
+alias with fewer slots than what it lies on gets as many. Memory of one host that is
+pinned for a device, or registered for transfers, serves as such that is not: what lies
+on common bytes lies in memory that serves as that of all.
 
 *Hints* on an op (`in_place`, see `#op.hint`) choose among its pairs: of a result that
 may lie over some operands only these count, what must lie over one does or is an error,
@@ -33,7 +35,7 @@ register, as `<rule>: <why>`:
 * `variable`: variables are never written over, nor moved into something else;
 * `interface`: what several jobs share (`regst-mark-interfaces`) has bytes of its own,
   which only views lie on;
-* `memory`, `slots`: the two do not lie in one kind of memory, or the result has more
+* `memory`, `slots`: no kind of memory serves as those of both, or the result has more
   slots, or slots of another size, or other slots than what lies on it already;
 * `type`: only tensors of one type are overwritten;
 * `dynamic`: what has its shape in a header lies alone;
@@ -44,8 +46,9 @@ register, as `<rule>: <why>`:
 * `must`: another task has to write over the bytes;
 * `part`: an operand is only a part of what it lies on, or lies in another result;
 * `twice`: two operands lie on the same bytes;
-* `peak`: the bytes in use at once would be more, as what is used only in part is kept
-  for longer; what lies there already may.
+* `peak`: the bytes in use at once, in the kinds of memory concerned together, would be
+  more, as what is used only in part is kept for longer; what lies there already, or has
+  to, may.
 
 A pair that must be used and cannot is an error. Plans that have blocks are left alone.
 """
@@ -108,6 +111,8 @@ def place_of(register: RegisterOp, aliasing: Aliasing) -> tuple[RegisterOp, int]
 def write_aliases(plan: PlanOp, aliasing: Aliasing, explain: bool) -> None:
     """Make registers aliases, or note why they are none."""
     places = {register: place_of(register, aliasing) for register in plan.registers}
+    for root, _ in filter(None, places.values()):
+        root.memory_case = aliasing.forest.spot(root.register).tree.case
     roots: dict[RegisterOp, RegisterOp] = {}
     """The registers that are listed already, and are no aliases."""
     for register, place in places.items():
@@ -154,7 +159,7 @@ def replace_register(
     properties["operandSegmentSizes"] = APART if place is None else ALIAS
     if place is not None:
         root, start = place
-        properties["slots"] = root.slots
+        properties |= {"slots": root.slots, "memory_case": root.memory_case}
         if start:
             properties["offset"] = IntegerAttr(start, i64)
     made = RegisterOp.create(

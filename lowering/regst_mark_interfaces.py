@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -36,6 +35,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
+from penstock.lowering.aliases import joined_case
 from penstock.lowering.job_ports import (
     Finding,
     Port,
@@ -47,14 +47,6 @@ from penstock.lowering.job_ports import (
 from penstock.lowering.plan_create_registers import requested_slots, with_headers
 from penstock.lowering.regst_alias import is_planned
 from penstock.lowering.unique_names import UniqueNames
-
-
-def joined(cases: Sequence[MemoryCaseAttr]) -> MemoryCaseAttr | None:
-    """Memory that serves as each of these; None if there is none."""
-    try:
-        return reduce(MemoryCaseAttr.joined, cases)
-    except ValueError:
-        return None
 
 
 def register_of(value: SSAValue) -> RegisterOp:
@@ -110,7 +102,7 @@ def memory_complaints(name: str, ports: Sequence[Port]) -> Iterator[Finding]:
     first = ports[0]
     cases = [register_of(port.value).memory_case for port in ports]
     for port, case in zip(ports, cases, strict=True):
-        if joined([cases[0], case]) is None:
+        if joined_case([cases[0], case]) is None:
             yield (
                 port.where,
                 f"interface '{name}' lies in {cases[0]} in job '{first.job}', "
@@ -211,7 +203,7 @@ def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
         plan.sym_name.data: Marker(plan) for plan in plans if not is_planned(plan)
     }
     for ports in interfaces_of(shared).values():
-        case = joined([register_of(port.value).memory_case for port in ports])
+        case = joined_case([register_of(port.value).memory_case for port in ports])
         assert case is not None, "has been checked"
         for port in ports:
             if (marker := markers.get(port.job)) is not None:

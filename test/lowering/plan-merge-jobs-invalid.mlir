@@ -83,16 +83,22 @@ plan.plan @eval {
 
 // -----
 
-// An input or output of one name is an interface of both, in one kind of memory.
+// An input or output of one name is an interface of both. Some memory serves as that
+// of all jobs.
 
 !r = !regst.data<tensor<4xf32>>
 !t = tensor<4xf32>
 
 plan.plan @one {
-  %c = regst.chunk on <0, host> size 80
-  %m = regst.block in %c at 0 size 80
+  %c = regst.chunk on <0, host> size 144
+  %m = regst.block in %c at 0 size 144
   %x = regst.register "x" in %m at 0 slots 1 interface "x" on <0, host> : !r
   %z = regst.register "z" in %m at 64 slots 1 interface "z" on <0, host> : !r
+  %w = regst.register "w" in %m at 128 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : !t
     plan.yield %v : !t
@@ -106,16 +112,22 @@ plan.plan @one {
 plan.plan @two {
   %c = regst.chunk on <0, host> size 16
   %m = regst.block in %c at 0 size 16
-  %d = regst.chunk on <0, network> size 16
-  %n = regst.block in %d at 0 size 16
+  %d = regst.chunk on <0, device cuda:0> size 528
+  %n = regst.block in %d at 0 size 528
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
-  %z = regst.register "z" in %n at 0 slots 1 interface "z" on <0, network> : !r
+  %z = regst.register "z" in %n at 0 slots 1 interface "z" on <0, device cuda:0> : !r
+  %w = regst.register "w" in %n at 512 slots 1 on <0, device cuda:0> : !r
+  // expected-error@+1 {{plan-merge-jobs: variable 'w' lies in #regst.memory_case<0, host> in job 'one', but in #regst.memory_case<0, device cuda:0> in job 'two'}}
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <zeros> : !t
+    plan.yield %v : !t
+  }
   // expected-error@+1 {{plan-merge-jobs: 'x' is an input of job 'two' and has the name of another job's, but its register is no interface; regst-mark-interfaces makes it one before memory is planned}}
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : !t
     plan.yield %v : !t
   }
-  // expected-error@+1 {{plan-merge-jobs: interface 'z' lies in #regst.memory_case<0, host> in job 'one', but in #regst.memory_case<0, network> in job 'two'}}
+  // expected-error@+1 {{plan-merge-jobs: interface 'z' lies in #regst.memory_case<0, host> in job 'one', but in #regst.memory_case<0, device cuda:0> in job 'two'}}
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
     %v = job.input "z" : !t
     plan.yield %v : !t

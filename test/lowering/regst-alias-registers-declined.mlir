@@ -34,7 +34,7 @@ plan.plan @variable {
 
 // -----
 
-// The two lie in one kind of memory, and the operand has as many slots at least; what
+// Some memory serves as that of both, and the operand has as many slots at least; what
 // has fewer gets as many.
 
 !r = !regst.data<tensor<2xf32>>
@@ -42,12 +42,12 @@ plan.plan @variable {
 
 // CHECK-LABEL: plan.plan @memory
 // CHECK:         %[[X:.+]] = regst.register "x" slots 2 on <0, host>
-// CHECK-NEXT:    regst.register "p" slots 2 on <0, pinned cuda:0> {no_alias = "memory: 'x' lies in another one"}
+// CHECK-NEXT:    regst.register "p" slots 2 on <0, device cuda:0> {no_alias = "memory: 'x' lies in another one"}
 // CHECK-NEXT:    regst.register "a" alias %[[X]] : !regst.data<tensor<2xf32>> slots 2
 // CHECK-NEXT:    regst.register "b" slots 3 on <0, host> {no_alias = "slots: 3 of them do not fit into 2"}
 plan.plan @memory {
   %x = regst.register "x" slots 2 on <0, host> : !r
-  %p = regst.register "p" slots 2 on <0, pinned cuda:0> : !r
+  %p = regst.register "p" slots 2 on <0, device cuda:0> : !r
   %a = regst.register "a" slots 1 on <0, host> : !r
   %b = regst.register "b" slots 3 on <0, host> : !r
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
