@@ -76,6 +76,11 @@ class Port:
             and array.flags.c_contiguous
         )
 
+    def point_at(self, piece: Array) -> None:
+        """Let the next run read or write a contiguous array in its only act."""
+        self.table[0] = 0
+        self.table[2] = piece.ctypes.data
+
     def point_to(self, pieces: Sequence[Array]) -> None:
         """Let the next run read or write these contiguous arrays, one in each act."""
         self.table[0] = 0
