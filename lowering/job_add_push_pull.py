@@ -10,6 +10,9 @@ the number of jobs that have the name, which all define it alike (`verify-jobs`)
 caller's side is processor 0 of rank 0; the output or input is on the host that the
 other jobs have it on, so that they share its bytes once plans are merged.
 
+The input of either says how large it may be where its extents are open (`max_shape`):
+like the input that it feeds, or as follows from the inputs of the job of the output.
+
 These jobs have the attribute `system`: they run at the same time as others. They are
 listed behind the others, in the order in which names first appear, inputs first. A
 module that has some of them gets those that it lacks; a job without `system` that has
@@ -21,12 +24,18 @@ or fetches itself, in one run and with slots of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
-from xdsl.ir import Block, Operation, Region
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.diagnostics import fail_if_any
@@ -40,6 +49,7 @@ from penstock.dialects.job import (
     PlacementAttr,
 )
 from penstock.lowering.job_devices import JobDevices
+from penstock.lowering.job_maxima import JobMaxima
 from penstock.lowering.job_ports import (
     SYSTEM,
     Finding,
@@ -47,6 +57,8 @@ from penstock.lowering.job_ports import (
     jobs_in,
     shared_ports,
 )
+from penstock.lowering.op_infer_shapes import is_static
+from penstock.lowering.plan_create_registers import MAX_SHAPE
 
 CALLER = PlacementAttr("cpu", [(0, 0)])
 """Where the caller's arrays are."""
@@ -59,12 +71,19 @@ class Port:
     name: str
     op: InputOp | OutputOp
     host: PlacementAttr
+    maximum: Attribute | None
+    """The largest shape, where that is said."""
 
     @property
     def type(self) -> TensorType:
         """The type of the tensor."""
         op = self.op
         return tensor_type(op.value if isinstance(op, OutputOp) else op.result)
+
+    def limit(self, op: ForeignInputOp | InputOp) -> None:
+        """Let an input of a system job say how large it may be."""
+        if self.maximum is not None:
+            op.attributes[MAX_SHAPE] = self.maximum
 
     def place(self, op: Operation) -> None:
         """Put an op of a system job on the host of this port."""
@@ -77,13 +96,28 @@ def ports_of(jobs: Sequence[JobOp]) -> tuple[dict[str, Port], dict[str, Port]]:
     inputs: dict[str, Port] = {}
     outputs: dict[str, Port] = {}
     for job in jobs:
-        devices = JobDevices(job)
+        devices, maxima = JobDevices(job), maxima_of(job)
         for op in job.body.block.ops:
             if isinstance(op, InputOp | OutputOp):
                 ports = inputs if isinstance(op, InputOp) else outputs
-                port = Port(op.port.data, op, devices.of(op))
+                maximum = op.attributes.get(MAX_SHAPE)
+                if isinstance(op, OutputOp) and (most := maxima.get(op.value)):
+                    maximum = DenseArrayBase.from_list(i64, most)
+                port = Port(op.port.data, op, devices.of(op), maximum)
                 ports.setdefault(port.name, port)
     return inputs, outputs
+
+
+def maxima_of(job: JobOp) -> Mapping[SSAValue, Sequence[int]]:
+    """
+    The largest shapes of the values of a job with open extents. What keeps them from
+    being found is an error once the job becomes a plan.
+    """
+    ops = job.body.block.ops
+    if all(is_static(op.value.type) for op in ops if isinstance(op, OutputOp)):
+        return {}
+    maxima = JobMaxima(job)
+    return {} if any(maxima.complaints()) else maxima.shapes
 
 
 def push_job(port: Port) -> JobOp:
@@ -93,6 +127,7 @@ def push_job(port: Port) -> JobOp:
     source.result.name_hint = port.op.results[0].name_hint
     target = OutputOp(port.name, source)
     port.place(target)
+    port.limit(source)
     return system_job(name, port, [source, target])
 
 
@@ -101,6 +136,7 @@ def pull_job(port: Port) -> JobOp:
     name = f"System-Pull-{port.name}"
     source = InputOp(port.name, port.type)
     port.place(source)
+    port.limit(source)
     target = ForeignOutputOp(f"ForeignOutput-{name}", source.result)
     return system_job(name, port, [source, target])
 

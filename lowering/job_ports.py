@@ -3,9 +3,10 @@ The names that jobs share: variables, inputs and outputs of one name in several 
 in several plans.
 
 What has one name in several jobs is one thing, so that all of them must define it alike
-(OF-8, OF-9): a variable by type, first values and devices, an input or output by type
-and device. A name that several jobs share is that of variables, or of inputs and
-outputs, which may be fed from one another; in one job it stands for one of them.
+(OF-8, OF-9): a variable by type, first values and devices, an input or output by type,
+device, and largest shape where its extents are open. A name that several jobs share is
+that of variables, or of inputs and outputs, which may be fed from one another; in one
+job it stands for one of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import DeviceAttr, InputOp, JobOp, OutputOp, VariableOp
 from penstock.dialects.plan import PlanOp
+from penstock.dialects.regst import DataType
 from penstock.lowering.job_devices import JobDevices
+from penstock.lowering.plan_create_registers import MAX_SHAPE, extents_of
 
 Finding: TypeAlias = tuple[Operation, str]
 
@@ -70,6 +73,15 @@ class Port(NamedTuple):
                 return "an output"
             case VariableOp():
                 return "a variable"
+
+    @property
+    def maximum(self) -> list[int] | None:
+        """The largest shape that it may have; None where nothing says that here."""
+        if isinstance(type := self.value.type, DataType):
+            return list(type.max_type.get_shape())
+        given = self.op.attributes.get(MAX_SHAPE)
+        extents = None if given is None else extents_of(given)
+        return None if extents is None else list(extents)
 
     @property
     def definition(self) -> str:
@@ -152,7 +164,7 @@ def complaints_about(shared: SharedPorts) -> Iterator[Finding]:
     """The names that jobs share and do not define alike."""
     for jobs in shared.values():
         found = list(mixed_kinds(jobs)) or list(doubled(jobs))
-        yield from found or unlike(jobs)
+        yield from found or list(unlike(jobs)) or other_maxima(jobs)
 
 
 def mixed_kinds(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
@@ -190,6 +202,18 @@ def unlike(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
                 ports[0].where,
                 f"'{ports[0].name}' is {expected} in job '{first[0].job}', "
                 f"but {got} in job '{ports[0].job}'",
+            )
+
+
+def other_maxima(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
+    """An input or output that may be larger in some jobs than in others."""
+    said = [port for ports in jobs for port in ports if port.maximum is not None]
+    for port in said[1:]:
+        if not port.is_variable and port.maximum != said[0].maximum:
+            yield (
+                port.where,
+                f"'{port.name}' is at most {said[0].maximum} in job '{said[0].job}', "
+                f"but {port.maximum} in job '{port.job}'",
             )
 
 

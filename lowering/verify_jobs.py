@@ -2,9 +2,10 @@
 Check that what jobs of a module know by one name is one thing.
 
 A variable of one name in several jobs has one type, one initialiser with one seed, and
-lies in one way on one group of devices; an input or an output one type and one host. A
-name is that of a variable, or of inputs and outputs; a job has an input or an output of
-a name that other jobs have too, not both. An error shows both definitions.
+lies in one way on one group of devices; an input or an output one type and one host,
+and one `max_shape` where its extents are open. A name is that of a variable, or of
+inputs and outputs; a job has an input or an output of a name that other jobs have too,
+not both. An error shows both definitions.
 """
 
 from __future__ import annotations

@@ -58,3 +58,35 @@ job.job @far placement <cuda, [1:2]> {
 // CHECK-LABEL: job.job @"System-Pull-y" placement <cpu, [0:0]>
 // CHECK-NEXT:   %[[Y:.+]] = job.input "y" {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>
 // CHECK-NEXT:   job.foreign_output "ForeignOutput-System-Pull-y", %[[Y]] : tensor<4xf32>
+
+// -----
+
+// What has open extents says how large it may be: what is pushed like the input, what is
+// pulled as the job that makes it.
+
+!t = tensor<?x4xf32>
+
+// CHECK:      job.job @"System-Push-x" {{.*}} {
+// CHECK-NEXT:   job.foreign_input "ForeignInput-System-Push-x" {max_shape = array<i64: 8, 4>} : tensor<?x4xf32>
+// CHECK:      job.job @"System-Pull-y" {{.*}} {
+// CHECK-NEXT:   job.input "y" {max_shape = array<i64: 16, 4>} : tensor<?x4xf32>
+job.job @open placement <cpu, [0:0]> {
+  %x = job.input "x" {max_shape = array<i64: 8, 4>} : !t
+  %y = op.concat %x, %x axis 0 : !t, !t -> !t
+  job.output "y", %y : !t
+}
+
+// -----
+
+// What nothing is known of is left for others to complain about.
+
+!t = tensor<?x4xf32>
+
+// CHECK:      job.job @"System-Push-x" {{.*}} {
+// CHECK-NEXT:   job.foreign_input "ForeignInput-System-Push-x" : tensor<?x4xf32>
+// CHECK:      job.job @"System-Pull-y" {{.*}} {
+// CHECK-NEXT:   job.input "y" : tensor<?x4xf32>
+job.job @unknown placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  job.output "y", %x : !t
+}

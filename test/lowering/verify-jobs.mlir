@@ -62,3 +62,18 @@ job.job @step placement <cpu, [0:0]> {
 job.job @look placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
 }
+
+// -----
+
+// What has open extents is of one largest size, in all jobs that say one.
+
+job.job @small placement <cpu, [0:0]> {
+  %x = job.input "x" {max_shape = array<i64: 8>} : tensor<?xf32>
+  job.output "y", %x : tensor<?xf32>
+}
+
+job.job @large placement <cpu, [0:0]> {
+  // expected-error@+1 {{verify-jobs: 'x' is at most [8] in job 'small', but [9] in job 'large'}}
+  %x = job.input "x" {max_shape = array<i64: 9>} : tensor<?xf32>
+  %y = job.input "y" {max_shape = array<i64: 9>} : tensor<?xf32>
+}
