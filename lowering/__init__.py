@@ -95,6 +95,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return OpSplitPadsPass
 
+    def get_op_use_winograd():
+        from penstock.lowering.op_use_winograd import OpUseWinogradPass
+
+        return OpUseWinogradPass
+
     def get_plan_add_ticks():
         from penstock.lowering.plan_add_ticks import PlanAddTicksPass
 
@@ -213,6 +218,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "op-fuse-rows": get_op_fuse_rows,
         "op-infer-shapes": get_op_infer_shapes,
         "op-split-pads": get_op_split_pads,
+        "op-use-winograd": get_op_use_winograd,
         "plan-add-ticks": get_plan_add_ticks,
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,

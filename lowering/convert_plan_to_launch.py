@@ -309,6 +309,7 @@ class ProgramBuilder:
             init=op.init,
             offsets=op.offsets,
             whole=op.whole,
+            winograd=op.winograd,
             port=port,
         )
 

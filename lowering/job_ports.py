@@ -95,6 +95,8 @@ class Port(NamedTuple):
 def variable_text(op: VariableOp) -> str:
     """What a variable is, without its name."""
     init = str(op.init).removeprefix("#job.init")
+    if op.winograd is not None:
+        return f"{type_of(op)} init {init} winograd {[*op.winograd.get_values()]}"
     if op.offsets is None or op.whole is None:
         return f"{type_of(op)} init {init}"
     starts, extents = list(op.offsets.iter_values()), list(op.whole.iter_values())

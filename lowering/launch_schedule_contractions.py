@@ -59,6 +59,7 @@ from penstock.dialects.launch.schedule import (
     SCHEDULE,
     ContractionAttr,
 )
+from penstock.dialects.launch.transform import TransformAttr
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.numba.contractions import Contraction, contraction_of
 from penstock.lowering.numba.finishing import most_folds, phases_of
@@ -69,6 +70,7 @@ from penstock.lowering.numba.stored import (
     panels_of,
     uses_of,
 )
+from penstock.lowering.numba.transforms import transform_folds, transform_of
 
 BYTES = {"f32": 4, "f64": 8}
 VECTOR_BYTES = (16, 32, 64)
@@ -281,7 +283,7 @@ def schedule_of(
     panel = width * lanes + (edged is not None)
     is_split = contraction.b_steps[0] * size % LINE != 0
     many = rows >= PACKED_ROWS and (is_split or columns * terms * size > CACHED_BYTES)
-    packed = many or not has_lines(contraction) or edged is not None
+    packed = many or not has_lines(contraction)
     is_stored = (constant == "a" and rows > 1) or (constant == "b" and packed)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
     depth = depth_of(contraction, most) if packed or rows > height else terms
@@ -324,6 +326,12 @@ def schedule_kernel(
         if not isinstance(op, LinalgStructuredOperation):
             continue
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
+            continue
+        if (transform := transform_of(op)) is not None:
+            folds = transform_folds(transform, phases, position)
+            if folds is not None:
+                lanes = vector_bytes // BYTES[transform.element]
+                op.attributes[SCHEDULE] = TransformAttr(max(4, lanes), folds)
             continue
         found = contraction_of(op)
         if isinstance(found, Contraction) and found.has_windows:

@@ -81,11 +81,13 @@ class Variable(NamedTuple):
     offsets: tuple[int, ...]
     whole: tuple[int, ...]
     panels: Panels | None = None
+    winograd: bool = False
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Where this lies in the whole."""
-        pairs = zip(self.offsets, self.kind.shape, strict=True)
+        """Where this, or what it is made of for Winograd, lies in the whole."""
+        shape = self.whole if self.winograd else self.kind.shape
+        pairs = zip(self.offsets, shape, strict=True)
         return tuple(slice(start, start + size) for start, size in pairs)
 
 
@@ -255,6 +257,7 @@ def _variable(op: VariableOp) -> Variable:
         tuple(part.start for part in op.place),
         tuple(op.whole_shape),
         None if (found := op.panels) is None else panels_of(found),
+        op.winograd is not None,
     )
 
 
@@ -389,10 +392,10 @@ def _queue_from(*row: Any) -> Queue:
 
 
 def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
-    chunk, offset, kind, offsets, whole, panels = row
+    chunk, offset, kind, offsets, whole, panels, winograd = row
     place = chunk, offset, TensorKind._make(kind)
     order = None if panels is None else Panels._make(panels)
-    return Variable(name, port, *place, offsets, whole, order)
+    return Variable(name, port, *place, offsets, whole, order, winograd)
 
 
 def _kernel_from(*row: Any) -> Kernel:

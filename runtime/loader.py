@@ -31,7 +31,7 @@ from penstock.runtime.image import (
     image_of_job,
 )
 from penstock.runtime.shared_variables import SharedVariables
-from penstock.runtime.stored import as_stored
+from penstock.runtime.stored import stored_value
 from penstock.runtime.tables import (
     Actor,
     Argument,
@@ -108,6 +108,8 @@ class LoadedProgram:
     """What it was loaded from."""
     flags: Mapping[str, npt.NDArray[np.int64]]
     """For each interface that is released words, the first is 1 from then on."""
+    originals: dict[str, Array]
+    """The weights that variables for Winograd are made of, which do not tell them."""
 
 
 def load_program(
@@ -185,6 +187,7 @@ def load_jobs(
         # What only moves data is over before a thread could help.
         count = threads if own.kernels else 1
         loader = _Loader(own, sources, count, memory.devices, memory.chunks)
+        loader.originals = memory.originals
         programs[job] = loader.finish()
     return programs
 
@@ -285,6 +288,9 @@ class _Loader:
     flags: dict[str, npt.NDArray[np.int64]] = field(
         default_factory=dict[str, npt.NDArray[np.int64]]
     )
+    originals: dict[str, npt.NDArray[np.generic]] = field(
+        default_factory=dict[str, npt.NDArray[np.generic]]
+    )
 
     def __post_init__(self) -> None:
         image = self.image
@@ -322,7 +328,9 @@ class _Loader:
                 continue
             chunk = self.chunks[variable.chunk]
             value = values[variable.name]
-            chunk.write(variable.offset, as_stored(value, variable.panels))
+            chunk.write(variable.offset, stored_value(variable, value))
+            if variable.winograd and variable.port is not None:
+                self.originals[variable.port] = value
 
     # Actors
 
@@ -344,6 +352,7 @@ class _Loader:
             self.threads,
             self.image,
             self.flags,
+            self.originals,
         )
 
     def _register(self, name: str) -> Register:

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 from penstock.runtime.devices import Chunk, Device
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import Memory, ProgramImage, Queue, Variable
+from penstock.runtime.initializers import Array
 from penstock.runtime.memory import PAGE
 
 Key: TypeAlias = tuple[Variable, str]
@@ -47,6 +48,8 @@ class SharedVariables:
         self._homes: dict[Key, Variable] = {}
         self.chunks: dict[str, Chunk] = {}
         """The memory of each variable, or of each part that a device has of it."""
+        self.originals: dict[str, Array] = {}
+        """Nothing: no variable is made of another one."""
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -79,6 +82,9 @@ class SharedVariables:
         Around the loading of a program, up to when its variables have values. If that
         fails, nothing was adopted.
         """
+        if made := sorted({x.port for x in image.variables if x.winograd and x.port}):
+            listed = ", ".join(made)
+            raise PenstockError(f"variables for Winograd are not shared: {listed}")
         kinds = {memory.name: memory.device for memory in image.chunks}
         known, chunks = dict(self._homes), dict(self.chunks)
         homes: dict[str, Variable] = {}

@@ -1,6 +1,6 @@
 """
-The order in which variables lie in memory: that of the array, or in panels
-(`#launch.panels`).
+What lies in memory for variables: their arrays, or what is made of them, in the usual
+order or in panels (`#launch.panels`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,37 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.image import Panels
+from penstock.runtime.image import Panels, Variable
 
 Array = npt.NDArray[np.generic]
+
+
+WINOGRAD = (
+    (1 / 4, 0, 0),
+    (-1 / 6, -1 / 6, -1 / 6),
+    (-1 / 6, 1 / 6, -1 / 6),
+    (1 / 24, 1 / 12, 1 / 6),
+    (1 / 24, -1 / 12, 1 / 6),
+    (0, 0, 1),
+)
+"""G of Winograd's convolution with 3 x 3 weights, for tiles of 4 x 4 results."""
+
+
+def winograd_weights(weights: Array) -> Array:
+    """
+    G g G' for each pair of channels of weights [out channels, channels, 3, 3], computed
+    in 64 bits and rounded once: [36, out channels, channels].
+    """
+    g = np.array(WINOGRAD)
+    product = np.kron(g, g) @ weights.reshape(-1, 9).T.astype(np.float64)
+    return product.astype(weights.dtype).reshape(-1, *weights.shape[:2])
+
+
+def stored_value(variable: Variable, value: Array) -> Array:
+    """What lies in memory for a value of a variable (its part of the whole)."""
+    if variable.winograd:
+        value = winograd_weights(value)
+    return as_stored(value, variable.panels)
 
 
 def as_stored(array: Array, panels: Panels | None) -> Array:

@@ -237,7 +237,7 @@ class _OuterStrip(_Strip):
     b: int = 0
     prefetch: int = 0
     stored: bool = False
-    edge: tuple[int, int] = (0, 0)
+    edge: tuple[int, int, int] = (0, 0, 0)
 
     def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
         if not self.stored:
@@ -270,7 +270,7 @@ class _OuterStrip(_Strip):
             inner = rows * self.vectors
             new = self._add_term(code, rows, a, b, call.mask, sums[:inner])
             new += self._add_edge(code, rows, a, edge, sums[inner:])
-            next_edge = code.place(edge, self.edge[0])
+            next_edge = code.place(edge, self.edge[2])
             a = code.place(a, self.a_steps(rows)[1])
             return [a, code.place(b, self.b), next_edge, *new]
 
@@ -465,7 +465,8 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
-    columns besides those in vectors, and where they begin in b, term by term.
+    columns besides those in vectors, where they begin in b, and the step of a term
+    there.
     """
     return _function_of(_OuterStrip(element, rows, vectors, lanes, **facts))
 

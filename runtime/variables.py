@@ -12,7 +12,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import Variable
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import part_of, raise_if_any
-from penstock.runtime.stored import as_stored, as_usual
+from penstock.runtime.stored import as_usual, stored_value
 
 
 class HasVariables(Protocol):
@@ -26,6 +26,11 @@ class HasVariables(Protocol):
     @property
     def chunks(self) -> Mapping[str, Chunk]:
         """The chunks by name."""
+        ...
+
+    @property
+    def originals(self) -> dict[str, Array]:
+        """The weights that variables for Winograd are made of."""
         ...
 
 
@@ -61,6 +66,8 @@ def name_of(variable: Variable) -> str:
 
 def _read(program: HasVariables, variable: Variable) -> Array:
     kind = variable.kind
+    if variable.winograd:
+        return program.originals[name_of(variable)]
     data = program.chunks[variable.chunk].read(variable.offset, kind.size)
     stored = data.view(kind.dtype)
     return as_usual(stored, variable.panels).reshape(kind.shape)
@@ -87,6 +94,7 @@ def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
             problems.append(str(error))
     raise_if_any(problems, "state")
     for variable, value in parts:
-        program.chunks[variable.chunk].write(
-            variable.offset, as_stored(value, variable.panels)
-        )
+        chunk = program.chunks[variable.chunk]
+        chunk.write(variable.offset, stored_value(variable, value))
+        if variable.winograd:
+            program.originals[name_of(variable)] = value.copy()

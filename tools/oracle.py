@@ -138,6 +138,14 @@ class _Evaluation:
 
 def variable_value(op: VariableOp, model: Model) -> Array:
     """The value that a variable starts from."""
+    from penstock.runtime.stored import winograd_weights
+
+    value = _part_of_weights(op, model)
+    return value if op.winograd is None else winograd_weights(value)
+
+
+def _part_of_weights(op: VariableOp, model: Model) -> Array:
+    """The part of what goes by the name of a variable that it is, or is made of."""
     from penstock.runtime.initializers import WeightFiles, initial_value
 
     name, type = op.port.data, tensor_type(op.result)

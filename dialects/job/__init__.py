@@ -45,6 +45,7 @@ from penstock.dialects.job.ports import (
     VariableOp,
     place_in_whole,
     verify_part,
+    verify_winograd,
 )
 from penstock.dialects.job.sections import (
     SECTIONS,
@@ -90,6 +91,7 @@ __all__ = [
     "verify_device_kind",
     "verify_layout",
     "verify_part",
+    "verify_winograd",
 ]
 
 Job = Dialect(

@@ -88,12 +88,15 @@ class VariableOp(IRDLOperation):
     """
     A tensor that lives as long as the session: a weight. Or the `part` of one, from
     these places on, `of` a tensor of this shape: it has the values that this part of
-    the whole would have.
+    the whole would have. Or, with `winograd` and the shape [out channels, channels, 3,
+    3] of weights that go by the name, what `op.winograd_split` and `op.winograd_join`
+    for tiles of 4 x 4 results multiply: G g G' of each, [36, out channels, channels].
 
     ```mlir
     %w = job.variable "w1" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
     %p = job.variable "w1" init <xavier_uniform, seed = 7>
       part [392, 0] of [784, 256] : tensor<392x256xf32>
+    %u = job.variable "w2" init <ones> winograd [32, 64, 3, 3] : tensor<36x32x64xf32>
     ```
     """
 
@@ -103,12 +106,14 @@ class VariableOp(IRDLOperation):
     init = prop_def(InitAttr)
     offsets = opt_prop_def(I64List)
     whole = opt_prop_def(I64List)
+    winograd = opt_prop_def(I64List)
     result = result_def(AnyTensor)
 
     traits = traits_def(Pure())
 
     assembly_format = (
-        "$port `init` $init (`part` $offsets^ `of` $whole)? attr-dict `:` type($result)"
+        "$port `init` $init (`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? "
+        "attr-dict `:` type($result)"
     )
 
     def __init__(self, port: str, init: InitAttr, type: TensorType):
@@ -125,17 +130,41 @@ class VariableOp(IRDLOperation):
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """The extents of what this is all or a part of."""
-        return self.shape if self.whole is None else self.whole.get_values()
+        """The extents of what this is all or a part of, or made of."""
+        given = self.whole or self.winograd
+        return self.shape if given is None else given.get_values()
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Where this lies in the whole."""
-        return place_in_whole(self.offsets, self.shape)
+        """Where this, or what it is made of, lies in the whole."""
+        shape = self.shape if self.winograd is None else self.winograd.get_values()
+        return place_in_whole(self.offsets, shape)
 
     def verify_(self) -> None:
         verify_name("variable", self.port)
         verify_part(self.offsets, self.whole, self.shape)
+        verify_winograd(self.winograd, self.offsets, self.shape)
+
+
+WINOGRAD_PRODUCTS = 36
+"""The numbers that 3 x 3 weights become for tiles of 4 x 4 results."""
+
+
+def verify_winograd(
+    given: DenseArrayBase[IntegerType] | None,
+    offsets: DenseArrayBase[IntegerType] | None,
+    shape: Sequence[int],
+) -> None:
+    """Raise `VerifyException` unless a shape is what weights, if any, become."""
+    if given is None:
+        return
+    if offsets is not None:
+        raise VerifyException("what is made of weights for Winograd is no part")
+    extents = [*given.get_values()]
+    if extents[2:] != [3, 3] or list(shape) != [WINOGRAD_PRODUCTS, *extents[:2]]:
+        raise VerifyException(
+            f"weights of shape {extents} do not become {list(shape)} for Winograd"
+        )
 
 
 def place_in_whole(

@@ -35,6 +35,7 @@ from penstock.dialects.launch.memory import (
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, turns_of
 from penstock.dialects.launch.schedule import ContractionAttr
+from penstock.dialects.launch.transform import TransformAttr
 
 __all__ = [
     "ActorOp",
@@ -52,6 +53,7 @@ __all__ = [
     "ProgramOp",
     "RegisterOp",
     "ReleaseOp",
+    "TransformAttr",
     "VariableOp",
     "frames_of",
     "memref_bytes",
@@ -76,5 +78,5 @@ Launch = Dialect(
         ReleaseOp,
         VariableOp,
     ],
-    [ContractionAttr, PanelsAttr],
+    [ContractionAttr, PanelsAttr, TransformAttr],
 )

@@ -33,7 +33,13 @@ from xdsl.traits import MemoryAllocEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import element_bytes
-from penstock.dialects.job import I64List, InitAttr, place_in_whole, verify_part
+from penstock.dialects.job import (
+    I64List,
+    InitAttr,
+    place_in_whole,
+    verify_part,
+    verify_winograd,
+)
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.regst.ops import Bytes, Count
@@ -254,7 +260,7 @@ class VariableOp(IRDLOperation):
     Data that is written once, when the program is loaded: by an initialiser (or just
     this `part` of what it gives, from these places on, for a tensor of this shape), or
     as it is given. With `panels` its elements lie in that order; only kernels read it,
-    which take them so.
+    which take them so. With `winograd` it is what `job.variable` says there.
 
     ```mlir
     launch.variable @w in @c0 at 512 init <he_normal, seed = 7> : memref<784x256xf32>
@@ -275,6 +281,7 @@ class VariableOp(IRDLOperation):
     whole = opt_prop_def(I64List)
     value = opt_prop_def(DenseIntOrFPElementsAttr)
     port = opt_prop_def(StringAttr)
+    winograd = opt_prop_def(I64List)
     panels = opt_prop_def(PanelsAttr)
     type = prop_def(base(MemRefType))
 
@@ -282,8 +289,8 @@ class VariableOp(IRDLOperation):
 
     assembly_format = (
         "$sym_name (`port` $port^)? `in` $chunk `at` $offset (`init` $init^)? "
-        "(`part` $offsets^ `of` $whole)? (`value` $value^)? (`panels` $panels^)? "
-        "attr-dict `:` $type"
+        "(`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? (`value` $value^)? "
+        "(`panels` $panels^)? attr-dict `:` $type"
     )
 
     def __init__(
@@ -296,6 +303,7 @@ class VariableOp(IRDLOperation):
         init: InitAttr | None = None,
         offsets: DenseArrayBase[IntegerType] | None = None,
         whole: DenseArrayBase[IntegerType] | None = None,
+        winograd: DenseArrayBase[IntegerType] | None = None,
         value: DenseIntOrFPElementsAttr | None = None,
         port: str | None = None,
     ):
@@ -307,6 +315,7 @@ class VariableOp(IRDLOperation):
                 "init": init,
                 "offsets": offsets,
                 "whole": whole,
+                "winograd": winograd,
                 "value": value,
                 "port": None if port is None else StringAttr(port),
                 "type": type,
@@ -320,19 +329,23 @@ class VariableOp(IRDLOperation):
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """The extents of what this is all or a part of."""
-        if self.whole is None:
-            return self.type.get_shape()
-        return self.whole.get_values()
+        """The extents of what this is all or a part of, or made of."""
+        given = self.whole or self.winograd
+        return self.type.get_shape() if given is None else given.get_values()
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Where this lies in the whole."""
+        """Where this, or what it is made of, lies in the whole."""
+        if self.winograd is not None:
+            return place_in_whole(None, self.winograd.get_values())
         return place_in_whole(self.offsets, self.type.get_shape())
 
     def verify_(self) -> None:
         verify_dense(self.type)
         verify_part(self.offsets, self.whole, self.type.get_shape())
+        verify_winograd(self.winograd, self.offsets, self.type.get_shape())
+        if self.value is not None and self.winograd is not None:
+            raise VerifyException("a value is not made of weights for Winograd")
         if self.panels is not None:
             self.panels.verify_shape(self.type.get_shape())
         if (self.init is None) == (self.value is None):

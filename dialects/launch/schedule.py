@@ -44,7 +44,7 @@ class ContractionAttr(ParametrizedAttribute):
     (`#launch.panels`) as wide as a tile has rows or columns, so that what tiles read
     follows each other and nothing is copied. An `edge` is columns that a tile has
     besides its vectors, whose sums are in vectors along its rows: so that 49 columns
-    need not take 4 vectors of 16. It needs `packed` and `panels a`.
+    need not take 4 vectors of 16. It needs `panels a`.
 
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
@@ -159,8 +159,8 @@ class ContractionAttr(ParametrizedAttribute):
             raise VerifyException("only the form outer reads panels")
         if self.stored == "b" and self.is_packed:
             raise VerifyException("what lies in panels is not packed")
-        if self.edge.data and not (self.is_packed and self.stored == "a"):
-            raise VerifyException("an edge needs packed columns and panels a")
+        if self.edge.data and self.stored != "a":
+            raise VerifyException("an edge needs panels a")
 
     def _verify_panel(self) -> None:
         if not self.is_packed:

@@ -107,6 +107,7 @@ from penstock.dialects.op.trigonometry import (
     SinOp,
     TanOp,
 )
+from penstock.dialects.op.winograd import WinogradJoinOp, WinogradSplitOp
 
 Op = Dialect(
     "op",
@@ -200,6 +201,8 @@ Op = Dialect(
         TopKOp,
         TransposeOp,
         WhereOp,
+        WinogradJoinOp,
+        WinogradSplitOp,
         YieldOp,
         YieldRowsOp,
     ],

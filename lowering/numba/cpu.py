@@ -18,6 +18,8 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.transform import TransformAttr
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
 from penstock.lowering.numba.columns import ColumnPrinter, columns_of
 from penstock.lowering.numba.finishing import phases_of
@@ -28,6 +30,11 @@ from penstock.lowering.numba.parts import Split, split_of
 from penstock.lowering.numba.scalars import type_name
 from penstock.lowering.numba.stored import uses_of
 from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
+from penstock.lowering.numba.transforms import (
+    TransformGroup,
+    TransformPrinter,
+    transform_group,
+)
 
 
 def cpu_source(kernel: KernelOp) -> str:
@@ -57,14 +64,20 @@ class CpuPrinter(BodyPrinter):
         self._split = self._find_split()
         self._check_panels()
 
-    def _find_strips(self) -> dict[Operation, StripPrinter]:
-        """The contractions that have a schedule."""
-        found: dict[Operation, StripPrinter] = {}
+    def _find_strips(self) -> dict[Operation, StripPrinter | TransformPrinter]:
+        """The contractions and transforms that have a schedule."""
+        found: dict[Operation, StripPrinter | TransformPrinter] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
-            group = group_of(op, phases)
+            schedule = op.attributes.get(SCHEDULE)
+            if isinstance(schedule, TransformAttr):
+                group = transform_group(op, schedule, phases)
+            else:
+                group = group_of(op, phases)
             if isinstance(group, Group):
                 found[op] = StripPrinter(self, group, len(found))
+            elif isinstance(group, TransformGroup):
+                found[op] = TransformPrinter(self, group, len(found))
             elif group is not None:
                 self.complain(op, group)
         return found
@@ -129,13 +142,15 @@ class CpuPrinter(BodyPrinter):
         """The lines that import what the text uses."""
         of_strips = {name for strip in self._strips.values() for name in strip.names}
         of_lines, of_columns = self._lines.names, self._columns.names
+        of_transforms = of_strips & TransformPrinter.names
         names = {
             "columns": of_columns,
             "kernel_support": self.scalars.names,
             "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
-            "tiles": of_strips - PANEL_NAMES
-            | {"address_of" for _ in of_lines | of_columns},
+            "tiles": of_strips - PANEL_NAMES - TransformPrinter.names
+            | {"address_of" for _ in of_lines | of_columns | of_transforms},
+            "transforms": of_transforms,
         }
         return [
             f"from penstock.runtime.{module} import {', '.join(sorted(used))}"

@@ -213,12 +213,18 @@ class StripPrinter:
         width = self.schedule.columns
         return self.columns % width if tail else width
 
-    def _edge(self, tail: bool) -> tuple[int, int] | None:
-        """The columns besides vectors, and where they begin in a panel, if any."""
-        if tail or not self.schedule.edge.data:
+    def _edge(self, tail: bool) -> tuple[int, int, int] | None:
+        """
+        The columns besides vectors, if any, where they begin in b or in a panel, and
+        how far apart terms are there.
+        """
+        count = self.schedule.edge.data
+        if tail or not count:
             return None
         _, vectors, lanes = self.schedule.tile
-        return self.schedule.edge.data, self.schedule.block[1] * vectors * lanes
+        if not self.schedule.is_packed:
+            return count, vectors * lanes, self.contraction.b_steps[0]
+        return count, self.schedule.block[1] * vectors * lanes, count
 
     def _definition(
         self, function: str, kind: str, tail: bool, facts: Sequence[str]

@@ -307,3 +307,17 @@ job.job @buffers placement <cpu, [0:0]> {
   %x = job.foreign_input "b" : tensor<4xf32>
   %y = job.foreign_input "b" : tensor<4xf32>
 }
+
+// -----
+
+job.job @winograd placement <cpu, [0:0]> {
+  // expected-error@+1 {{job.variable: weights of shape [8, 4, 3, 2] do not become [36, 8, 4] for Winograd}}
+  %u = job.variable "u" init <ones> winograd [8, 4, 3, 2] : tensor<36x8x4xf32>
+}
+
+// -----
+
+job.job @winograd_part placement <cpu, [0:0]> {
+  // expected-error@+1 {{job.variable: what is made of weights for Winograd is no part}}
+  %u = job.variable "u" init <ones> part [0, 0, 0] of [36, 8, 8] winograd [8, 4, 3, 3] : tensor<36x8x4xf32>
+}

@@ -55,6 +55,8 @@ job.job @initialisers placement <cpu, [0:0]> {
   %c = job.variable "c" init <npz, file = "weights.npz", name = "w1"> : tensor<4xf32>
   // CHECK-NEXT: %p = job.variable "a/p" init <zeros> part [392, 0] of [784, 256] : tensor<392x256xf32>
   %p = job.variable "a/p" init <zeros> part [392, 0] of [784, 256] : tensor<392x256xf32>
+  // CHECK-NEXT: %u = job.variable "u" init <ones> winograd [32, 64, 3, 3] : tensor<36x32x64xf32>
+  %u = job.variable "u" init <ones> winograd [32, 64, 3, 3] : tensor<36x32x64xf32>
   // CHECK-NEXT: %d = job.variable "d" init <normal, seed = 0, mean = -0.5, std = 1.0e-05> : tensor<4xf32>
   %d = job.variable "d" init <normal, seed = 0, mean = -0.5, std = 1.0e-5> : tensor<4xf32>
   // CHECK-NEXT: %e = job.variable "e" init <constant, value = -3> : tensor<4xi64>

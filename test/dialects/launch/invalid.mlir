@@ -547,3 +547,19 @@ launch.program @p rank 0 {
     launch.copy @w to @r
   }
 }
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  // expected-error@+1 {{launch.variable: a value is not made of weights for Winograd}}
+  launch.variable @w in @c at 0 winograd [1, 1, 3, 3] value dense<0.0> : tensor<36x1x1xf32> : memref<36x1x1xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  // expected-error@+1 {{launch.variable: weights of shape [2, 1, 3, 3] do not become [36, 1, 2] for Winograd}}
+  launch.variable @w in @c at 0 init <zeros> winograd [2, 1, 3, 3] : memref<36x1x2xf32>
+}

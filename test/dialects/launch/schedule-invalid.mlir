@@ -65,5 +65,20 @@
 
 // -----
 
-// expected-error@+1 {{an edge needs packed columns and panels a}}
+// expected-error@+1 {{an edge needs panels a}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, edge 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the lanes of a vector should be a power of 2 from 4 to 64, got 2}}
+"test.op"() {s = #launch.transform<lanes 2, folds [1, 0]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a transform is computed with the phase before and any number after, got folds [0, 1]}}
+"test.op"() {s = #launch.transform<lanes 8, folds [0, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{folds takes 2 numbers, got 1}}
+"test.op"() {s = #launch.transform<lanes 8, folds [1]>} : () -> ()

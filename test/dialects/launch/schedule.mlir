@@ -1,5 +1,5 @@
-// RUN: penstock-opt %s | penstock-opt | filecheck %s
-// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --allow-unregistered-dialect | penstock-opt --allow-unregistered-dialect | filecheck %s
+// RUN: penstock-opt %s --allow-unregistered-dialect --print-op-generic | penstock-opt --allow-unregistered-dialect | filecheck %s
 
 // CHECK-LABEL: launch.kernel @all
 // CHECK:       schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 8], packed, prefetch 2, folds [1, 0]>
@@ -26,3 +26,13 @@ launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 128
   launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
 }
+
+// CHECK-LABEL: launch.program @winograd
+// CHECK:         launch.variable @w in @c at 0 init <ones> winograd [2, 1, 3, 3] : memref<36x2x1xf32>
+launch.program @winograd rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.variable @w in @c at 0 init <ones> winograd [2, 1, 3, 3] : memref<36x2x1xf32>
+}
+
+// CHECK: "test.op"() {s = #launch.transform<lanes 16, folds [1, 2]>}
+"test.op"() {s = #launch.transform<lanes 16, folds [1, 2]>} : () -> ()

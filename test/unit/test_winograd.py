@@ -1,0 +1,311 @@
+"""
+Convolutions by Winograd: exact enough, in NumPy, in kernels, and in sessions.
+
+The oracle is the convolution itself in 64 bits, by PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import TensorType, f32, f64
+from xdsl.ir import Block
+
+from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.op.winograd import (
+    JOIN,
+    SPLIT,
+    WinogradJoinOp,
+    WinogradSplitOp,
+)
+from penstock.lowering.launch_schedule_contractions import schedule_kernel
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.jit import compile_cpu
+from penstock.runtime.shared_variables import SharedVariables
+from penstock.runtime.stored import WINOGRAD, winograd_weights
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.oracle import evaluate_model
+from penstock.tools.session import Model, Session
+
+Array: TypeAlias = NDArray[np.floating]
+TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}
+GUARD = 7.5
+
+
+def random(type: str, *shape: int) -> Array:
+    """Random numbers that depend on the shape alone."""
+    values = np.random.default_rng(shape).normal(size=shape)
+    return values.astype(TYPES[type][1])
+
+
+def largest_error(found: NDArray[np.generic], exact: NDArray[np.generic]) -> float:
+    """The largest difference between two arrays."""
+    difference = np.asarray(found, np.float64) - np.asarray(exact, np.float64)
+    return float(np.abs(difference).max())
+
+
+def convolved(x: Array, w: Array) -> Array:
+    """The convolution in 64 bits."""
+    made = torch.conv2d(torch.tensor(x).double(), torch.tensor(w).double())
+    return made.numpy()
+
+
+def arguments(type: str, *shapes: Sequence[int]) -> Block:
+    """A block with arguments of some shapes."""
+    return Block(arg_types=[TensorType(TYPES[type][0], shape) for shape in shapes])
+
+
+def split_op(block: Block, step: int) -> WinogradSplitOp:
+    """The op that splits a block's images."""
+    matrix, images = block.args
+    return WinogradSplitOp(matrix, images, step)
+
+
+def join_op(block: Block) -> WinogradJoinOp:
+    """The op that joins a block's tiles."""
+    matrix, tiles, *bias = block.args
+    return WinogradJoinOp(matrix, tiles, bias[0] if bias else None)
+
+
+def tile_by_tile(x: Array, w: Array, type: str) -> Array:
+    """The convolution of whole tiles as the ops mean it, in the type of the images."""
+    dtype = TYPES[type][1]
+    matrix, back = np.array(SPLIT, dtype), np.array(JOIN, dtype)
+    block = arguments(type, matrix.shape, x.shape)
+    (tiles,) = split_op(block, 4).evaluate(matrix, x)
+    size, _, channels, images, down, across = tiles.shape
+    u = winograd_weights(w)
+    products = np.matmul(u, tiles.reshape(size * size, channels, -1))
+    parts = products.reshape(size, size, len(w), images, down, across)
+    block = arguments(type, back.shape, parts.shape)
+    (result,) = join_op(block).evaluate(back, parts)
+    return result.astype(dtype)
+
+
+def error_bound(x: Array, w: Array, type: str) -> Array:
+    """What `penstock.dialects.op.winograd` says of the error, element by element."""
+    sizes = [np.abs(np.array(matrix, np.float64)) for matrix in (SPLIT, JOIN, WINOGRAD)]
+    split, join, weights = sizes
+    u = np.matmul(weights, np.matmul(np.abs(w).astype(np.float64), weights.T))
+    tiles = np.lib.stride_tricks.sliding_window_view(np.abs(x), (6, 6), (2, 3))
+    v = np.matmul(split, np.matmul(tiles[:, :, ::4, ::4].astype(np.float64), split.T))
+    # Of each image, out channel and tile.
+    images, channels, down, across, *_ = v.shape
+    sums = np.zeros((images, len(w), down, across, 6, 6))
+    for channel in range(channels):
+        sums += u[:, channel, None, None] * v[:, None, channel]
+    found = np.matmul(join, np.matmul(sums, join.T))
+    shape = images, len(w), 4 * down, 4 * across
+    terms = w.shape[1] + 4 * 6 + 8
+    return terms * TYPES[type][2] * found.transpose(0, 1, 2, 4, 3, 5).reshape(shape)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_error_is_within_its_bound(type: str, seed: int) -> None:
+    x, w = random(type, 2, 24 + seed, 14, 18), random(type, 16, 24 + seed, 3, 3)
+    exact = convolved(x, w)
+    error = np.abs(tile_by_tile(x, w, type) - exact)
+    assert (error <= error_bound(x, w, type)).all()
+    # What is usual is much less.
+    assert error.max() <= 170 * TYPES[type][2] * np.abs(exact).max()
+
+
+def test_numbers_of_all_sizes_keep_the_bound() -> None:
+    random = np.random.default_rng(8)
+    scale = 10.0 ** random.integers(-8, 8, size=(1, 16, 10, 10))
+    x = (random.normal(size=(1, 16, 10, 10)) * scale).astype(np.float32)
+    w = random.normal(size=(16, 16, 3, 3)).astype(np.float32)
+    error = np.abs(tile_by_tile(x, w, "f32") - convolved(x, w))
+    assert (error <= error_bound(x, w, "f32")).all()
+
+
+def run(op: TensorOp, ins: Sequence[Array], vector_bytes: int, parts: int = 1) -> Array:
+    """What the kernel of an op makes, in parts; none may touch what lies around."""
+    kernel = KernelOp("k", "cpu", kernel_body(op))
+    schedule_kernel(kernel, vector_bytes)
+    found = [inner.attributes.get(SCHEDULE) for inner in kernel.walk()]
+    assert any(isinstance(schedule, TransformAttr) for schedule in found)
+    compiled = compile_cpu(kernel_source(kernel), "k")
+    shape = tensor_type(op.results[0]).get_shape()
+    whole = np.full(int(np.prod(shape)) + 32, GUARD, ins[0].dtype)
+    copies = [np.ascontiguousarray(x) for x in ins]
+    words = [x.ctypes.data for x in copies] + [whole[16:].ctypes.data]
+    row = np.array(words, np.int64)
+    for part in reversed(range(parts)):
+        assert compiled(row.ctypes.data, part, parts) == 0
+    assert (whole[:16] == GUARD).all()
+    assert (whole[-16:] == GUARD).all()
+    return whole[16:-16].reshape(shape)
+
+
+# Rows of 4 tiles fill vectors of 16 lanes together; rows of more than 16 take several.
+EXTENTS = [(6, 6), (18, 18), (14, 18), (30, 30), (10, 78), (23, 11)]
+
+
+@pytest.mark.parametrize("extents", EXTENTS)
+@pytest.mark.parametrize(
+    ("type", "vector_bytes"), [("f32", 64), ("f32", 32), ("f64", 64), ("f64", 16)]
+)
+def test_kernels_split_images(
+    extents: tuple[int, int], type: str, vector_bytes: int
+) -> None:
+    matrix, x = np.array(SPLIT, TYPES[type][1]), random(type, 2, 3, *extents)
+    op = split_op(arguments(type, matrix.shape, x.shape), 4)
+    (wanted,) = op.evaluate(matrix.astype(np.float64), x.astype(np.float64))
+    found = run(op, [matrix, x], vector_bytes, parts=3)
+    assert largest_error(found, wanted) <= 600 * TYPES[type][2]
+
+
+@pytest.mark.parametrize("tiles", [(1, 1), (4, 4), (3, 4), (7, 7), (2, 19), (5, 2)])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("type", "vector_bytes"), [("f32", 64), ("f32", 32), ("f64", 64), ("f64", 16)]
+)
+def test_kernels_join_tiles(
+    tiles: tuple[int, int], bias: bool, type: str, vector_bytes: int
+) -> None:
+    matrix, m = np.array(JOIN, TYPES[type][1]), random(type, 6, 6, 5, 2, *tiles)
+    more = [random(type, 5)] if bias else []
+    block = arguments(type, matrix.shape, m.shape, *(b.shape for b in more))
+    op = join_op(block)
+    ins = [matrix, m, *more]
+    (wanted,) = op.evaluate(*(x.astype(np.float64) for x in ins))
+    found = run(op, ins, vector_bytes, parts=3)
+    assert largest_error(found, wanted) <= 6000 * TYPES[type][2]
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    sizes=st.sampled_from([(3, 1), (3, 2), (4, 2), (4, 4), (5, 4), (8, 4)]),
+    bytes=st.sampled_from([16, 32, 64]),
+)
+def test_other_matrices_and_steps(sizes: tuple[int, int], bytes: int) -> None:
+    size, step = sizes
+    matrix, x = random("f32", size, size), random("f32", 1, 2, 20, 22)
+    op = split_op(arguments("f32", matrix.shape, x.shape), step)
+    (wanted,) = op.evaluate(matrix.astype(np.float64), x.astype(np.float64))
+    found = run(op, [matrix, x], bytes)
+    assert largest_error(found, wanted) <= 1e-4
+
+
+TEXT = """
+job.job @predict placement <cpu, [0:0]> {{
+  %x = job.input "x" : tensor<{n}x16x{h}x{w}xf32>
+  %w = job.variable "w" init <normal, seed = 1> : tensor<32x16x3x3xf32>
+  %b = job.variable "b" init <normal, seed = 2> : tensor<32xf32>
+  %c = op.conv2d %x, %w, %b pads [1, 1, 1, 1]
+    : tensor<{n}x16x{h}x{w}xf32>, tensor<32x16x3x3xf32>, tensor<32xf32>
+      -> tensor<{n}x32x{h}x{w}xf32>
+  %r = op.relu %c : tensor<{n}x32x{h}x{w}xf32> -> tensor<{n}x32x{h}x{w}xf32>
+  %i = job.input "i" : tensor<{n}x32x{h}x{w}xf32>
+  %y = op.add %r, %i
+    : tensor<{n}x32x{h}x{w}xf32>, tensor<{n}x32x{h}x{w}xf32>
+      -> tensor<{n}x32x{h}x{w}xf32>
+  job.output "y", %y : tensor<{n}x32x{h}x{w}xf32>
+}}
+"""
+
+
+def model_of(images: int, height: int, width: int) -> Model:
+    """A convolution with all that can follow it, by Winograd."""
+    front, passes = installed_compiler()
+    text = TEXT.format(n=images, h=height, w=width)
+    module = front.parse(text.encode(), "job.mlir")
+    run_pipeline(front, passes, module, "op-use-winograd")
+    assert "op.winograd_join" in str(module)
+    return Model(module, {}, Path())
+
+
+def exact_result(x: Array, i: Array, state: Mapping[str, NDArray[np.generic]]) -> Array:
+    """What the job above computes, in 64 bits."""
+    w, b = (np.asarray(state[name], np.float64) for name in "wb")
+    sums = convolved(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), w)
+    return np.maximum(sums + b[:, None, None], 0) + i
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("extents", [(1, 16, 16), (1, 14, 14), (3, 28, 20)])
+def test_sessions_convolve_tile_by_tile(
+    extents: tuple[int, int, int], threads: int
+) -> None:
+    images, height, width = extents
+    x = random("f32", images, 16, height, width)
+    i = random("f32", images, 32, height, width)
+    with Session(model_of(*extents), threads=threads) as session:
+        found = session.run({"x": x, "i": i})["y"]
+        exact = exact_result(x, i, session.state())
+    assert largest_error(found, exact) <= 1e-5 * np.abs(exact).max()
+
+
+def test_weights_can_be_read_set_and_saved(tmp_path: Path) -> None:
+    x, i = random("f32", 1, 16, 16, 16), random("f32", 1, 32, 16, 16)
+    state = {"w": random("f32", 32, 16, 3, 3), "b": random("f32", 32)}
+    with Session(model_of(1, 16, 16)) as session:
+        assert session.state()["w"].shape == (32, 16, 3, 3)
+        session.load_state(state)
+        np.testing.assert_array_equal(session.state()["w"], state["w"])
+        found = session.run({"x": x, "i": i})["y"]
+        session.save(tmp_path / "plan")
+    exact = exact_result(x, i, state)
+    assert largest_error(found, exact) <= 1e-5 * np.abs(exact).max()
+    with Session.open(tmp_path / "plan") as session:
+        np.testing.assert_array_equal(session.run({"x": x, "i": i})["y"], found)
+        np.testing.assert_array_equal(session.state()["w"], state["w"])
+
+
+def test_weights_of_several_sessions_are_not_transformed() -> None:
+    with pytest.raises(PenstockError, match="for Winograd are not shared: w"):
+        Session(model_of(1, 16, 16), variables=SharedVariables())
+
+
+def test_the_oracle_transforms_weights() -> None:
+    model = model_of(1, 14, 14)
+    x, i = random("f32", 1, 16, 14, 14), random("f32", 1, 32, 14, 14)
+    w, b = random("f32", 32, 16, 3, 3), random("f32", 32)
+    model = Model(model.module, {"w": w, "b": b}, Path())
+    exact = exact_result(x, i, {"w": w, "b": b})
+    found = evaluate_model(model, {"x": x, "i": i})["y"]
+    assert largest_error(found, exact) <= 1e-5 * np.abs(exact).max()
+
+
+KERNEL = """
+launch.kernel @k target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>,
+    %o: memref<8x8xf32>) {
+  linalg.matmul {schedule = #launch.transform<lanes 16, folds [1, 0]>}
+    ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+}
+"""
+
+
+def test_what_is_no_transform_is_not_computed_as_one(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    with pytest.raises(LocatedPassFailure, match="is no transform of tiles"):
+        kernel_source(parse_kernel(KERNEL))
+
+
+def test_phases_that_cannot_be_folded_are_refused() -> None:
+    matrix, x = (6, 6), (1, 3, 10, 10)
+    op = split_op(arguments("f32", matrix, x), 4)
+    kernel = KernelOp("k", "cpu", kernel_body(op))
+    schedule_kernel(kernel, 64)
+    for inner in kernel.walk():
+        if SCHEDULE in inner.attributes:
+            inner.attributes[SCHEDULE] = TransformAttr(16, (1, 1))
+    with pytest.raises(LocatedPassFailure, match="1 phases before and 1 after cannot"):
+        kernel_source(kernel)
