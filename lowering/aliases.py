@@ -7,14 +7,20 @@ here needs memory to be planned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.interfaces import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
-from penstock.dialects.regst import DataType, MemoryCaseAttr, Place, alias_place
+from penstock.dialects.regst import (
+    DataType,
+    MemoryCaseAttr,
+    Place,
+    RegisterOp,
+    alias_place,
+)
 
 
 def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
@@ -49,6 +55,22 @@ def does_nothing(task: TaskOp) -> bool:
     if {pair.result for pair in views} != set(range(len(task.outs))):
         return False
     return bool(views) and all(lies_as_paired(task, pair) for pair in views)
+
+
+def aliases_of(register: RegisterOp) -> Iterator[RegisterOp]:
+    """The registers that lie on one, directly or by way of others."""
+    for use in register.register.uses:
+        if isinstance(use.operation, RegisterOp):
+            yield use.operation
+            yield from aliases_of(use.operation)
+
+
+def is_view(task: TaskOp, register: SSAValue) -> bool:
+    """Whether a result of a task lies as a view of what it reads."""
+    return any(
+        pair.view and task.outs[pair.result] == register and lies_as_paired(task, pair)
+        for pair in pairs_of(task)
+    )
 
 
 def joined_case(cases: Sequence[MemoryCaseAttr]) -> MemoryCaseAttr | None:

@@ -47,7 +47,7 @@ from penstock.dialects.job import (
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.plan_order_updates import readers_of
-from penstock.lowering.regst_alias import is_planned
+from penstock.lowering.regst_alias import has_places
 
 Finding = tuple[Operation, str]
 
@@ -232,7 +232,7 @@ class PlanAddTicksPass(ModulePass):
             for plan in op.walk()
             if isinstance(plan, PlanOp)
             and SECTIONS in plan.attributes
-            and not (has_ticks(plan) or is_planned(plan))
+            and not (has_ticks(plan) or has_places(plan))
         ]
         fail_if_any(found for plan in plans for found in complaints_about(plan))
         for plan in plans:

@@ -57,10 +57,9 @@ from penstock.dialects.job import DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
     DataType,
-    MemoryCaseAttr,
     RegisterOp,
 )
-from penstock.lowering.aliases import joined_case
+from penstock.lowering.aliases import aliases_of, joined_case
 from penstock.lowering.job_exclusion import (
     STRATEGIES,
     exclusion_groups,
@@ -229,18 +228,11 @@ def join_memories(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
         case = joined_case([register.memory_case for register in registers])
         assert case is not None, "has been checked"
         for port, register in zip(ports, registers, strict=True):
-            move_to(case, register)
+            for each in (register, *aliases_of(register)):
+                each.memory_case = case
             name = register.register_name.data
             if (header := headers.get((port.job, name))) is not None:
                 header.memory_case = case.of_header
-
-
-def move_to(case: MemoryCaseAttr, register: RegisterOp) -> None:
-    """Let a register, and what lies on it, lie in this kind of memory."""
-    register.memory_case = case
-    for use in register.register.uses:
-        if isinstance(use.operation, RegisterOp):
-            move_to(case, use.operation)
 
 
 def same_things(shared: SharedPorts) -> Iterator[list[Port]]:

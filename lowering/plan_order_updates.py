@@ -28,7 +28,7 @@ from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.job import AssignOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
-from penstock.lowering.regst_alias import is_planned
+from penstock.lowering.regst_alias import has_places
 
 Finding = tuple[Operation, str]
 
@@ -133,7 +133,7 @@ class PlanOrderUpdatesPass(ModulePass):
             for plan in op.walk()
             if isinstance(plan, PlanOp)
             and any(isinstance(task.op, AssignOp) for task in plan.tasks)
-            and not is_planned(plan)
+            and not has_places(plan)
         ]
         edges = [edges_of(plan) for plan in plans]
         fail_if_any(found for of_plan in edges for found in complaints_about(of_plan))

@@ -214,11 +214,6 @@ def has_places(plan: PlanOp) -> bool:
     return any(isinstance(op, BlockOp) for op in plan.body.block.ops)
 
 
-def is_planned(plan: PlanOp) -> bool:
-    """Whether registers of a plan have places, or are aliases, already."""
-    return has_places(plan) or any(r.target is not None for r in plan.registers)
-
-
 def decided(plan: PlanOp, timeline: Timeline) -> Aliasing:
     """What becomes of the registers of a plan."""
     pairs = {task: Pairs.of(task) for task in timeline.tasks}

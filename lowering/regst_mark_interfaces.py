@@ -9,17 +9,21 @@ them, registered for transfers if it is for one. Registers that
 are interfaces have bytes of their own, all the time.
 
 An output that hands on a variable, or what is an interface by another name already,
-gets a register of its own, `<output>/in`, and a task `<output>/copy` that fills it.
+gets a register of its own, `<output>/in`, and a task `<output>/copy` that fills it. So
+does one whose register is an alias by hand, or is written by others than its task,
+under the names of such aliases; for an input this is an error. Views of an interface
+stay where they are.
 
 Jobs that share a name must define it alike; if not, the error shows both definitions.
-Plans that have places or aliases are left alone, and so is one that is alone.
+Plans that have places are left alone, and so is one that is alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -32,10 +36,10 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.job import CopyOp, DeviceAttr
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
-from penstock.lowering.aliases import joined_case
+from penstock.dialects.job import CopyOp, DeviceAttr, OutputOp
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp, name_of
+from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp, alias_place
+from penstock.lowering.aliases import aliases_of, is_view, joined_case
 from penstock.lowering.job_ports import (
     Finding,
     Port,
@@ -45,8 +49,11 @@ from penstock.lowering.job_ports import (
     shared_ports,
 )
 from penstock.lowering.plan_create_registers import requested_slots, with_headers
-from penstock.lowering.regst_alias import is_planned
+from penstock.lowering.regst_alias import has_places
 from penstock.lowering.unique_names import UniqueNames
+
+Writers: TypeAlias = Mapping[SSAValue, TaskOp]
+"""The tasks that write registers."""
 
 
 def register_of(value: SSAValue) -> RegisterOp:
@@ -77,13 +84,49 @@ def findings_in(plans: Sequence[PlanOp], shared: SharedPorts) -> Iterator[Findin
     writers = {
         value: task for plan in plans for task in plan.tasks for value in task.outs
     }
+    placed = {plan.sym_name.data for plan in plans if has_places(plan)}
     for name, ports in interfaces_of(shared).items() if not found else ():
         yield from slot_complaints(name, ports, writers)
         yield from memory_complaints(name, ports)
+        unplaced = [port for port in ports if port.job not in placed]
+        yield from alias_complaints(name, unplaced, writers)
+
+
+def written_under(
+    register: RegisterOp, writers: Writers
+) -> Iterator[tuple[RegisterOp, TaskOp]]:
+    """The aliases of a register under whose names it is written, and by whom."""
+    for alias in aliases_of(register):
+        writer = writers.get(alias.register)
+        if writer is not None and not is_view(writer, alias.register):
+            yield alias, writer
+
+
+def alias_complaints(
+    name: str, ports: Sequence[Port], writers: Writers
+) -> Iterator[Finding]:
+    """The inputs that have no bytes of their own because of aliases."""
+    for port in ports:
+        if isinstance(port.op, OutputOp):
+            continue
+        register = register_of(port.value)
+        if register.target is not None:
+            root = name_of(alias_place(port.value).root)
+            yield (
+                port.where,
+                f"interface '{name}' has bytes of its own, but input "
+                f"'{name_of(port.value)}' is an alias of '{root}'",
+            )
+        for alias, writer in written_under(register, writers):
+            yield (
+                writer,
+                f"interface '{name}' has bytes of its own, but "
+                f"'{alias.register_name.data}' is written over it",
+            )
 
 
 def slot_complaints(
-    name: str, ports: Sequence[Port], writers: dict[SSAValue, TaskOp]
+    name: str, ports: Sequence[Port], writers: Writers
 ) -> Iterator[Finding]:
     """The tasks that ask for several slots of an interface."""
     for port in ports:
@@ -116,6 +159,7 @@ class Marker:
 
     plan: PlanOp
     variables: set[SSAValue] = field(init=False)
+    writers: dict[SSAValue, TaskOp] = field(init=False)
     copies: dict[TaskOp, TaskOp] = field(default_factory=dict[TaskOp, TaskOp])
     """The task that fills the register of an output, by the output."""
 
@@ -124,6 +168,7 @@ class Marker:
         self.variables = {
             value for task in tasks if task.kind == "variable" for value in task.outs
         }
+        self.writers = {value: task for task in tasks for value in task.outs}
         self._first = tasks[0] if tasks else None
         self._tasks = UniqueNames(task.task_name.data for task in tasks)
         registers = self.plan.registers
@@ -133,16 +178,24 @@ class Marker:
     def mark(self, port: Port, case: MemoryCaseAttr) -> None:
         """Make the register of an input or output an interface in this memory."""
         register, name = register_of(port.value), StringAttr(port.name)
-        is_other = register.interface not in (None, name)
-        if is_other or port.value in self.variables:
+        if not self._can_be(register, name):
             assert isinstance(port.where, TaskOp), "the ports of a plan are tasks"
             register = self._copied(port.where, port.value)
         register.interface = name
-        register.memory_case = case
-        register.slots = IntegerAttr(1, i64)
+        for each in (register, *aliases_of(register)):
+            each.memory_case = case
+            each.slots = IntegerAttr(1, i64)
         if (header := self._headers.get(register.register_name.data)) is not None:
             header.memory_case = case.of_header
             header.slots = register.slots
+
+    def _can_be(self, register: RegisterOp, name: StringAttr) -> bool:
+        """Whether a register can be the interface of this name."""
+        is_own = register.interface in (None, name) and register.target is None
+        is_fixed = register.register in self.variables
+        return (
+            is_own and not is_fixed and not any(written_under(register, self.writers))
+        )
 
     def _copied(self, output: TaskOp, value: SSAValue) -> RegisterOp:
         """Give an output a register of its own instead of this one, and fill that."""
@@ -200,7 +253,7 @@ def copy_task(
 def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
     """Mark the interfaces of the plans whose memory is still to be planned."""
     markers = {
-        plan.sym_name.data: Marker(plan) for plan in plans if not is_planned(plan)
+        plan.sym_name.data: Marker(plan) for plan in plans if not has_places(plan)
     }
     for ports in interfaces_of(shared).values():
         case = joined_case([register_of(port.value).memory_case for port in ports])
@@ -222,7 +275,7 @@ class RegstMarkInterfacesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in plans_in(op) if not plan.jobs]
-        if len(plans) < 2 or all(map(is_planned, plans)):
+        if len(plans) < 2 or all(map(has_places, plans)):
             return
         shared = shared_ports(plans)
         fail_if_any(findings_in(plans, shared))

@@ -125,3 +125,27 @@ plan.plan @plain {
     plan.yield %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// Aliases, also those written by hand, are no places.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @aliases
+// CHECK:         plan.task "total/source"
+// CHECK:         plan.task "total/sink"
+plan.plan @aliases attributes {sections = [#job.section<"total", total>]} {
+  %x = regst.register "x/out" slots 1 on <0, host> : !r
+  %y = regst.register "y/out" alias %x : !r slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : !t
+    plan.yield %0 : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: !t):
+    %1 = op.relu %0 : !t -> !t
+    plan.yield %1 : !t
+  }
+}

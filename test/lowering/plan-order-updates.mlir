@@ -113,3 +113,38 @@ plan.plan @values {
     plan.yield
   }
 }
+
+// -----
+
+// Aliases, also those written by hand, are no places.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @aliases
+// CHECK:         regst.register "y -> assign"
+// CHECK-NEXT:    regst.register "z -> assign"
+plan.plan @aliases {
+  %w = regst.register "w/out" slots 1 on <0, host> : !r
+  %y = regst.register "y/out" slots 1 on <0, host> : !r
+  %z = regst.register "z/out" alias %y : !r slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) outs(%y : !r) {
+  ^bb0(%0: !t):
+    %1 = op.relu %0 : !t -> !t
+    plan.yield %1 : !t
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y, %w : !r, !r) outs(%z : !r) {
+  ^bb0(%0: !t, %1: !t):
+    %2 = op.add %0, %1 : !t, !t -> !t
+    plan.yield %2 : !t
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%z, %w : !r, !r) {
+  ^bb0(%0: !t, %1: !t):
+    job.assign %0 to %1 : !t
+    plan.yield
+  }
+}

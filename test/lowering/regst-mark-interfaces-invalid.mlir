@@ -167,3 +167,45 @@ plan.plan @other {
     plan.yield
   }
 }
+
+// -----
+
+// An input of several jobs is no alias, and nothing is written over it.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+plan.plan @one {
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %x = regst.register "x" alias %w : !r slots 1 on <0, host> : !r
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  %z = regst.register "z" alias %y : !r slots 1 on <0, host> : !r
+  // expected-error@+1 {{regst-mark-interfaces: interface 'x' has bytes of its own, but input 'x' is an alias of 'w'}}
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = job.input "y" : !t
+    plan.yield %v : !t
+  }
+  // expected-error@+1 {{regst-mark-interfaces: interface 'y' has bytes of its own, but 'z' is written over it}}
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%z : !r) {
+  ^bb0(%0: !t):
+    %v = op.relu %0 : !t -> !t
+    plan.yield %v : !t
+  }
+}
+
+plan.plan @two {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = job.input "y" : !t
+    plan.yield %v : !t
+  }
+}

@@ -204,3 +204,88 @@ plan.plan @other {
     plan.yield %v : tensor<?xf32>
   }
 }
+
+// -----
+
+// Views may lie on an interface by hand, and go where it goes. An output whose register is
+// an alias, or is written under the name of one, gets another one.
+
+!r = !regst.data<tensor<4xf32>>
+!m = !regst.data<tensor<2x2xf32>>
+!t = tensor<4xf32>
+!s = tensor<2x2xf32>
+
+// CHECK-LABEL: plan.plan @aliases
+plan.plan @aliases {
+  // CHECK-NEXT: %[[X:.+]] = regst.register "x" slots 1 interface "x" on <0, pinned cuda:0>
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  // CHECK-NEXT: %[[V:.+]] = regst.register "v" alias %[[X]] : {{.*}} slots 1 on <0, pinned cuda:0>
+  %v = regst.register "v" alias %x : !r slots 1 on <0, host> : !m
+  // CHECK-NEXT: %[[A:.+]] = regst.register "a" slots 1 on <0, host>
+  %a = regst.register "a" slots 1 on <0, host> : !m
+  // CHECK-NEXT: %[[B:.+]] = regst.register "b" alias %[[A]] : {{.*}} slots 1 on <0, host>
+  %b = regst.register "b" alias %a : !m slots 1 on <0, host> : !m
+  // CHECK-NEXT: %[[V_IN:.+]] = regst.register "view/in" slots 1 interface "v" on
+  // CHECK-NEXT: %[[A_IN:.+]] = regst.register "first/in" slots 1 interface "a" on
+  // CHECK-NEXT: %[[B_IN:.+]] = regst.register "last/in" slots 1 interface "b" on
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%v : !m) {
+  ^bb0(%0: !t):
+    %1 = op.reshape %0 to [2, 2] : !t -> !s
+    plan.yield %1 : !s
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%v : !m) outs(%a : !m) {
+  ^bb0(%0: !s):
+    %1 = op.softmax %0 : !s -> !s
+    plan.yield %1 : !s
+  }
+  // CHECK: plan.task "view/copy" {{.*}} ins(%[[V]] : {{.*}}) outs(%[[V_IN]]
+  plan.task "view" on <0, cpu:0> stream <compute, 0> ins(%v : !m) {
+  ^bb0(%0: !s):
+    job.output "v", %0 : !s
+    plan.yield
+  }
+  // CHECK: plan.task "first/copy" {{.*}} ins(%[[A]] : {{.*}}) outs(%[[A_IN]]
+  plan.task "first" on <0, cpu:0> stream <compute, 0> ins(%a : !m) {
+  ^bb0(%0: !s):
+    job.output "a", %0 : !s
+    plan.yield
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !m) outs(%b : !m) {
+  ^bb0(%0: !s):
+    %1 = op.softmax %0 : !s -> !s
+    plan.yield %1 : !s
+  }
+  // CHECK: plan.task "last/copy" {{.*}} ins(%[[B]] : {{.*}}) outs(%[[B_IN]]
+  plan.task "last" on <0, cpu:0> stream <compute, 0> ins(%b : !m) {
+  ^bb0(%0: !s):
+    job.output "b", %0 : !s
+    plan.yield
+  }
+}
+
+plan.plan @users {
+  %x = regst.register "x" slots 1 on <0, pinned cuda:0> : !r
+  %v = regst.register "v" slots 1 on <0, host> : !m
+  %a = regst.register "a" slots 1 on <0, host> : !m
+  %b = regst.register "b" slots 1 on <0, host> : !m
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins() outs(%v : !m) {
+    %0 = job.input "v" : !s
+    plan.yield %0 : !s
+  }
+  plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a : !m) {
+    %0 = job.input "a" : !s
+    plan.yield %0 : !s
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%b : !m) {
+    %0 = job.input "b" : !s
+    plan.yield %0 : !s
+  }
+}
