@@ -429,7 +429,9 @@ def test_a_failure_reaches_its_future_and_no_other(session: Session):
         "task 'fused' failed at act 0 with code 1: integer division by zero"
     )
     line = divided.__code__.co_firstlineno + 2
-    assert error.__notes__ == [f"at {__file__}:{line}:12, in job 'divided'"]
+    assert error.__notes__ == [
+        f"at {__file__}:{line}:12, in job 'divided', by op.fused"
+    ]
     assert futures[2].result(60).tolist() == [3, 2]
     with pytest.raises(TaskError):
         job(bad)

@@ -98,10 +98,12 @@ class Program:
             raise
 
     def _explain(self, error: TaskError) -> None:
-        """Say which line of the function the task comes from."""
+        """Say which line of the function, and which op, the task comes from."""
+        ops = ", ".join(ops_of(self._session.executor.program.image, error.task))
         for op in self._session.program.walk():
             if isinstance(op, ActorOp) and op.sym_name.data == error.task:
-                error.add_note(f"at {place_of(op)}, in job '{self.name}'")
+                where = f"at {place_of(op)}, in job '{self.name}'"
+                error.add_note(f"{where}, by {ops}" if ops else where)
 
     def close(self) -> None:
         """Wait for the call that is running, and end the threads."""
@@ -354,6 +356,14 @@ def variables_of_image(image: ProgramImage) -> tuple[frozenset[str], frozenset[s
         if step.verb == "copy" and step.arguments[1] in ports
     }
     return frozenset(ports.values()), frozenset(assigned)
+
+
+def ops_of(image: ProgramImage, task: str) -> list[str]:
+    """The ops that the kernels of a task are made of, as far as the program tells."""
+    works = {kernel.name: kernel.work for kernel in image.kernels}
+    steps = [x for actor in image.actors if actor.name == task for x in actor.steps]
+    found = [works[step.subject] for step in steps if step.verb == "call"]
+    return list(dict.fromkeys(work.op for work in found if work is not None))
 
 
 def _closed() -> PenstockError:
