@@ -41,6 +41,8 @@ class Aliasing:
         self._rules = Rules(timeline, self.forest, self._pairs)
         self.refusals: dict[SSAValue, list[Refusal]] = {}
         """Why the pairs of a result are not used."""
+        self.rejections: dict[SSAValue, list[Refusal]] = {}
+        """Why hints that a result may lie over operands are not followed."""
         self._part_refusals: dict[SSAValue, list[Refusal]] = {}
         """Why operands are no parts of results."""
         index = timeline.index
@@ -81,6 +83,9 @@ class Aliasing:
     def _refuse(self, task: TaskOp, pair: InPlacePair, refusal: Refusal) -> None:
         result = task.outs[pair.result]
         self.refusals.setdefault(result, []).append(refusal)
+        if self._pairs[task].is_hinted(pair):
+            rejection = f"over {pair.operand}: {refusal}"
+            self.rejections.setdefault(result, []).append(rejection)
         if pair.must:
             operand = name_of(operand_register(task, pair.operand))
             self.failures.append(
@@ -131,10 +136,9 @@ class Aliasing:
         done: set[int] = set()
         for is_free, _, pair in pairs:
             if pair.result in done:
-                if pair.must:
-                    self._refuse(
-                        task, pair, "twice: it already lies on another operand"
-                    )
+                if pair.must or self._pairs[task].is_hinted(pair):
+                    refusal = "twice: it already lies on another operand"
+                    self._refuse(task, pair, refusal)
                 continue
             refusal = next(
                 self._rules.overwrite(

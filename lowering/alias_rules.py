@@ -30,6 +30,9 @@ from penstock.lowering.in_place_hints import wanted_pairs
 Refusal: TypeAlias = str
 """Why a pair is not used: `<rule>: <why>`."""
 
+REJECTED = "rejected"
+"""The attribute of an alias that says why hints to lie over others were rejected."""
+
 NO_ALIAS = "no_alias"
 """The attribute of a register that says why it is none."""
 
@@ -94,6 +97,14 @@ class Pairs:
     def is_fixed(self) -> bool:
         """Whether registers lie by hand as a view says that they may, or have to."""
         return any(p.must or lies_as_paired(self.task, p) for p in self.views)
+
+    def is_hinted(self, pair: InPlacePair) -> bool:
+        """Whether a hint says that a result may lie over an operand."""
+        return any(
+            (hint.over, hint.result.data) == (pair.operand, pair.result)
+            and hint.word.data == MAY
+            for hint in self.hints
+        )
 
     def nevers(self, result: int) -> list[int]:
         """The operands that a result is never to lie over."""

@@ -26,7 +26,9 @@ none. For what must, and for what is an alias already, also tasks of other strea
 read the bytes and are listed before are made to come before.
 
 What keeps a pair from being used is said by the attribute `no_alias` of the result's
-register, as `<rule>: <why>`:
+register, as `<rule>: <why>`. A result that lies over one operand and is hinted over
+others, too, says why it is not over these: `rejected`, as `over <operand>: <rule>:
+<why>`.
 
 * `kernel`: a hint names a pair that the op cannot do in place;
 * `never`, `may`: hints keep the result off the operand, or name others;
@@ -45,7 +47,7 @@ register, as `<rule>: <why>`:
 * `reader`: another task may read the bytes later, under whatever name;
 * `must`: another task has to write over the bytes;
 * `part`: an operand is only a part of what it lies on, or lies in another result;
-* `twice`: two operands lie on the same bytes;
+* `twice`: two operands lie on the same bytes, or the result lies on another operand;
 * `peak`: the bytes in use at once, in the kinds of memory concerned together, would be
   more, as what is used only in part is kept for longer; what lies there already, or has
   to, may.
@@ -81,7 +83,7 @@ from penstock.lowering.alias_decisions import (
     orders_wanted,
 )
 from penstock.lowering.alias_forest import Timeline
-from penstock.lowering.alias_rules import NO_ALIAS, Pairs, Refusal, quoted
+from penstock.lowering.alias_rules import NO_ALIAS, REJECTED, Pairs, Refusal, quoted
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.verify_deadlock import PlanWaits
 
@@ -108,7 +110,7 @@ def place_of(register: RegisterOp, aliasing: Aliasing) -> tuple[RegisterOp, int]
     return None if tree.root is register else (tree.root, start + offset)
 
 
-def write_aliases(plan: PlanOp, aliasing: Aliasing, explain: bool) -> None:
+def write_aliases(plan: PlanOp, aliasing: Aliasing) -> None:
     """Make registers aliases, or note why they are none."""
     places = {register: place_of(register, aliasing) for register in plan.registers}
     for root, _ in filter(None, places.values()):
@@ -119,10 +121,8 @@ def write_aliases(plan: PlanOp, aliasing: Aliasing, explain: bool) -> None:
         if place is None:
             if register not in roots:
                 roots[register] = written_apart(register)
-            if explain:
-                write_refusals(
-                    roots[register], aliasing.refusals.get(register.register)
-                )
+            refusals = aliasing.refusals.get(register.register)
+            write_reasons(roots[register], NO_ALIAS, refusals)
             continue
         root, start = place
         # What an alias names is listed before it.
@@ -130,13 +130,17 @@ def write_aliases(plan: PlanOp, aliasing: Aliasing, explain: bool) -> None:
             root.detach()
             plan.body.block.insert_op_before(root, register)
             roots[root] = written_apart(root)
+        rejections = aliasing.rejections.get(register.register)
+        write_reasons(register, REJECTED, rejections)
         write_alias(register, roots[root], start)
 
 
-def write_refusals(register: RegisterOp, refusals: list[Refusal] | None) -> None:
-    """Note why a register is no alias, unless it says so already."""
-    if refusals and NO_ALIAS not in register.attributes:
-        register.attributes[NO_ALIAS] = StringAttr("; ".join(dict.fromkeys(refusals)))
+def write_reasons(
+    register: RegisterOp, attribute: str, reasons: list[Refusal] | None
+) -> None:
+    """Note why a register does not lie somewhere, unless it says so already."""
+    if reasons and attribute not in register.attributes:
+        register.attributes[attribute] = StringAttr("; ".join(dict.fromkeys(reasons)))
 
 
 def write_alias(register: RegisterOp, root: RegisterOp, start: int) -> None:
@@ -232,9 +236,6 @@ class RegstAliasRegistersPass(ModulePass):
 
     name = "regst-alias-registers"
 
-    explain: bool = True
-    """Whether registers say why they are no aliases."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
         plans = [plan for plan in plans if not has_places(plan)]
@@ -244,5 +245,5 @@ class RegstAliasRegistersPass(ModulePass):
         fail_if_any(x for aliasing in found.values() for x in aliasing.failures)
         for plan, aliasing in found.items():
             edges = list(missing_edges(aliasing))
-            write_aliases(plan, aliasing, self.explain)
+            write_aliases(plan, aliasing)
             write_control_edges(plan, edges)

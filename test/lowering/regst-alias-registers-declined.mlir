@@ -1,7 +1,5 @@
 // RUN: penstock-opt %s -p regst-alias-registers --split-input-file | filecheck %s
-// RUN: penstock-opt %s -p 'regst-alias-registers{explain=false}' --split-input-file | filecheck %s --check-prefix=QUIET
-
-// QUIET-NOT: no_alias
+// RUN: penstock-opt %s -p regst-alias-registers,regst-alias-registers --split-input-file | filecheck %s
 
 // Each rule by which a pair of an operand and a result is not used. Variables are never
 // written over, and operands of another type neither.

@@ -22,22 +22,24 @@ job.job @may placement <cpu, [0:0]> {
 
 // -----
 
-// Of several that it may lie over, the first that it can.
+// Of several that it may lie over, the first that it can; why not the others is said.
 
 !t = tensor<4x4xf32>
 
 // CHECK-LABEL: plan.plan @first
 // CHECK:         %[[Z:.+]] = regst.register "z/out" slots
-// CHECK:         regst.register "a/out" alias %[[Z]]
+// CHECK:         regst.register "a/out" alias %[[Z]] {{.*}} on <0, host> {rejected = "over 1: reader: 'b_1' may read it later"}
+// CHECK:         regst.register "d/out" alias %[[Z]] {{.*}} on <0, host> {rejected = "over 1: twice: it already lies on another operand"}
 job.job @first placement <cpu, [0:0]> {
   %c = job.input "c" : tensor<4x4xi1>
   %x = job.input "x" : !t
   %y = job.input "y" : !t
   %z = job.input "z" : !t
   %b = op.add %y, %z : !t, !t -> !t
-  %a = op.where %c, %b, %z {in_place = [#op.hint<may over 2>]} : tensor<4x4xi1>, !t, !t -> !t
+  %a = op.where %c, %b, %z {in_place = [#op.hint<may over 1>, #op.hint<may over 2>]} : tensor<4x4xi1>, !t, !t -> !t
+  %d = op.sub %a, %x {in_place = [#op.hint<may over 1>, #op.hint<may over 0>]} : !t, !t -> !t
   job.output "b", %b : !t
-  job.output "a", %a : !t
+  job.output "d", %d : !t
 }
 
 // -----

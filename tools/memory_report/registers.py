@@ -13,8 +13,11 @@ from penstock.tools.memory_report.counting import Counting, Tree
 from penstock.tools.memory_report.model import Register
 from penstock.tools.memory_report.steps import stream_text
 
-SAID = {"no_alias": "no alias", "kept": "kept apart"}
-"""The attributes in which passes say why a register is no alias, or lies alone."""
+SAID = {"no_alias": "no alias", "rejected": "not", "kept": "kept apart"}
+"""
+The attributes in which passes say why a register is no alias, or not one of all that
+hints name, or why it lies alone.
+"""
 
 
 def registers_of(
@@ -77,9 +80,9 @@ def reasons_of(
         _, shift = alias_place(register.register)
         at = f" at byte {shift}" if shift else ""
         yield f"alias of {name_of(tree.root.register)}{at}"
-        return
-    found = list(reasons_of_root(counting, tree, peak))
-    yield from found or ([] if tree.shares else ["nothing else was laid there"])
+    else:
+        found = list(reasons_of_root(counting, tree, peak))
+        yield from found or ([] if tree.shares else ["nothing else was laid there"])
     for attribute, words in SAID.items():
         said = register.attributes.get(attribute)
         if isinstance(said, StringAttr):
