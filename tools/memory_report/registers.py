@@ -13,7 +13,11 @@ from penstock.tools.memory_report.counting import Counting, Tree
 from penstock.tools.memory_report.model import Register
 from penstock.tools.memory_report.steps import stream_text
 
-SAID = {"no_alias": "no alias", "rejected": "not", "kept": "kept apart"}
+SAID = {
+    "no_alias": "no alias",
+    "rejected": "hint rejected",
+    "kept": "kept apart",
+}
 """
 The attributes in which passes say why a register is no alias, or not one of all that
 hints name, or why it lies alone.
