@@ -60,6 +60,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return LaunchScheduleContractionsPass
 
+    def get_launch_schedule_tiles():
+        from penstock.lowering.launch_schedule_tiles import LaunchScheduleTilesPass
+
+        return LaunchScheduleTilesPass
+
     def get_launch_select_kernels():
         from penstock.lowering.launch_select_kernels import LaunchSelectKernelsPass
 
@@ -211,6 +216,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,
         "launch-schedule-contractions": get_launch_schedule_contractions,
+        "launch-schedule-tiles": get_launch_schedule_tiles,
         "launch-select-kernels": get_launch_select_kernels,
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-elementwise": get_op_fuse_elementwise,

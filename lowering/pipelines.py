@@ -125,6 +125,7 @@ def kernel_passes(streams: int, panels: bool, database: str | None = None) -> st
         (
             with_options("launch-select-kernels", known + options),
             with_options("launch-schedule-contractions", options),
+            "launch-schedule-tiles",
         )
     )
 

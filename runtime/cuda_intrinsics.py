@@ -23,8 +23,8 @@ from numba.cuda.extending import intrinsic
 
 I32, HALF = ir.IntType(32), ir.HalfType()
 WARP_LANES = 32
-GLOBAL = 1
-"""The address space of the memory that buffers lie in."""
+GLOBAL, SHARED = 1, 3
+"""The address spaces of what buffers lie in, and of what a block shares."""
 
 
 def on_device(function):
@@ -257,13 +257,13 @@ quotient, remainder = _index_function("udiv"), _index_function("urem")
 # Memory
 
 
-def _place(context, builder, type, buffer, index):
-    """The address of an element in global memory."""
+def _place(context, builder, type, buffer, index, space=GLOBAL):
+    """The address of an element in a kind of memory."""
     if not isinstance(type, types.CPointer):
         buffer = context.make_array(type)(context, builder, value=buffer).data
     place = builder.gep(buffer, [index])
     element = place.type.pointee
-    return builder.addrspacecast(place, ir.PointerType(element, GLOBAL))
+    return builder.addrspacecast(place, ir.PointerType(element, space))
 
 
 def _element(type):
@@ -273,7 +273,7 @@ def _element(type):
     return None
 
 
-def _load(count):
+def _load(count, space=GLOBAL):
     """A function that loads so many elements at once; halves become `float32`."""
 
     @intrinsic
@@ -284,10 +284,10 @@ def _load(count):
         result = types.UniTuple(types.float32 if is_half else element, count)
 
         def code(context, builder, signature, args):
-            place = _place(context, builder, signature.args[0], *args)
+            place = _place(context, builder, signature.args[0], *args, space)
             stored = HALF if is_half else place.type.pointee
             vector = ir.VectorType(stored, count)
-            place = builder.bitcast(place, ir.PointerType(vector, GLOBAL))
+            place = builder.bitcast(place, ir.PointerType(vector, space))
             size = context.get_abi_sizeof(context.get_value_type(element))
             loaded = builder.load(place, align=size * count)
             if is_half:
@@ -328,6 +328,7 @@ def _store(count):
     return store
 
 
+shared_4 = _load(4, SHARED)
 load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
 store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
 
@@ -345,6 +346,53 @@ def _store_if(store):
 
 store_2_if, store_4_if = _store_if(store_2), _store_if(store_4)
 store_8_if, store_16_if = _store_if(store_8), _store_if(store_16)
+
+
+@intrinsic
+def align_shared(typingctx):
+    """Let all shared memory begin at multiples of 16 bytes."""
+
+    def code(context, builder, signature, args):
+        for value in builder.module.global_values:
+            if isinstance(value, ir.GlobalVariable) and value.addrspace == SHARED:
+                value.align = 16
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
+@intrinsic
+def is_aligned(typingctx, buffer):
+    """Whether a buffer begins at a multiple of 16 bytes."""
+
+    def code(context, builder, signature, args):
+        first = ir.Constant(I32, 0)
+        place = _place(context, builder, signature.args[0], args[0], first)
+        address = builder.ptrtoint(place, ir.IntType(64))
+        low = builder.and_(address, ir.Constant(address.type, 15))
+        return builder.icmp_unsigned("==", low, ir.Constant(address.type, 0))
+
+    is_buffer = _element(buffer) is not None
+    return (types.boolean(buffer), code) if is_buffer else None
+
+
+@on_device
+def take_4(buffer, index):
+    """Four elements from a multiple of four on, at once if the buffer is aligned."""
+    if is_aligned(buffer):
+        return load_4(buffer, index)
+    return buffer[index], buffer[index + 1], buffer[index + 2], buffer[index + 3]
+
+
+@on_device
+def put_4(condition, buffer, index, values):
+    """Write four elements where a condition holds, as `take_4` reads them."""
+    if condition:
+        if is_aligned(buffer):
+            store_4(buffer, index, values)
+        else:
+            for k in range(4):
+                buffer[index + k] = values[k]
 
 
 @on_device

@@ -188,6 +188,10 @@ def _barrier():
     _Running.block.interval += 1
 
 
+def align_shared():
+    """Let all shared memory begin at multiples of 16 bytes."""
+
+
 def _load(count):
     def load(buffer, index):
         """So many elements at once; halves become `float32`."""
@@ -222,8 +226,12 @@ def _store_if(count):
 
 
 load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
+shared_4 = load_4
 store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
 store_2_if, store_4_if, store_8_if, store_16_if = map(_store_if, (2, 4, 8, 16))
+
+
+take_4, put_4 = load_4, store_4_if
 
 
 def store_if(condition, buffer, index, value):
@@ -236,7 +244,7 @@ def store_if(condition, buffer, index, value):
 def _chosen(condition, index, values):
     """Indices and values of the threads for which a condition holds."""
     lanes = _Running.block.lanes
-    wanted, index = np.broadcast_arrays(condition, index + 0 * lanes)
+    wanted, index, _ = np.broadcast_arrays(condition, index, lanes)
     return index[wanted], [np.broadcast_to(v, wanted.shape)[wanted] for v in values]
 
 

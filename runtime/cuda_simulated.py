@@ -77,6 +77,7 @@ def _store(count):
 
 
 load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
+shared_4 = load_4
 store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
 
 
@@ -91,6 +92,21 @@ def _store_if(store):
 
 store_2_if, store_4_if = _store_if(store_2), _store_if(store_4)
 store_8_if, store_16_if = _store_if(store_8), _store_if(store_16)
+
+
+def take_4(buffer, index):
+    """Four elements from a multiple of four on."""
+    return load_4(buffer, index)
+
+
+def put_4(condition, buffer, index, values):
+    """Write four elements where a condition holds."""
+    if condition:
+        store_4(buffer, index, values)
+
+
+def align_shared():
+    """Let all shared memory begin at multiples of 16 bytes."""
 
 
 def load_if(condition, buffer, index, other):

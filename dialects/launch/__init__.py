@@ -35,6 +35,7 @@ from penstock.dialects.launch.memory import (
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, turns_of
 from penstock.dialects.launch.schedule import ContractionAttr
+from penstock.dialects.launch.tiles import TilesAttr
 from penstock.dialects.launch.transform import TransformAttr
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "ProgramOp",
     "RegisterOp",
     "ReleaseOp",
+    "TilesAttr",
     "TransformAttr",
     "VariableOp",
     "frames_of",
@@ -78,5 +80,5 @@ Launch = Dialect(
         ReleaseOp,
         VariableOp,
     ],
-    [ContractionAttr, PanelsAttr, TransformAttr],
+    [ContractionAttr, PanelsAttr, TilesAttr, TransformAttr],
 )

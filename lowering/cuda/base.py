@@ -18,7 +18,17 @@ NAMES = frozenset(
     (
         *("PARAMETERS", "Phase", "at", "block", "blocks", "first_item", "inside"),
         *("item_step", "j", "k", "live", "load_if", "on_device", "quotient", "row"),
-        *("remainder", "shuffle_xor", "store_if", "thread", "threads", "warp"),
+        *(
+            "remainder",
+            "shared_4",
+            "shuffle_xor",
+            "store_if",
+            "thread",
+            "threads",
+            "warp",
+        ),
+        *("align_shared", "column", "first_column", "first_row", "from_a", "from_b"),
+        *("from_o", "i", "line", "n", "place", "put_4", "take_4", "taken", "term"),
     )
 )
 """What texts call things besides what all kernels do."""

@@ -25,18 +25,22 @@ from penstock.dialects.launch import KernelOp
 from penstock.lowering.cuda.base import DevicePrinter
 from penstock.lowering.cuda.row_printer import RowPrinter
 from penstock.lowering.cuda.rows import rows_of
+from penstock.lowering.cuda.tile_printer import TilePrinter
+from penstock.lowering.cuda.tiles import TileGroup, tile_group_of
 from penstock.lowering.cuda.vectors import (
     Vectors,
     element_type,
     vectors_of,
 )
 from penstock.lowering.numba.body import Computation
+from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.loops import Access
 from penstock.lowering.numba.scalars import type_name
 
 DTYPES = {
     **{"f16": "float16", "f32": "float32", "f64": "float64", "i1": "uint8"},
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
@@ -59,6 +63,21 @@ class CudaPrinter(DevicePrinter):
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
         self._bodies = 0
+        self._groups = self._find_groups()
+        groups = self._groups.values()
+        self._folded = {phase for group in groups for phase in group.finish.phases()}
+
+    def _find_groups(self) -> dict[Operation, TileGroup]:
+        """The contractions that have a schedule."""
+        found: dict[Operation, TileGroup] = {}
+        phases = phases_of(self.kernel.body.block)
+        for op in phases:
+            group = tile_group_of(op, phases)
+            if isinstance(group, TileGroup):
+                found[op] = group
+            elif group is not None:
+                self.complain(op, group)
+        return found
 
     def text(self) -> str:
         """The module text."""
@@ -89,7 +108,11 @@ class CudaPrinter(DevicePrinter):
         self.line("return")
 
     def print_phase(self, op: Operation) -> None:
-        if isinstance(op, memref.CopyOp):
+        if op in self._folded:
+            return
+        if (group := self._groups.get(op)) is not None:
+            self.add_phase(TilePrinter(self, group).print(self.next_phase))
+        elif isinstance(op, memref.CopyOp):
             copying = as_computation(op)
             super().print_phase(copying)
             copying.erase()

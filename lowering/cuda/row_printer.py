@@ -270,11 +270,11 @@ class RowPrinter:
             first = self._folds * warps
             self._folds += 1
             lane = self._call("i32", f"at & {WARP - 1}")
-            slot = self._call("i32", f"warp + {first}")
+            slot = self._call("u64", f"warp + {first}")
             arguments = f"{lane} == 0", "slots_0", slot, name
             printer.line(self._call("store_if", *arguments))
             printer.line("cuda.syncthreads()")
-            slot = self._call("i32", f"(at & {warps - 1}) + {first}")
+            slot = self._call("u64", f"(at & {warps - 1}) + {first}")
             dtype = dtype_of(fold.value.type)
             printer.line(f"{name} = {self._call(dtype, f'slots_0[{slot}]')}")
             self._print_exchanges(fold, name, warps)

@@ -1,8 +1,31 @@
-// RUN: penstock-opt %s -t numba --verify-diagnostics
+// RUN: penstock-opt %s -t numba --split-input-file --verify-diagnostics
 
 // Indices have 32 bits.
 // expected-error@+1 {{kernel @large: a has more than 2146435072 elements: memref<65536x32768xf32>}}
 launch.kernel @large target "cuda" (%a: memref<65536x32768xf32>, %o: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<4xf32>)
+}
+
+// -----
+
+!m = memref<64x64xf32>
+launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
+  %z = arith.constant 0.0 : f32
+  // expected-error@+1 {{kernel @k: linalg.fill is no sum of products, which #launch.tiles<block [64, 64, 8], thread [8, 8]> is for}}
+  linalg.fill {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%z : f32) outs(%o : !m)
+  // expected-error@+1 {{kernel @k: 0 phases before and 1 after cannot be folded in linalg.matmul}}
+  linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8], folds [0, 1]>} ins(%a, %b : !m, !m) outs(%o : !m)
+  // expected-error@+1 {{kernel @k: no tiles compute linalg.matmul: the result is one of the factors}}
+  linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%a : !m)
+  // expected-error@+1 {{kernel @k: "fast" is no schedule for devices}}
+  linalg.matmul {schedule = "fast"} ins(%a, %b : !m, !m) outs(%o : !m)
+}
+
+// -----
+
+!m = memref<64x64xf64>
+launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
+  // expected-error@+1 {{kernel @k: tiles are of f32, linalg.matmul is of f64}}
+  linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%o : !m)
 }

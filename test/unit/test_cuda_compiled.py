@@ -78,6 +78,24 @@ JOBS = {
         : tensor<50x768xf32>, tensor<768xf32>, tensor<768xf32> -> tensor<50x768xf32>
       job.output "y", %y : tensor<50x768xf32>
     """,
+    "product": """
+      %x = job.input "x" : tensor<2048x512xf32>
+      %w = job.variable "w" init <zeros> : tensor<512x2048xf32>
+      %b = job.variable "b" init <zeros> : tensor<2048xf32>
+      %p = op.matmul %x, %w
+        : tensor<2048x512xf32>, tensor<512x2048xf32> -> tensor<2048x2048xf32>
+      %s = op.add %p, %b
+        : tensor<2048x2048xf32>, tensor<2048xf32> -> tensor<2048x2048xf32>
+      %y = op.relu %s : tensor<2048x2048xf32> -> tensor<2048x2048xf32>
+      job.output "y", %y : tensor<2048x2048xf32>
+    """,
+    "convolution": """
+      %x = job.input "x" : tensor<1x64x58x58xf32>
+      %w = job.variable "w" init <zeros> : tensor<64x64x3x3xf32>
+      %y = op.conv2d %x, %w
+        : tensor<1x64x58x58xf32>, tensor<64x64x3x3xf32> -> tensor<1x64x56x56xf32>
+      job.output "y", %y : tensor<1x64x56x56xf32>
+    """,
     "mean": """
       %x = job.input "x" : tensor<1000x49xf32>
       %y = op.reduce_mean %x axes [1] : tensor<1000x49xf32> -> tensor<1000xf32>
@@ -208,6 +226,37 @@ def test_reductions_are_shared_by_a_warp(phases_of: Compiled) -> None:
     assert ptx.count("ld.global.f32") == 2
     assert ".f64" not in ptx
     assert phase.items == 1000 / 8
+
+
+@needs_compiler
+def test_products_are_tiled_in_shared_memory_and_registers(
+    phases_of: Compiled,
+) -> None:
+    (phase,) = phases_of("product", "sm_90")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert ptx.count("fma.rn.f32") == 8 * 8
+    assert ptx.count("ld.shared.v4.f32") == 4
+    assert "ld.shared.f32" not in ptx
+    assert ptx.count("ld.global.v4.f32") >= 2 * 2
+    assert ptx.count("st.global.v4.f32") == 2 * 8
+    assert ".f64" not in ptx
+    # Two blocks of 256 threads are on a processor at once.
+    assert (phase.threads, phase.items) == (256, 256)
+    assert phase.registers <= 128
+    assert 2 * phase.shared <= 228 * 1024
+
+
+@needs_compiler
+def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
+    (phase,) = phases_of("convolution", "sm_90")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert "bar.sync" in ptx
+    assert "ld.shared.v4.f32" in ptx
+    assert "div." not in ptx
+    assert "rem." not in ptx
+    assert ".f64" not in ptx
 
 
 ONE_OPERAND = {

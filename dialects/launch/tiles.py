@@ -1,0 +1,150 @@
+"""How devices compute sums of products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+WARP = 32
+MAX_THREADS = 1024
+MAX_SUMS = 64
+MAX_SHARED_ELEMENTS = 12288
+"""What 48 KiB of shared memory hold of 32 bits each."""
+PADDING = 4
+"""The elements after each line of a tile that keep lines in different banks."""
+
+
+@irdl_attr_definition
+class TilesAttr(ParametrizedAttribute):
+    """
+    How the blocks of a device compute `o[m, n] += a[m, k] * b[k, n]`: each takes a tile
+    of the result, and the threads of the block a smaller tile each.
+
+    `block [M, N, K]` is a tile of M rows and N columns, for which K terms at once are
+    brought to shared memory, twice, so that the next ones are on their way meanwhile.
+    `thread [R, C]` are the rows and columns of a thread, whose sums are in registers.
+    `folds [B, A]` says that the B phases before (that start the sum) and the A phases
+    after (elementwise, on the same result) are computed in registers with it.
+
+    ```mlir
+    #launch.tiles<block [128, 128, 8], thread [8, 8], folds [1, 0]>
+    ```
+    """
+
+    name = "launch.tiles"
+
+    rows: IntAttr = param_def(converter=IntAttr.get)
+    columns: IntAttr = param_def(converter=IntAttr.get)
+    terms: IntAttr = param_def(converter=IntAttr.get)
+    thread_rows: IntAttr = param_def(converter=IntAttr.get)
+    thread_columns: IntAttr = param_def(converter=IntAttr.get)
+    before: IntAttr = param_def(converter=IntAttr.get)
+    after: IntAttr = param_def(converter=IntAttr.get)
+
+    def __init__(
+        self, block: Sequence[int], thread: Sequence[int], folds: Sequence[int] = (0, 0)
+    ):
+        super().__init__(*map(IntAttr, (*block, *thread, *folds)))
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """The rows and columns of a block, and the terms it adds at once."""
+        return self.rows.data, self.columns.data, self.terms.data
+
+    @property
+    def thread(self) -> tuple[int, int]:
+        """The rows and columns of a thread."""
+        return self.thread_rows.data, self.thread_columns.data
+
+    @property
+    def folds(self) -> tuple[int, int]:
+        """The phases before and after that are computed with the sum."""
+        return self.before.data, self.after.data
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        rows, columns, _ = self.block
+        return (rows // self.thread[0]) * (columns // self.thread[1])
+
+    @property
+    def shared_elements(self) -> int:
+        """The elements in shared memory."""
+        rows, columns, terms = self.block
+        return 2 * terms * (rows + columns + 2 * PADDING)
+
+    def verify(self) -> None:
+        if min(*self.block, *self.thread) < 1:
+            raise VerifyException(
+                f"tiles have at least one element a side, got block {[*self.block]} "
+                f"and thread {[*self.thread]}"
+            )
+        if any(size & (size - 1) for size in (*self.block, *self.thread)):
+            raise VerifyException(
+                f"sizes of tiles should be powers of 2, got block {[*self.block]} "
+                f"and thread {[*self.thread]}"
+            )
+        rows, columns, terms = self.block
+        if self.thread[0] > rows or self.thread[1] > columns:
+            raise VerifyException(
+                f"a thread's tile {[*self.thread]} is larger than that of its block, "
+                f"{[rows, columns]}"
+            )
+        if not WARP <= self.threads <= MAX_THREADS:
+            raise VerifyException(
+                f"a block has {WARP} to {MAX_THREADS} threads, got {self.threads}"
+            )
+        if self.thread[0] * self.thread[1] > MAX_SUMS:
+            raise VerifyException(
+                f"{self.thread[0]} x {self.thread[1]} sums do not fit into the "
+                f"registers of a thread"
+            )
+        if self.shared_elements > MAX_SHARED_ELEMENTS:
+            raise VerifyException(
+                f"{self.shared_elements} elements do not fit into shared memory, "
+                f"which has room for {MAX_SHARED_ELEMENTS}"
+            )
+        if min(rows, columns) * terms < self.threads:
+            raise VerifyException(
+                f"{self.threads} threads bring more than {terms} terms of {rows} rows "
+                f"and {columns} columns"
+            )
+        if min(self.folds) < 0:
+            raise VerifyException(
+                f"counts of phases must not be negative, got {[*self.folds]}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        def numbers(keyword: str, count: int) -> list[int]:
+            parser.parse_keyword(keyword)
+            place = parser.pos
+            found = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, parser.parse_integer
+            )
+            if len(found) != count:
+                parser.raise_error(
+                    f"{keyword} takes {count} numbers, got {len(found)}", place
+                )
+            return found
+
+        with parser.in_angle_brackets():
+            values = numbers("block", 3)
+            parser.parse_punctuation(",")
+            values += numbers("thread", 2)
+            more = parser.parse_optional_punctuation(",")
+            values += numbers("folds", 2) if more else [0, 0]
+        return [*map(IntAttr, values)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        parts = [f"block {[*self.block]}", f"thread {[*self.thread]}"]
+        if any(self.folds):
+            parts.append(f"folds {[*self.folds]}")
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(parts))

@@ -1,0 +1,100 @@
+"""
+Give sums of products in kernels for `cuda` a schedule: tiles of blocks and threads.
+
+A `linalg` op is scheduled if it adds products of two `f32` to its output, if its loops
+can be sorted into rows, columns and terms (`penstock.lowering.numba.contractions`), as
+those of matrix products and convolutions can, and if there are at least 4 rows and
+columns, 256 elements and 8 terms. What has a schedule already keeps it. The attribute
+`schedule`, a `#launch.tiles`, may be written by hand.
+
+* *Tiles*. Of a few sizes, the one with the least modelled time: the turns in which
+  `processors` take one tile each, times the size of a tile, over the share of its time
+  in which a tile of this size computes.
+* *Folds*. As many phases around it as can be computed in registers
+  (`penstock.lowering.numba.finishing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.tiles import TilesAttr
+from penstock.lowering.numba.contractions import Contraction, contraction_of
+from penstock.lowering.numba.finishing import most_folds, phases_of
+
+CHOICES = (
+    ((128, 128, 8), (8, 8), 1.0),
+    ((64, 64, 16), (4, 4), 0.7),
+    ((32, 64, 16), (4, 4), 0.55),
+    ((16, 64, 16), (2, 4), 0.35),
+)
+"""The tiles of a block and of a thread, and the share of time in which they compute."""
+LEAST_SIDE, LEAST_ELEMENTS, LEAST_TERMS = 4, 256, 8
+
+
+def is_worth_tiles(contraction: Contraction) -> bool:
+    """Whether a contraction is large enough for tiles."""
+    rows, columns, terms = contraction.extents
+    return (
+        contraction.element == "f32"
+        and min(rows, columns) >= LEAST_SIDE
+        and rows * columns >= LEAST_ELEMENTS
+        and terms >= LEAST_TERMS
+    )
+
+
+def best_tiles(
+    rows: int, columns: int, others: int, processors: int
+) -> tuple[tuple[int, int, int], tuple[int, int]]:
+    """The tiles of a block and of a thread with the least modelled time."""
+
+    def time(block: tuple[int, int, int], share: float) -> float:
+        tiles = others * ceil(rows / block[0]) * ceil(columns / block[1])
+        return ceil(tiles / processors) * block[0] * block[1] / share
+
+    block, thread, _ = min(CHOICES, key=lambda choice: time(choice[0], choice[2]))
+    return block, thread
+
+
+def schedule_kernel(kernel: KernelOp, processors: int) -> None:
+    """Schedule the contractions of a kernel."""
+    phases = phases_of(kernel.body.block)
+    for position, op in enumerate(phases):
+        if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
+            continue
+        found = contraction_of(op)
+        if not isinstance(found, Contraction) or not is_worth_tiles(found):
+            continue
+        rows, columns, _ = found.extents
+        others = prod(found.outer_extents)
+        block, thread = best_tiles(rows, columns, others, processors)
+        folds = most_folds(found, phases, position)
+        op.attributes[SCHEDULE] = TilesAttr(block, thread, folds)
+
+
+@dataclass(frozen=True)
+class LaunchScheduleTilesPass(ModulePass):
+    """Compute sums of products in kernels for `cuda` in tiles of blocks and threads."""
+
+    name = "launch-schedule-tiles"
+
+    processors: int = 132
+    """How many blocks the device computes at once, one on each of its processors."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.processors < 1:
+            raise PassFailedException(
+                f"processors must be at least 1, got {self.processors}"
+            )
+        for kernel in op.walk():
+            if isinstance(kernel, KernelOp) and kernel.target.data == "cuda":
+                schedule_kernel(kernel, self.processors)

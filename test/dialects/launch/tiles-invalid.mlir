@@ -1,0 +1,44 @@
+// RUN: penstock-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{tiles have at least one element a side, got block [16, 0, 8] and thread [2, 2]}}
+"test.op"() {s = #launch.tiles<block [16, 0, 8], thread [2, 2]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{sizes of tiles should be powers of 2, got block [48, 64, 8] and thread [2, 2]}}
+"test.op"() {s = #launch.tiles<block [48, 64, 8], thread [2, 2]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a thread's tile [4, 4] is larger than that of its block, [2, 256]}}
+"test.op"() {s = #launch.tiles<block [2, 256, 8], thread [4, 4]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a block has 32 to 1024 threads, got 16}}
+"test.op"() {s = #launch.tiles<block [16, 16, 8], thread [4, 4]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{16 x 8 sums do not fit into the registers of a thread}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [16, 8]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{16896 elements do not fit into shared memory, which has room for 12288}}
+"test.op"() {s = #launch.tiles<block [128, 128, 32], thread [8, 8]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{256 threads bring more than 1 terms of 128 rows and 128 columns}}
+"test.op"() {s = #launch.tiles<block [128, 128, 1], thread [8, 8]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{counts of phases must not be negative, got [-1, 0]}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [-1, 0]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{thread takes 2 numbers, got 1}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8]>} : () -> ()
