@@ -38,6 +38,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from penstock.dialects.signless import drop_signs, is_unsigned
+
 PARALLEL = "parallel"
 REDUCTION = "reduction"
 
@@ -83,14 +85,14 @@ class KernelBuilder:
         """
         Whether `a` and `b` stand in the relation `eq`, `ne`, `lt`, `le`, `gt` or `ge`.
 
-        Integers are signed but for booleans; with a NaN only `ne` holds.
+        Integers have a sign unless their type says no; with a NaN only `ne` holds.
         """
         if isinstance(a.type, AnyFloat):
             prefix = "u" if predicate == "ne" else "o"
             return self.insert(arith.CmpfOp(a, b, prefix + predicate))
         if predicate in ("eq", "ne"):
             return self.insert(arith.CmpiOp(a, b, predicate))
-        prefix = "u" if a.type == i1 else "s"
+        prefix = "u" if is_unsigned(a.type) else "s"
         return self.insert(arith.CmpiOp(a, b, prefix + predicate))
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -135,13 +137,15 @@ class KernelBuilder:
         """The quotient of two floats, or of two integers rounded toward zero."""
         if isinstance(a.type, AnyFloat):
             return self.insert(arith.DivfOp(a, b))
-        return self.insert(arith.DivSIOp(a, b))
+        divide = arith.DivUIOp if is_unsigned(a.type) else arith.DivSIOp
+        return self.insert(divide(a, b))
 
     def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The larger of two numbers; a NaN if either is one; `or` of booleans."""
         if isinstance(a.type, AnyFloat):
             return self.insert(arith.MaximumfOp(a, b))
-        return self.insert((arith.OrIOp if a.type == i1 else arith.MaxSIOp)(a, b))
+        choose = arith.MaxUIOp if is_unsigned(a.type) else arith.MaxSIOp
+        return self.insert((arith.OrIOp if a.type == i1 else choose)(a, b))
 
     def larger(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The larger of two floats; the other one if one is a NaN."""
@@ -151,7 +155,8 @@ class KernelBuilder:
         """The smaller of two numbers; a NaN if either is one; `and` of booleans."""
         if isinstance(a.type, AnyFloat):
             return self.insert(arith.MinimumfOp(a, b))
-        return self.insert((arith.AndIOp if a.type == i1 else arith.MinSIOp)(a, b))
+        choose = arith.MinUIOp if is_unsigned(a.type) else arith.MinSIOp
+        return self.insert((arith.AndIOp if a.type == i1 else choose)(a, b))
 
     def exp(self, value: SSAValue) -> SSAValue:
         """e to the power of a float."""
@@ -407,7 +412,8 @@ class KernelMaker(Protocol):
 def kernel_body(op: KernelMaker) -> Region:
     """
     The body of a kernel for an op: its arguments are memrefs like the op's operands
-    `%in0`, `%in1`... and results `%out0`..., whose shapes must be static.
+    `%in0`, `%in1`... and results `%out0`..., whose shapes must be static. Unsigned
+    integers are signless there.
     """
     values = (*op.operands, *op.results)
     block = Block(arg_types=[as_memref(value.type) for value in values])
@@ -417,7 +423,9 @@ def kernel_body(op: KernelMaker) -> Region:
         for index, arg in enumerate(args):
             arg.name_hint = f"{prefix}{index}"
     op.build_kernel(KernelBuilder(InsertPoint.at_end(block)), ins, outs)
-    return Region(block)
+    body = Region(block)
+    drop_signs(body)
+    return body
 
 
 def as_memref(type: Attribute) -> MemRefType:

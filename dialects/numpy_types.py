@@ -22,6 +22,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.signless import ui8, ui16, ui32, ui64
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -36,6 +38,10 @@ DTYPE_NAMES: dict[AnyFloat | IntegerType, str] = {
     i16: "int16",
     i32: "int32",
     i64: "int64",
+    ui8: "uint8",
+    ui16: "uint16",
+    ui32: "uint32",
+    ui64: "uint64",
 }
 """The NumPy dtype of each element type that a tensor may have."""
 

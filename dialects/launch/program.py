@@ -49,6 +49,7 @@ from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.rates import Flow, RateError, turns
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
+from penstock.dialects.signless import signless
 
 
 @irdl_op_definition
@@ -378,7 +379,7 @@ def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> No
         )
     given = [argument_type(arg, actor, table) for arg in call.arguments]
     expected = [arg.type for arg in kernel.body.block.args]
-    if given != expected:
+    if list(map(signless, given)) != expected:
         raise VerifyException(
             f"@{name} calls @{kernel_name} with ({', '.join(map(str, given))}), "
             f"but it takes ({', '.join(map(str, expected))})"

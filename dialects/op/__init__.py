@@ -19,7 +19,14 @@ from penstock.dialects.op.activation import (
     SigmoidOp,
     TanhOp,
 )
-from penstock.dialects.op.bits import BitAndOp, BitOrOp, BitXorOp
+from penstock.dialects.op.bits import (
+    BitAndOp,
+    BitcastOp,
+    BitOrOp,
+    BitXorOp,
+    ShiftLeftOp,
+    ShiftRightOp,
+)
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.comparison import (
     EqualOp,
@@ -127,6 +134,7 @@ Op = Dialect(
         BitAndOp,
         BitOrOp,
         BitXorOp,
+        BitcastOp,
         CastOp,
         CeilOp,
         ClipOp,
@@ -188,6 +196,8 @@ Op = Dialect(
         RsqrtOp,
         ScatterElementsOp,
         ScatterNdOp,
+        ShiftLeftOp,
+        ShiftRightOp,
         SigmoidOp,
         SinOp,
         SinhOp,

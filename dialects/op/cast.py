@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     FixedBitwidthType,
     IntegerType,
     TensorType,
+    UnrealizedConversionCastOp,
     i1,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -29,6 +30,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
 from penstock.dialects.sbp import SbpSignature
+from penstock.dialects.signless import is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -105,10 +107,9 @@ class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
 
 def to_float(value: SSAValue, target: AnyFloat) -> Operation:
     """The scalar op that converts a number or boolean to another type of float."""
-    if value.type == i1:
-        return arith.UIToFPOp(value, target)
-    if isinstance(value.type, IntegerType):
-        return arith.SIToFPOp(value, target)
+    if isa(value.type, IntegerType):
+        unsigned = is_unsigned(value.type)
+        return (arith.UIToFPOp if unsigned else arith.SIToFPOp)(value, target)
     if bits(value.type) < bits(target):
         return arith.ExtFOp(value, target)
     return arith.TruncFOp(value, target)
@@ -117,12 +118,15 @@ def to_float(value: SSAValue, target: AnyFloat) -> Operation:
 def to_integer(value: SSAValue, target: IntegerType) -> Operation:
     """The scalar op that converts a number or boolean to another type of integer."""
     if isinstance(value.type, AnyFloat):
-        return arith.FPToSIOp(value, target)
-    if value.type == i1:
-        return arith.ExtUIOp(value, target)
+        unsigned = is_unsigned(target)
+        return (arith.FPToUIOp if unsigned else arith.FPToSIOp)(value, target)
     if bits(value.type) < bits(target):
-        return arith.ExtSIOp(value, target)
-    return arith.TruncIOp(value, target)
+        unsigned = is_unsigned(value.type)
+        return (arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, target)
+    if bits(value.type) > bits(target):
+        return arith.TruncIOp(value, target)
+    # The same bits: nothing is left of it once integers have lost their signs.
+    return UnrealizedConversionCastOp.get([value], [target])
 
 
 def bits(type: Attribute) -> int:

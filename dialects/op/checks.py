@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from math import inf
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IntegerType, TensorType, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import shape_text, tensor_type
+from penstock.dialects.signless import is_unsigned
 
 
 def same_element_type(operands: Sequence[SSAValue]) -> Attribute:
@@ -59,7 +60,7 @@ def lowest(element: Attribute) -> float:
     if isinstance(element, AnyFloat):
         return -inf
     assert isa(element, IntegerType), "tensors hold floats or integers"
-    return 0 if element == i1 else -(1 << element.width.data - 1)
+    return 0 if is_unsigned(element) else -(1 << element.width.data - 1)
 
 
 def highest(element: Attribute) -> float:
@@ -67,4 +68,4 @@ def highest(element: Attribute) -> float:
     if isinstance(element, AnyFloat):
         return inf
     assert isa(element, IntegerType), "tensors hold floats or integers"
-    return 1 if element == i1 else (1 << element.width.data - 1) - 1
+    return (1 << element.width.data - (not is_unsigned(element))) - 1

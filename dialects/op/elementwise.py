@@ -43,6 +43,7 @@ from penstock.dialects.interfaces import (
 from penstock.dialects.op.checks import same_element_type
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.sbp import BROADCAST, PARTIAL, SbpSignature
+from penstock.dialects.signless import UNSIGNED, is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -70,7 +71,8 @@ class Elements(NamedTuple):
 
 BOOLEANS = Elements("booleans", (i1,))
 FLOATS = Elements("floats", (f16, f32, f64))
-NUMBERS = Elements("numbers", (*FLOATS.types, i8, i16, i32, i64))
+INTEGERS = Elements("integers", (i8, i16, i32, i64, *UNSIGNED))
+NUMBERS = Elements("numbers", (*FLOATS.types, *INTEGERS.types))
 ANY_ELEMENTS = Elements("numbers or booleans", (*NUMBERS.types, i1))
 
 
@@ -310,6 +312,8 @@ class DivOp(
             return k.div(a, b)
         zero, one = k.constant(0, a.type), k.constant(1, a.type)
         k.check(k.compare("ne", b, zero), DIVISION_BY_ZERO)
+        if is_unsigned(a.type):
+            return k.div(a, k.select(k.compare("eq", b, zero), one, b))
         # The machine's division traps where the quotient by -1 overflows.
         negated = k.compare("eq", b, k.constant(-1, b.type))
         quotient = k.div(a, k.select(negated, one, b))
@@ -459,7 +463,7 @@ class AbsOp(UnaryOp):
         a = operands[0]
         if isinstance(a.type, AnyFloat):
             return k.insert(math.AbsFOp(a))
-        return k.insert(math.AbsIOp(a))
+        return a if is_unsigned(a.type) else k.insert(math.AbsIOp(a))
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np

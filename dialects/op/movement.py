@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     TensorType,
-    i1,
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -29,6 +28,7 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import (
     InPlacePair,
@@ -52,6 +52,7 @@ from penstock.dialects.sbp import (
     broadcast_signatures,
     signature,
 )
+from penstock.dialects.signless import is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -482,6 +483,7 @@ def gathered(data: TensorType, indices: TensorType, axis: int) -> TensorType:
 
 
 def check_indices(indices: TensorType) -> None:
-    """Refuse indices that are no integers."""
-    if not isinstance(kind := indices.element_type, IntegerType) or kind == i1:
-        raise VerifyException(f"indices should be integers, got {kind}")
+    """Refuse indices that are no integers with a sign."""
+    kind = indices.element_type
+    if not isa(kind, IntegerType) or is_unsigned(kind):
+        raise VerifyException(f"indices should be signed integers, got {kind}")

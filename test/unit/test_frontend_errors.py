@@ -91,8 +91,8 @@ FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
         lambda x, i, b: penstock.ops.relu(None),
     ),
     (
-        "a constant: there are no tensors of uint8",
-        lambda x, i, b: x + np.ones(4, np.uint8),
+        "a constant: there are no tensors of complex64",
+        lambda x, i, b: penstock.ops.relu(np.ones(4, np.complex64)),
     ),
     (
         "op.softmax: got an unexpected keyword argument 'dim'",

@@ -36,6 +36,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.traits import Commutative, is_side_effect_free, is_speculatable
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects import signless
 from penstock.dialects.interfaces import Cost, ElementwiseOp, InPlacePair, tensor_type
 from penstock.dialects.numpy_types import dense_of, dtype_of, element_type_of
 from penstock.dialects.op.activation import (
@@ -92,7 +93,8 @@ RunOp: TypeAlias = Callable[..., list[Array]]
 
 NAN, INF = math.nan, math.inf
 FLOATS = ["float16", "float32", "float64"]
-INTEGERS = ["int8", "int16", "int32", "int64"]
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+INTEGERS = ["int8", "int16", "int32", "int64", *UNSIGNED]
 TANH = {"approximate": StringAttr("tanh")}
 ALPHA = {"alpha": FloatAttr(0.1, f64)}
 CLIP = {"min": FloatAttr(-1.25, f64), "max": FloatAttr(2.5, f64)}
@@ -135,10 +137,12 @@ def assert_has_type(array: Array, type: TensorType) -> None:
     assert array.shape == type.get_shape()
 
 
-def each(function: Callable[..., object], dtype: str, *arrays: Array) -> Array:
+def each(function: Callable[..., float], dtype: str, *arrays: Array) -> Array:
     """A Python function of the elements of arrays of one shape."""
     lists = [array.ravel().tolist() for array in arrays]
     numbers = [function(*row) for row in zip(*lists, strict=True)]
+    if dtype in INTEGERS:
+        return np.array([int(n) for n in numbers], dtype).reshape(arrays[0].shape)
     with np.errstate(over="ignore"):
         return np.array(numbers).astype(dtype).reshape(arrays[0].shape)
 
@@ -155,8 +159,9 @@ def any_integers(dtype: str, seed: int = 1) -> Array:
     limits = np.iinfo(dtype)
     generator = np.random.default_rng(seed)
     some = generator.integers(limits.min, limits.max, 60, dtype, endpoint=True)
-    corners = [limits.min, limits.min + 1, -2, -1, 0, 1, 2, limits.max]
-    pairs = np.array(np.meshgrid(corners, corners)).reshape(2, -1).astype(dtype)
+    small = range(-2 if limits.min < 0 else 0, 3)
+    corners = np.array([limits.min, limits.min + 1, *small, limits.max], dtype)
+    pairs = np.array(np.meshgrid(corners, corners)).reshape(2, -1)
     return np.concatenate([some, pairs[seed % 2]])
 
 
@@ -185,8 +190,8 @@ def truncated(a: int, b: int) -> int:
 
 def wrapped(value: int, dtype: str) -> int:
     """An integer as its lower bits are read."""
-    bits = np.iinfo(dtype).bits
-    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+    least, bits = int(np.iinfo(dtype).min), np.iinfo(dtype).bits
+    return (value - least) % (1 << bits) + least
 
 
 OF_ONE_INTEGER: dict[type[ElementwiseOp], Callable[[int], int]] = {
@@ -484,6 +489,7 @@ def corner_pairs(dtype: str) -> list[Array]:
     corners = {
         "b": [False, True],
         "i": [-128, -1, 0, 1, 127],
+        "u": [0, 1, 127, 128, 255],
         "f": [NAN, -INF, -1.5, -0.0, 0.0, 1.5, INF],
     }[np.dtype(dtype).kind]
     grid = np.meshgrid(corners, corners)
@@ -513,7 +519,7 @@ def test_where_chooses_between_broadcast_operands(dtype: str):
     np.testing.assert_array_equal(evaluated(WhereOp, condition, a, b), expected)
 
 
-ELEMENTS = [f16, f32, f64, i1, i8, i16, i32, i64]
+ELEMENTS = [f16, f32, f64, i1, i8, i16, i32, i64, *signless.UNSIGNED]
 
 
 def cast_number(number: float, target: str) -> float:
@@ -527,7 +533,7 @@ def cast_number(number: float, target: str) -> float:
 @pytest.mark.parametrize("source", ELEMENTS)
 def test_casts(source: AnyFloat | IntegerType, target: AnyFloat | IntegerType):
     dtypes = dtype_of(source).name, dtype_of(target).name
-    a = cast_operand(dtypes[0])
+    a = cast_operand(*dtypes)
 
     def meaning(number: float) -> float:
         return cast_number(number, dtypes[1])
@@ -537,12 +543,13 @@ def test_casts(source: AnyFloat | IntegerType, target: AnyFloat | IntegerType):
     np.testing.assert_array_equal(got, expected)
 
 
-def cast_operand(dtype: str) -> Array:
-    """Numbers that every type but the boolean one can hold the whole part of."""
+def cast_operand(dtype: str, target: str) -> Array:
+    """Numbers that every such type but the boolean one can hold the whole part of."""
     if dtype in INTEGERS:
         # Their lower bits are taken where there are too many.
         return any_integers(dtype)[:60]
-    return np.array([-127.9, -1.5, -0.5, -0.0, 0, 0.5, 0.999, 1, 1.5, 126.7], dtype)
+    numbers = np.array([-127.9, -1.5, -0.5, -0.0, 0, 0.5, 0.999, 1, 1.5, 126.7], dtype)
+    return numbers[numbers > -1] if target in UNSIGNED else numbers
 
 
 def test_small_results_of_the_sigmoid_are_not_lost():
@@ -907,7 +914,7 @@ CASTS = [
 def test_kernels_of_casts(
     run_op: RunOp, source: AnyFloat | IntegerType, target: AnyFloat | IntegerType
 ):
-    a = cast_operand(dtype_of(source).name)
+    a = cast_operand(dtype_of(source).name, dtype_of(target).name)
     check_kernel(run_op, CastOp, a, properties={"to": target})
 
 
@@ -919,7 +926,7 @@ ALL_CASTS = [(a, b) for a in ELEMENTS for b in ELEMENTS]
 def test_kernels_of_all_casts(
     run_op: RunOp, source: AnyFloat | IntegerType, target: AnyFloat | IntegerType
 ):
-    a = cast_operand(dtype_of(source).name)
+    a = cast_operand(dtype_of(source).name, dtype_of(target).name)
     check_kernel(run_op, CastOp, a, properties={"to": target})
 
 

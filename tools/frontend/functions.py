@@ -214,7 +214,8 @@ def _reduce(name: str, source: Tensor, axis: Axes, *, keepdims: bool) -> Tensor:
 
 def _wide(source: Tensor) -> Tensor:
     """What NumPy adds up and multiplies: integers have 64 bits."""
-    return cast(source, np.dtype("int64")) if source.dtype.kind in "bi" else source
+    wide = {"b": "int64", "i": "int64", "u": "uint64"}.get(source.dtype.kind)
+    return source if wide is None else cast(source, np.dtype(wide))
 
 
 def sum_(

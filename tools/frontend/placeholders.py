@@ -130,7 +130,7 @@ class TensorPlaceholder(Placeholder):
         """Whether a number of Python is a scalar of the dtype, by NumPy's rules."""
         if isinstance(value, bool):
             return self.dtype.kind == "b"
-        return self.dtype.kind in ("if" if isinstance(value, int) else "f")
+        return self.dtype.kind in ("iuf" if isinstance(value, int) else "f")
 
     def _number(self, name: str, value: float, into: Arguments) -> Array:
         try:

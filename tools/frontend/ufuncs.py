@@ -52,7 +52,7 @@ BOOLEAN_NAMES = {
 }
 """What functions of NumPy are on booleans."""
 
-UNCHANGED = {"absolute": "b", "ceil": "bi", "floor": "bi", "positive": "bif"}
+UNCHANGED = {"absolute": "bu", "ceil": "biu", "floor": "biu", "positive": "biuf"}
 """What functions do nothing to elements of which kinds."""
 
 

@@ -7,7 +7,7 @@ from math import inf, pi
 
 import numpy as np
 from onnx import TensorProto
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, i1
 
 from penstock.dialects.op import (
     activation,
@@ -18,6 +18,9 @@ from penstock.dialects.op import (
     rounding,
     trigonometry,
 )
+from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.checks import highest
+from penstock.dialects.signless import is_unsigned, ui8
 from penstock.tools.onnx_import.graph import (
     Converter,
     Node,
@@ -178,7 +181,7 @@ def modulo(node: Node) -> None:
     if isinstance(element, AnyFloat):
         raise Unsupported("remainders of floats are not computed")
     rest = ops.sub(a, ops.mul(ops.div(a, b), b))
-    if not node.int("fmod", 0):
+    if not node.int("fmod", 0) and not is_unsigned(element):
         # With the sign of the divisor, where ours has that of the dividend.
         signs = ops.one(bits.BitXorOp, rest, b)
         differ = ops.two(comparison.LessOp, signs, 0)
@@ -190,7 +193,26 @@ def modulo(node: Node) -> None:
 
 def bit_not(node: Node) -> None:
     """All bits turned."""
-    node.give_value(node.ops.two(bits.BitXorOp, node.value(), -1))
+    ones = int(highest(element)) if is_unsigned(element := node.element()) else -1
+    node.give_value(node.ops.two(bits.BitXorOp, node.value(), ones))
+
+
+def bit_shift(node: Node) -> None:
+    """The bits moved up or down."""
+    is_left = node.text("direction", "") == "LEFT"
+    op = bits.ShiftLeftOp if is_left else bits.ShiftRightOp
+    node.give_value(node.ops.one(op, node.value(), node.value(1)))
+
+
+def bit_cast(node: Node) -> None:
+    """The same bits as numbers of another type."""
+    ops, value, to = node.ops, node.value(), element_type_of_onnx(node.int("to", 0))
+    if ops.element(value) == i1:
+        # A boolean is a byte that is 0 or 1.
+        value = ops.one(CastOp, value, to=ui8)
+    if to == i1:
+        raise Unsupported("not all bytes are booleans")
+    node.give_value(ops.one(bits.BitcastOp, value, to=to))
 
 
 def cast_like(node: Node) -> None:
@@ -231,6 +253,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "Asinh": single(trigonometry.AsinhOp),
     "Atan": single(trigonometry.AtanOp),
     "Atanh": single(trigonometry.AtanhOp),
+    "BitCast": bit_cast,
+    "BitShift": bit_shift,
     "BitwiseAnd": single(bits.BitAndOp),
     "BitwiseNot": bit_not,
     "BitwiseOr": single(bits.BitOrOp),

@@ -23,3 +23,24 @@ func.func @bit_xor(%a: tensor<4x8xi32>, %b: tensor<8xi32>) {
   %r = op.bit_xor %a, %b : tensor<4x8xi32>, tensor<8xi32> -> tensor<4x8xi32>
   return
 }
+
+// CHECK-LABEL: func.func @shift_left
+func.func @shift_left(%a: tensor<4x8xui8>, %b: tensor<8xui8>) {
+  // CHECK-NEXT: %r = op.shift_left %a, %b : tensor<4x8xui8>, tensor<8xui8> -> tensor<4x8xui8>
+  %r = op.shift_left %a, %b : tensor<4x8xui8>, tensor<8xui8> -> tensor<4x8xui8>
+  return
+}
+
+// CHECK-LABEL: func.func @shift_right
+func.func @shift_right(%a: tensor<4x8xi16>, %b: tensor<8xi16>) {
+  // CHECK-NEXT: %r = op.shift_right %a, %b : tensor<4x8xi16>, tensor<8xi16> -> tensor<4x8xi16>
+  %r = op.shift_right %a, %b : tensor<4x8xi16>, tensor<8xi16> -> tensor<4x8xi16>
+  return
+}
+
+// CHECK-LABEL: func.func @bitcast
+func.func @bitcast(%a: tensor<4xf32>) {
+  // CHECK-NEXT: %r = op.bitcast %a to ui32 : tensor<4xf32> -> tensor<4xui32>
+  %r = op.bitcast %a to ui32 : tensor<4xf32> -> tensor<4xui32>
+  return
+}

@@ -50,11 +50,11 @@ func.func @f(%c: tensor<4xi8>, %a: tensor<4xf32>) {
 
 // -----
 
-// There are no unsigned integers.
+// There are no integers of four bits.
 
-func.func @f(%a: tensor<4xui8>) {
-  // expected-error@+1 {{op.equal: expected numbers or booleans, got ui8}}
-  %r = op.equal %a, %a : tensor<4xui8>, tensor<4xui8> -> tensor<4xi1>
+func.func @f(%a: tensor<4xui4>) {
+  // expected-error@+1 {{op.equal: expected numbers or booleans, got ui4}}
+  %r = op.equal %a, %a : tensor<4xui4>, tensor<4xui4> -> tensor<4xi1>
   func.return
 }
 

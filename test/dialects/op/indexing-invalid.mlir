@@ -2,7 +2,7 @@
 
 %d = "test.op"() : () -> tensor<4x9xf32>
 %i = "test.op"() : () -> tensor<4x2xf32>
-// expected-error@+1 {{indices should be integers, got f32}}
+// expected-error@+1 {{indices should be signed integers, got f32}}
 %r = op.gather_elements %d[%i] axis 1 : tensor<4x9xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
 
 // -----

@@ -72,7 +72,7 @@
 
 %a = "test.op"() : () -> tensor<4x3xf32>
 %i = "test.op"() : () -> tensor<2xf32>
-// expected-error@+1 {{indices should be integers, got f32}}
+// expected-error@+1 {{indices should be signed integers, got f32}}
 %r = op.gather %a[%i] axis 0 : tensor<4x3xf32>, tensor<2xf32> -> tensor<2x3xf32>
 
 // -----
@@ -81,7 +81,7 @@
 
 %a = "test.op"() : () -> tensor<4x3xf32>
 %i = "test.op"() : () -> tensor<2xi1>
-// expected-error@+1 {{indices should be integers, got i1}}
+// expected-error@+1 {{indices should be signed integers, got i1}}
 %r = op.gather %a[%i] axis 0 : tensor<4x3xf32>, tensor<2xi1> -> tensor<2x3xf32>
 
 // -----
