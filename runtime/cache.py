@@ -3,6 +3,9 @@ The folder on disk where compiled kernels stay between processes.
 
 It is `PENSTOCK_CACHE_DIR`, else `penstock` in the user's cache folder. Where that
 cannot be written, a temporary folder takes its place for this process.
+
+What is in it under a content hash may take `PENSTOCK_CACHE_BYTES` (4 GiB if nothing is
+said): what was not used for longest goes, unless that was a moment ago.
 """
 
 from __future__ import annotations
@@ -11,16 +14,27 @@ import atexit
 import hashlib
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from stat import S_ISDIR
 
 VARIABLE = "PENSTOCK_CACHE_DIR"
+LIMIT_VARIABLE = "PENSTOCK_CACHE_BYTES"
+DEFAULT_LIMIT = 4 << 30
+SPARED = 600.0
+"""Seconds since an entry was used in which it stays, as others may be at work on it."""
+FILLED = 0.9
+"""How much of the limit may be taken by what is left."""
+_ENTRY = re.compile("[0-9a-f]{32}")
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
 _SUPPORT = (
     *("kernel_support.py", "lanes.py", "lines.py", "panels.py", "tiles.py"),
@@ -76,6 +90,96 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def mark_used(path: Path) -> None:
+    """Note that a file of an entry was used now, as its time of access."""
+    with suppress(OSError):
+        written = path.stat().st_mtime_ns
+        os.utime(path, ns=(time.time_ns(), written))
+
+
+def size_limit() -> int:
+    """
+    The bytes that entries may take. Warns, once, of a limit that is no number from 0
+    on, and goes by the default.
+    """
+    text = os.environ.get(LIMIT_VARIABLE, "").strip()
+    return _limit_of(text) if text else DEFAULT_LIMIT
+
+
+@cache
+def _limit_of(text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    warnings.warn(
+        f"{LIMIT_VARIABLE} should be a number of bytes, got '{text}'",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    return DEFAULT_LIMIT
+
+
+def keep_within(limit: int, folder: Path) -> int:
+    """
+    Delete entries of a cache folder, those first that were not used for longest, if all
+    together take more than a limit in bytes. The number of bytes deleted.
+
+    An entry is all that begins with the same 32 hexadecimal digits: files, or a folder.
+    """
+    entries = _entries(folder)
+    total = sum(size for _, size, _ in entries)
+    if total <= limit:
+        return 0
+    deleted = 0
+    newest = time.time() - SPARED
+    for used, size, paths in sorted(entries):
+        if used > newest or total - deleted <= FILLED * limit:
+            break
+        for path in paths:
+            _delete(path)
+        deleted += size
+    return deleted
+
+
+def _entries(folder: Path) -> list[tuple[float, int, list[Path]]]:
+    """When each entry was used last, its bytes, and what it is made of."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if (match := _ENTRY.match(path.name)) is not None:
+            found.setdefault(match.group(), []).append(path)
+    entries: list[tuple[float, int, list[Path]]] = []
+    for paths in found.values():
+        files = [file for path in paths for file in _files(path)]
+        # Others may be deleting, too.
+        stats = [stat for file in files if (stat := _stat(file)) is not None]
+        used = max(map(_last_use, stats), default=0.0)
+        entries.append((used, sum(stat.st_size for stat in stats), paths))
+    return entries
+
+
+def _last_use(stat: os.stat_result) -> float:
+    # To list a folder is an access of it, too, which says nothing.
+    is_folder = S_ISDIR(stat.st_mode)
+    return stat.st_mtime if is_folder else max(stat.st_mtime, stat.st_atime)
+
+
+def _files(path: Path) -> list[Path]:
+    return [path, *path.rglob("*")] if path.is_dir() else [path]
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    with suppress(OSError):
+        return path.stat()
+    return None
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with suppress(OSError):
+        path.unlink()
 
 
 def content_hash(parts: Iterable[str]) -> str:

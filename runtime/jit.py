@@ -13,12 +13,19 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import cast
 
-from penstock.runtime.cache import cache_dir, content_hash, write_atomically
+from penstock.runtime.cache import (
+    cache_dir,
+    content_hash,
+    keep_within,
+    size_limit,
+    write_atomically,
+)
 from penstock.runtime.objects import (
     load_object,
     read_object,
@@ -55,6 +62,9 @@ KernelFunction = ctypes.CFUNCTYPE(
 _SLP = "SLP_VECTORIZE"
 """Numba's setting, of which its types do not know."""
 
+ROOM_EVERY = 64
+"""How many kernels are compiled before the size of the cache is looked at again."""
+
 _compiled: dict[str, CompiledKernel] = {}
 _lock = Lock()
 
@@ -73,9 +83,18 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
         return _compiled[key]
 
 
-def _load(source: str, key: str, name: str) -> CompiledKernel:
+def is_kept(source: str) -> bool:
+    """Whether there is machine code of a module text on disk."""
+    return _path(content_hash([source])).exists()
+
+
+def _path(key: str) -> Path:
     # A folder each: to look for a kernel's files takes no longer the more there are.
-    path = cache_dir() / key / "kernel.o"
+    return cache_dir() / key / "kernel.o"
+
+
+def _load(source: str, key: str, name: str) -> CompiledKernel:
+    path = _path(key)
     found = read_object(path)
     if found and (address := load_object(found)):
         return CompiledKernel(name, address, found.parts, True)
@@ -91,9 +110,19 @@ def _load(source: str, key: str, name: str) -> CompiledKernel:
     with more_vectors():
         made = compile_c_function(function, f"penstock_{key}", 3, 32, parts)
     write_object(path, made)
+    _make_room()
     address = load_object(made)
     assert address is not None, "Numba has been imported, with all that it needs"
     return CompiledKernel(name, address, parts, False)
+
+
+_made = count()
+
+
+def _make_room() -> None:
+    """Keep the cache small, now and then: to look through it takes a while."""
+    if next(_made) % ROOM_EVERY == 0:
+        keep_within(size_limit(), cache_dir())
 
 
 def _execute(source: str, path: Path, name: str) -> dict[str, object]:

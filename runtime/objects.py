@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, cast
 
 from llvmlite import binding
 
-from penstock.runtime.cache import write_atomically
+from penstock.runtime.cache import mark_used, write_atomically
 
 _MAGIC = b"penstock object "
 
@@ -59,6 +59,7 @@ def read_object(path: Path) -> ObjectCode | None:
         first, _, rest = path.read_bytes().partition(b"\n")
         if first == _MAGIC + hashlib.sha256(rest).hexdigest().encode():
             head, _, code = rest.partition(b"\n")
+            mark_used(path)
             return ObjectCode(**json.loads(head), code=code)
     return None
 

@@ -152,13 +152,15 @@ def rare_collections() -> Generator[None]:
         gc.set_threshold(*before)
 
 
-def installed_compiler() -> tuple[Compiler, PassTable]:
+def installed_compiler(files: Sequence[str] = ()) -> tuple[Compiler, PassTable]:
     """
-    A compiler that knows the dialects of every installed package, and their passes.
+    A compiler that knows the dialects of every installed package and of some files, and
+    their passes.
 
     Raises `UsageError` if a plug-in cannot be loaded.
     """
-    universes = plugins.installed_universes()
+    installed = plugins.installed_universes()
+    universes = {**installed, **plugins.load_files(files, installed)}
     ctx = Context()
     dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
     for name, factory in dialects.items():

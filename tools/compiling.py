@@ -18,10 +18,14 @@ class ShownCpu(Cpu):
         self._progress = progress
         self._seen: set[str] = set()
 
+    def is_there(self, kernel: str) -> None:
+        """Note that a kernel of this name need not be compiled any more."""
+        if kernel not in self._seen:
+            self._seen.add(kernel)
+            self._progress.advance()
+
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call of the compiled kernel."""
         made = super().call(kernel, source, args)
-        if kernel.name not in self._seen:
-            self._seen.add(kernel.name)
-            self._progress.advance()
+        self.is_there(kernel.name)
         return made

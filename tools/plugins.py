@@ -121,11 +121,11 @@ def _offer_of(
     offered = Universe(
         all_dialects=_dialects_in(module, known), all_passes=_passes_in(module)
     )
-    offers = offered.all_dialects or offered.all_passes or _registers_packing(module)
-    if not offers:
+    offers = offered.all_dialects or offered.all_passes
+    if not (offers or _registers_packing(module) or _registers_kernels(module)):
         raise UsageError(
-            f"cannot load {path}: it offers no pass, dialect, packing algorithm "
-            "or UNIVERSE"
+            f"cannot load {path}: it offers no pass, dialect, packing algorithm, "
+            "kernel or UNIVERSE"
         )
     return offered
 
@@ -139,6 +139,16 @@ def _registers_packing(module: ModuleType) -> bool:
 
     owners = (getattr(packer, "__module__", None) for packer in registered.values())
     return module.__name__ in owners
+
+
+def _registers_kernels(module: ModuleType) -> bool:
+    """Whether it registered an alternative for kernels."""
+    # If nobody has imported that, nobody has registered anything.
+    if "penstock.lowering.selection.registry" not in sys.modules:
+        return False
+    from penstock.lowering.selection.registry import registered
+
+    return any(found.source == module.__name__ for found in registered.values())
 
 
 def _passes_in(module: ModuleType) -> dict[str, Callable[[], type[ModulePass]]]:

@@ -17,7 +17,7 @@ from penstock.tools.dims import add_dim_option
 from penstock.tools.errors import InternalError, UsageError, printable
 from penstock.tools.progress import polled_progress
 from penstock.tools.saved_plan.plan import is_plan, read_plan
-from penstock.tools.session import Model, Session, read_model
+from penstock.tools.session import KERNELS, Model, Session, read_model
 from penstock.tools.watching import Watching
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
     from penstock.runtime.loader import Port
     from penstock.tools.compiler import Compiler
+    from penstock.tools.pass_pipeline import PassTable
 
 _PROGRAM = "penstock-run"
 _NO_FINITE_VALUES = "has no finite values to compare"
@@ -175,6 +176,26 @@ def _arguments() -> argparse.ArgumentParser:
         "after the other in Python, or a virtual clock (default: %(default)s)",
     )
     parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="measure how each kernel runs fastest, unless the kernel database knows "
+        "it, and run it so",
+    )
+    parser.add_argument(
+        "--kernels",
+        type=Path,
+        metavar="FILE.db",
+        help=f"the kernel database to go by (default: that of {KERNELS}; for --tune, "
+        "else kernels.db in the cache folder)",
+    )
+    parser.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="load passes, dialects and kernels from a Python file; may be repeated",
+    )
+    parser.add_argument(
         "--simulate-ranks",
         action="store_true",
         help="run what is placed on several ranks (processes) in this process",
@@ -312,6 +333,8 @@ def _loading_text(job: Job) -> str:
 
 def _open_plan(args: argparse.Namespace) -> Job:
     _refuse_onnx_options(args)
+    if args.tune or args.kernels is not None or args.load:
+        raise UsageError("--tune, --kernels and --load are for what is compiled")
     if args.check in ("numpy", "onnxruntime"):
         raise UsageError(f"a saved plan cannot be checked against {args.check}")
     if args.simulate_ranks:
@@ -324,13 +347,14 @@ def _open_plan(args: argparse.Namespace) -> Job:
 def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
     from penstock.tools.compiler import installed_compiler
 
-    front = installed_compiler()
+    front = installed_compiler(args.load)
     model, onnx, known = _read(args, front[0], given)
     if model.has_several and args.job is None:
         known = ", ".join(op.sym_name.data for op in model.entries)
         raise UsageError(f"the module has several jobs: give --job, one of {known}")
     oracle = model.only(args.job)
     _check_request(args, oracle, onnx)
+    kernels = _tuned(args, front, model) if args.tune else args.kernels
     session = Session(
         model,
         device=args.device,
@@ -339,8 +363,32 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
         simulate_ranks=args.simulate_ranks,
         compiler=front,
         show_progress=True,
+        kernels=kernels,
     )
     return Job(session, oracle, onnx, known)
+
+
+def _tuned(
+    args: argparse.Namespace, front: tuple[Compiler, PassTable], model: Model
+) -> Path:
+    """Measure the kernels of a model; the kernel database that knows them then."""
+    from penstock.runtime.cache import cache_dir
+    from penstock.tools.tuning import Tuning, problem_lines, tune, tuning_lines
+
+    named = args.kernels or os.environ.get(KERNELS)
+    path = Path(named) if named else cache_dir() / "kernels.db"
+    subjects = tune(
+        front,
+        model,
+        Tuning(path, args.threads),
+        device=args.device,
+        simulate_ranks=args.simulate_ranks,
+    )
+    for line in problem_lines(subjects):
+        print(f"{_PROGRAM}: warning: {line}", file=sys.stderr)
+    for line in tuning_lines(subjects):
+        print(line)
+    return path
 
 
 def _read(

@@ -7,6 +7,8 @@ Compile a module and run it: where the compiler and the executor meet.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from penstock.tools.report import Report
     from penstock.tools.saved_plan.derived import Derived
     from penstock.tools.saved_plan.plan import Plan
+
+
+KERNELS = "PENSTOCK_KERNELS"
+"""The variable of the environment that names a kernel database for all sessions."""
 
 
 @dataclass
@@ -121,13 +127,15 @@ def lower(
     model_jobs: bool = False,
     strategy: str = "parallelism",
     panels: bool = True,
+    database: Path | None = None,
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
-    jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy` and
-    `panels` are those of the pipeline. Raises UsageError if the module holds nothing to
-    run, or something beside a program, and `Rejected` if what it holds cannot be
-    lowered.
+    jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy`,
+    `panels` and `database` are those of the pipeline; where no kernel database is
+    given, it is the one that the environment names, if it does. Raises UsageError if
+    the module holds nothing to run, or something beside a program, and `Rejected` if
+    what it holds cannot be lowered.
     """
     from penstock.lowering.pipelines import pipeline
     from penstock.tools.compiler import run_pipeline
@@ -142,8 +150,37 @@ def lower(
         model_jobs=model_jobs,
         strategy=strategy,
         panels=panels,
+        database=path_for_pass(database or database_of_environment()),
     )
     run_pipeline(compiler, passes, model.module, text)
+
+
+def database_of_environment() -> Path | None:
+    """
+    The kernel database that `PENSTOCK_KERNELS` names, if it does; with a warning
+    instead where that cannot be used.
+    """
+    if not (name := os.environ.get(KERNELS)):
+        return None
+    from penstock.lowering.selection.database import DatabaseError, KernelDatabase
+
+    try:
+        KernelDatabase(Path(name)).close()
+    except DatabaseError as error:
+        text = f"nothing counts as measured: {error}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return None
+    return Path(name)
+
+
+def path_for_pass(path: Path | None) -> str | None:
+    """A path as the option of a pass. Raises UsageError if it cannot be one."""
+    if path is None:
+        return None
+    text = str(path)
+    if any(character in text for character in '"\\\n'):
+        raise UsageError(f"the path of a kernel database has no quotes, got {path}")
+    return text
 
 
 def program_of(model: Model) -> ProgramOp:
@@ -180,6 +217,18 @@ def kernel_sources(
     return sources
 
 
+def cpu_sources(program: ProgramOp, sources: Mapping[str, str]) -> dict[str, str]:
+    """Those of the sources that are of kernels for the processor."""
+    from penstock.dialects.launch import KernelOp
+
+    return {
+        name: sources[name]
+        for op in program.body.block.ops
+        if isinstance(op, KernelOp) and op.target.data == "cpu"
+        if (name := op.sym_name.data) in sources
+    }
+
+
 def load(
     program: ProgramOp,
     model: Model,
@@ -198,16 +247,21 @@ def load(
 
     cases = [op.memory_case for op in program.walk() if isinstance(op, ChunkOp)]
     devices = open_devices({case.device_kind for case in cases})
+    from penstock.runtime.compile_pool import compile_missing
     from penstock.runtime.image import image_of
     from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.loader import load_program_jobs
+    from penstock.tools.compiling import ShownCpu
 
     sources = kernel_sources(program, ("cpu", *devices))
     with Progress("compiling kernels", len(sources)) as progress:
-        if show_progress:
-            from penstock.tools.compiling import ShownCpu
-
-            devices["cpu"] = ShownCpu(progress)
+        shown = ShownCpu(progress) if show_progress else None
+        compile_missing(
+            cpu_sources(program, sources),
+            done=(lambda name: None) if shown is None else shown.is_there,
+        )
+        if shown is not None:
+            devices["cpu"] = shown
         loaded = load_program_jobs(
             program,
             sources,
@@ -226,10 +280,13 @@ def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
     it cannot run.
     """
     devices = open_devices(plan.devices)
+    from penstock.runtime.compile_pool import compile_missing
     from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.loader import load_jobs
 
     image, sources = plan.image, plan.derived.sources
+    named = (kernel.name for kernel in image.kernels if kernel.target == "cpu")
+    compile_missing({name: sources[name] for name in named})
     loaded = load_jobs(image, sources, plan.values, threads=threads, devices=devices)
     return JobExecutor(image, loaded, engine)
 
@@ -267,7 +324,8 @@ class Session:
     PenstockError if it cannot be loaded.
 
     `variables` has those that are shared with other sessions; while one of these
-    assigns to a variable, none that uses it may run.
+    assigns to a variable, none that uses it may run. `kernels` is a kernel database
+    (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
     """
 
     def __init__(
@@ -283,6 +341,7 @@ class Session:
         compiler: tuple[Compiler, PassTable] | None = None,
         show_progress: bool = False,
         variables: SharedVariables | None = None,
+        kernels: Path | None = None,
     ):
         from penstock.tools.compiler import installed_compiler
 
@@ -298,6 +357,7 @@ class Session:
             strategy=strategy,
             # What others assign to a variable is in no order but the usual one.
             panels=variables is None,
+            database=kernels,
         )
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None

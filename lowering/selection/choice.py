@@ -1,7 +1,8 @@
 """
 Which alternative computes a kernel, and why.
 
-The rule: of what was measured, the fastest; if nothing was, the one with the highest
+The rule: of what was measured, the fastest, unless it gains less than 2 % over what
+would be taken without measurements; if nothing was, the one with the highest
 priority, of these the one with the least modelled time, of these the first by name.
 An explicit priority stands above a model, so that a plug-in can replace what is built
 in, and a measurement above both.
@@ -23,6 +24,10 @@ from penstock.lowering.selection.alternatives import (
 )
 
 T = TypeVar("T")
+
+WORTH = 0.98
+"""The share of the usual candidate's time that another one takes at most to be taken:
+what differs by less is as likely to be noise."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +106,28 @@ def choose(candidates: Sequence[Candidate], times: Mapping[str, float]) -> Choic
 
     `candidates` is not empty, and lies in the order of `candidates_for`.
     """
-    measured = [candidate for candidate in candidates if candidate.name in times]
-    if not measured:
-        return Choice(candidates[0], reason_of_rank(candidates))
-    by_time = sorted(measured, key=lambda candidate: times[candidate.name])
-    best = by_time[0]
-    text = f"{times[best.name]:.0f} ns measured"
     usual = candidates[0]
-    rival = usual if usual in measured and usual is not best else None
-    rival = rival or (by_time[1] if len(by_time) > 1 else None)
-    if rival is None:
-        return Choice(best, f"{text}, the only one that was")
-    return Choice(best, f"{text}, {rival.name} {times[rival.name]:.0f} ns")
+    by_time = sorted(
+        (candidate for candidate in candidates if candidate.name in times),
+        key=lambda candidate: times[candidate.name],
+    )
+    if not by_time:
+        return Choice(usual, reason_of_rank(candidates))
+    best = by_time[0]
+    if len(by_time) == 1:
+        return Choice(best, f"{text_of(times[best.name])} measured, nothing else was")
+    rival = usual if usual.name in times and usual is not best else by_time[1]
+    theirs = f"{rival.name} {text_of(times[rival.name])}"
+    if rival is usual and times[best.name] > WORTH * times[usual.name]:
+        ours, least = text_of(times[usual.name]), text_of(times[best.name])
+        reason = f"{ours} measured, {best.name} {least}, which is not worth it"
+        return Choice(usual, reason)
+    return Choice(best, f"{text_of(times[best.name])} measured, {theirs}")
+
+
+def text_of(nanoseconds: float) -> str:
+    """A time for people."""
+    return f"{nanoseconds:.0f} ns"
 
 
 def reason_of_rank(candidates: Sequence[Candidate]) -> str:

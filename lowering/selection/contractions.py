@@ -234,8 +234,10 @@ class Site:
         """Whether the elements lie as a schedule needs it."""
         if misfit(self.contraction, schedule) is not None:
             return False
-        rows, columns, _ = self.contraction.extents
+        rows, columns, terms = self.contraction.extents
         if schedule.rows.data > rows or schedule.vectors.data > columns:
+            return False
+        if schedule.depth.data > terms:
             return False
         return not schedule.stored or self.stored(schedule) is not None
 

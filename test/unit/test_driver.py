@@ -557,7 +557,7 @@ def test_crash_of_a_verifier(driver: Driver):
         ("import sys\nsys.exit(3)\n", ":2: SystemExit: 3"),
         (
             "x = 1\n",
-            ": it offers no pass, dialect, packing algorithm or UNIVERSE",
+            ": it offers no pass, dialect, packing algorithm, kernel or UNIVERSE",
         ),
         (
             "UNIVERSE = {}\n",

@@ -1,0 +1,33 @@
+"""
+A process that compiles CPU kernels: `python -m penstock.runtime.compile_worker`.
+
+It reads sources, a line of JSON each, leaves their machine code in the cache, and
+answers each with whether it could.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import IO
+
+from penstock.runtime.jit import compile_cpu
+
+
+def main(sources: IO[str], answers: IO[str]) -> None:
+    """Compile until there are no more sources."""
+    for line in sources:
+        try:
+            compile_cpu(json.loads(line), "kernel")
+            is_compiled = True
+        except Exception:
+            # Whoever needs the kernel compiles it again, and tells what is wrong.
+            is_compiled = False
+        print(json.dumps(is_compiled), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    # The one who started it is interrupted, too, and tells.
+    with suppress(KeyboardInterrupt, BrokenPipeError):
+        main(sys.stdin, sys.stdout)

@@ -1,0 +1,371 @@
+"""
+Measuring the alternatives of a model's kernels: what `penstock-run --tune` does.
+
+A copy of the model is lowered to kernels that nothing has been chosen for. Of each one
+for the processor, the first candidates in order of priority and model are compiled, in
+parallel processes, and measured side by side; those of which the kernel database knows
+the times already are not measured again. Then it is told the times of tasks: the sum of
+what the best candidates of their kernels take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.lowering.constant_arguments import called_kernels
+from penstock.lowering.launch_schedule_contractions import vector_bytes_here
+from penstock.lowering.launch_select_kernels import SELECTED, apply, key_of
+from penstock.lowering.pipelines import job_passes, plan_passes
+from penstock.lowering.plan_write_times import WHOLE, key_of_task
+from penstock.lowering.selection.alternatives import AlternativeError, Request
+from penstock.lowering.selection.choice import Candidate, candidates_for, choose
+from penstock.lowering.selection.contractions import schedule
+from penstock.lowering.selection.database import (
+    DatabaseError,
+    KernelDatabase,
+    Time,
+)
+from penstock.lowering.selection.keys import Key, machine_here
+from penstock.lowering.selection.registry import alternatives
+from penstock.tools.compiler import run_pipeline
+from penstock.tools.diagnostics import UsageError
+from penstock.tools.progress import Progress
+from penstock.tools.session import Model
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import KernelOp, ProgramOp
+    from penstock.runtime.profiler import Contender, Effort, Result
+    from penstock.tools.compiler import Compiler
+    from penstock.tools.pass_pipeline import PassTable
+
+MOST_CANDIDATES = 12
+"""How many candidates of a kernel are measured, those that come first."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Where measured times go, and how much is measured."""
+
+    database: Path
+    threads: int = 1
+    panels: bool = True
+    most: int = MOST_CANDIDATES
+    effort: Effort | None = None
+
+
+@dataclass
+class Subject:
+    """A kernel, what can compute it, and what was found out about that."""
+
+    request: Request
+    key: Key
+    candidates: Sequence[Candidate]
+    times: dict[str, float]
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    """The texts of the candidates that are to be measured."""
+    same: dict[str, str] = field(default_factory=dict[str, str])
+    """Candidates whose source is that of another one, and this."""
+    problems: dict[str, str] = field(default_factory=dict[str, str])
+    """Why candidates take no part, by name."""
+    kernels: dict[str, KernelOp] = field(default_factory=dict[str, "KernelOp"])
+    """What candidates make of the kernel."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel in the program."""
+        return self.request.kernel.sym_name.data
+
+    @property
+    def usual_ns(self) -> float | None:
+        """What is taken without measurements takes, if it was measured."""
+        return self.times.get(self.candidates[0].name)
+
+    @property
+    def chosen(self) -> Candidate:
+        """What is taken, by what is known."""
+        return choose(self.candidates, self.times).candidate
+
+    @property
+    def chosen_ns(self) -> float | None:
+        """What that takes, if anything was measured."""
+        return self.times.get(self.chosen.name)
+
+
+def tune(
+    front: tuple[Compiler, PassTable],
+    model: Model,
+    tuning: Tuning,
+    *,
+    device: str | None = None,
+    simulate_ranks: bool = False,
+) -> list[Subject]:
+    """
+    Measure what the kernel database does not know of a model's kernels for the
+    processor, and of its tasks; one subject for each kernel.
+
+    Raises UsageError if the database or an alternative cannot be used, and `Rejected`
+    if the model cannot be lowered.
+    """
+    try:
+        with KernelDatabase(tuning.database, write=True) as database:
+            return _tune(front, model, tuning, database, device, simulate_ranks)
+    except (AlternativeError, DatabaseError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _tune(
+    front: tuple[Compiler, PassTable],
+    model: Model,
+    tuning: Tuning,
+    database: KernelDatabase,
+    device: str | None,
+    simulate_ranks: bool,
+) -> list[Subject]:
+    copy = Model(model.module.clone(), model.weights, model.directory)
+    merge, streams = copy.has_several, tuning.threads
+    run_pipeline(*front, copy.module, job_passes(device, merge=merge))
+    tasks = tasks_of(copy, streams)
+    passes = plan_passes(streams, simulate_ranks=simulate_ranks, merge=merge)
+    run_pipeline(*front, copy.module, passes)
+    subjects = subjects_of(copy, tuning, database)
+    compile_subjects(subjects)
+    with Progress("measuring kernels", len(subjects)) as progress:
+        for subject in subjects:
+            measure(subject, tuning, database)
+            progress.advance()
+    record_tasks(copy, tasks, subjects, database)
+    return subjects
+
+
+################################################################################
+# Kernels                                                                      #
+################################################################################
+
+
+def subjects_of(
+    model: Model, tuning: Tuning, database: KernelDatabase
+) -> list[Subject]:
+    """The kernels for the processor that nothing has been chosen for."""
+    found: list[Subject] = []
+    for kernel, constants in called_kernels(model.module):
+        if kernel.target.data == "cpu" and SELECTED not in kernel.attributes:
+            numbers = frozenset(constants if tuning.panels else ())
+            width = vector_bytes_here()
+            request = Request(kernel, numbers, tuning.threads, width)
+            found.append(subject_of(request, tuning, database))
+    return found
+
+
+def subject_of(request: Request, tuning: Tuning, database: KernelDatabase) -> Subject:
+    """A kernel, with the sources of the candidates whose times nobody knows."""
+    candidates, _ = candidates_for(request, alternatives())
+    key = key_of(request, machine_here())
+    known = {name: time.median_ns for name, time in database.times(key).items()}
+    subject = Subject(request, key, candidates, known)
+    wanted = candidates[: tuning.most]
+    if all(candidate.name in known for candidate in wanted):
+        return subject
+    # Times of today are not compared with those of another day.
+    for candidate in wanted:
+        make_source(subject, candidate)
+    return subject
+
+
+def make_source(subject: Subject, candidate: Candidate) -> None:
+    """Note the source of a candidate, or why there is none."""
+    from penstock.dialects.diagnostics import LocatedPassFailure
+    from penstock.lowering.numba_target import kernel_source
+
+    kernel = subject.request.kernel.clone()
+    apply(candidate, kernel)
+    schedule(kernel, subject.request)
+    try:
+        source = kernel_source(kernel)
+    except LocatedPassFailure as failure:
+        texts = (text for _, text in failure.complaints)
+        subject.problems[candidate.name] = "; ".join(texts)
+        return
+    for other, text in subject.sources.items():
+        if text == source and subject.kernels[other].panels == kernel.panels:
+            subject.same[candidate.name] = other
+            return
+    subject.sources[candidate.name] = source
+    subject.kernels[candidate.name] = kernel
+
+
+def compile_subjects(subjects: Sequence[Subject]) -> None:
+    """Compile the candidates of all kernels, as far as other processes can."""
+    from penstock.runtime.compile_pool import compile_missing
+
+    sources = {
+        f"{number} {name}": text
+        for number, subject in enumerate(subjects)
+        for name, text in subject.sources.items()
+    }
+    with Progress("compiling candidates", len(sources)) as progress:
+        compile_missing(sources, done=lambda name: progress.advance())
+
+
+def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
+    """Measure the candidates of a kernel, and tell the database."""
+    from penstock.runtime.image import kernel_image
+    from penstock.runtime.profiler import profile
+
+    contenders = [*contenders_of(subject)]
+    if not contenders:
+        return
+    kinds = kernel_image(subject.request.kernel).arguments
+    results = profile(contenders, kinds, threads=tuning.threads, effort=tuning.effort)
+    problems = {
+        result.name: result.problem for result in results if result.problem is not None
+    }
+    subject.problems.update(problems)
+    keep_results(subject, results, database)
+
+
+def contenders_of(subject: Subject) -> Iterator[Contender]:
+    """The candidates in machine code, as far as they can be compiled."""
+    from penstock.runtime.image import panels_of
+    from penstock.runtime.jit import compile_cpu
+    from penstock.runtime.profiler import Contender
+
+    for name, source in subject.sources.items():
+        try:
+            compiled = compile_cpu(source, subject.name)
+        except Exception as error:
+            subject.problems[name] = f"{type(error).__name__}: {error}"
+            continue
+        panels = subject.kernels[name].panels
+        lies = [None if found is None else panels_of(found) for found in panels]
+        yield Contender(name, compiled, lies)
+
+
+def keep_results(
+    subject: Subject, results: Sequence[Result], database: KernelDatabase
+) -> None:
+    """Put what was measured into the database, and into the subject."""
+    sources = {c.name: c.alternative.source for c in subject.candidates}
+    stamp = datetime.now(UTC).isoformat(timespec="seconds")
+    times = {
+        found.name: Time(
+            found.median_ns,
+            found.least_ns,
+            len(found.samples),
+            stamp,
+            sources[found.name],
+        )
+        for found in results
+        if found.samples
+    }
+    for name, other in subject.same.items():
+        if other in times:
+            times[name] = replace(times[other], source=sources[name])
+    request = subject.request
+    database.record(subject.key, times, op=request.op, target=request.target)
+    subject.times.update({name: time.median_ns for name, time in times.items()})
+
+
+################################################################################
+# Tasks                                                                        #
+################################################################################
+
+
+def tasks_of(model: Model, parts: int) -> dict[str, Key]:
+    """The keys of tasks that compute, by the names that their actors will have."""
+    from penstock.dialects.plan import PlanOp
+
+    plans = [op for op in model.entries if isinstance(op, PlanOp)]
+    found: dict[str, Key] = {}
+    for plan in plans:
+        prefix = f"{plan.sym_name.data}/" if len(plans) > 1 else ""
+        for task in plan.tasks:
+            if task.kind == "compute":
+                found[prefix + task.task_name.data] = key_of_task(task, parts)
+    return found
+
+
+def record_tasks(
+    model: Model,
+    tasks: Mapping[str, Key],
+    subjects: Sequence[Subject],
+    database: KernelDatabase,
+) -> None:
+    """Tell the database what tasks take all of whose kernels were measured."""
+    from penstock.dialects.launch import ProgramOp
+
+    times = {subject.name: subject.chosen_ns for subject in subjects}
+    stamp = datetime.now(UTC).isoformat(timespec="seconds")
+    for program in model.entries:
+        if not isinstance(program, ProgramOp):
+            continue
+        for name, kernels in calls_of(program):
+            taken = [times.get(kernel) for kernel in kernels]
+            known = [time for time in taken if time is not None]
+            if name in tasks and taken and len(known) == len(taken):
+                whole = Time(sum(known), sum(known), 1, stamp)
+                database.record(tasks[name], {WHOLE: whole}, op="task")
+
+
+def calls_of(program: ProgramOp) -> Iterator[tuple[str, list[str]]]:
+    """The actors of a program by name, each with the kernels that it calls."""
+    from penstock.dialects.launch import CallOp
+
+    for actor in program.actors:
+        steps = actor.body.block.ops
+        calls = [step for step in steps if isinstance(step, CallOp)]
+        kernels = [call.kernel.root_reference.data for call in calls]
+        yield actor.sym_name.data, kernels
+
+
+################################################################################
+# What a person is told                                                        #
+################################################################################
+
+HEAD = ("kernel", "op", "rules us", "best us", "gain", "selected")
+
+
+def tuning_lines(subjects: Sequence[Subject]) -> list[str]:
+    """A table of kernels for which there was a choice, and what was gained."""
+    found = [subject for subject in subjects if len(subject.candidates) > 1]
+    rows = [row for subject in found if (row := _row(subject)) is not None]
+    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in ((HEAD, *rows) if rows else ())
+    ]
+    before = sum(subject.usual_ns or 0.0 for subject in found)
+    after = sum(subject.chosen_ns or 0.0 for subject in found)
+    problems = sum(len(subject.problems) for subject in subjects)
+    left_out = f", {problems} candidates left out" if problems else ""
+    lines.append(
+        f"tuned {len(rows)} of {len(subjects)} kernels: {before / 1e3:.1f} -> "
+        f"{after / 1e3:.1f} us{left_out}"
+    )
+    return [line.rstrip() for line in lines]
+
+
+def _row(subject: Subject) -> tuple[str, ...] | None:
+    usual, best = subject.usual_ns, subject.chosen_ns
+    if usual is None or best is None:
+        return None
+    return (
+        subject.name,
+        subject.request.op,
+        f"{usual / 1e3:.2f}",
+        f"{best / 1e3:.2f}",
+        f"{usual / best:.2f}",
+        subject.chosen.name,
+    )
+
+
+def problem_lines(subjects: Sequence[Subject]) -> list[str]:
+    """Why candidates were left out, a line each."""
+    return [
+        f"kernel @{subject.name}: {name} is left out: {problem}"
+        for subject in subjects
+        for name, problem in subject.problems.items()
+    ]
