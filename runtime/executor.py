@@ -19,6 +19,7 @@ from penstock.runtime.log import Log, RecordedRun
 from penstock.runtime.observers import Observers
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.simulator import Simulation, simulate
+from penstock.runtime.stream import Stream
 from penstock.runtime.subject import Subject, subject_of
 from penstock.runtime.watchdog import Watchdog, kernel_names
 
@@ -57,6 +58,7 @@ class Executor:
         self.observers = Observers(partial(_observed, program, engine == "actors"))
         """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
         self._watchdog: Watchdog | None = None
+        self._stream: Stream | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._pieces: tuple[Pieces, Pieces] = ([], [])
@@ -121,6 +123,8 @@ class Executor:
     def close(self) -> None:
         """End the threads. What was returned stays valid."""
         self._closed = True
+        if self._stream is not None:
+            self._stream.close()
         if self._core is not None:
             self._core.close()
 
@@ -128,8 +132,7 @@ class Executor:
     def stopped(self) -> Generator[None]:
         """Let no run be under way meanwhile. Raises PenstockError if closed."""
         with self._lock:
-            if self._closed:
-                raise PenstockError("the executor is closed")
+            self._check_free()
             yield
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -166,8 +169,8 @@ class Executor:
         fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
         results: list[dict[str, Array]] = []
         with self._lock:
-            if self._closed:
-                raise PenstockError("the executor is closed")
+            self._check_free()
+            self._check_counted()
             for start in range(0, len(pieces), BATCH):
                 try:
                     results += self._run_batch(fed[start : start + BATCH])
@@ -175,6 +178,32 @@ class Executor:
                     error.act += start
                     raise
         return results
+
+    def stream(self, capacity: int = 2) -> Stream:
+        """
+        A run that ends when there are no more pieces: see `penstock.runtime.stream`. No
+        other run may be made until it is closed.
+        """
+        with self._lock:
+            self._check_free()
+            times = self._times() if self._engine == "sim" else ()
+            self._stream = Stream(self._program, self._engine, capacity, times)
+            return self._stream
+
+    def _check_free(self) -> None:
+        """Raise PenstockError unless a run may begin."""
+        if self._closed:
+            raise PenstockError("the executor is closed")
+        if self._stream is not None and not self._stream.is_closed:
+            raise PenstockError("a stream of the executor is open")
+
+    def _check_counted(self) -> None:
+        """Raise PenstockError unless it is known how often actors act in a run."""
+        if self._program.tables.is_dynamic:
+            raise PenstockError(
+                "numbers say how often actors of the program act, so it runs as a "
+                "stream"
+            )
 
     def simulate(
         self, pieces: Sequence[Mapping[str, Array]], times: Mapping[str, int]
@@ -195,6 +224,8 @@ class Executor:
                 f"at most {BATCH} pieces can be simulated, got {len(pieces)}"
             )
         with self._lock:
+            self._check_free()
+            self._check_counted()
             results = self._point_to(fed)
             with self.observers.watch(len(fed), virtual=True) as log:
                 found = simulate(

@@ -31,6 +31,9 @@ from penstock.runtime.errors import PenstockError
 KINDS = ("plain", "case", "esac", "input_wise", "lock", "send_ids")
 """The kinds by their numbers in compiled code."""
 
+DYNAMIC = ("case", "esac", "lock", "send_ids")
+"""The kinds of which numbers say how often they hand something on."""
+
 WHEN = ("always", "first", "rest")
 """When calls are made, by number."""
 

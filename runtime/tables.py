@@ -28,7 +28,7 @@ from penstock.runtime.actors import Fixed as Fixed
 from penstock.runtime.actors import Register as Register
 from penstock.runtime.actors import Slot as Slot
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.kinds import check_kind
+from penstock.runtime.kinds import DYNAMIC, check_kind
 
 if TYPE_CHECKING:
     from penstock.runtime.edges import Callback
@@ -123,6 +123,8 @@ class Tables:
             for register in self.registers
         ) or any(actor.kind != PLAIN or actor.every for actor in self.actors)
         """Whether only the general loop runs it."""
+        self.is_dynamic = any(actor.kind in DYNAMIC for actor in self.actors)
+        """Whether numbers say how often actors act, so that only a stream runs it."""
         self.workers = 1 + max((actor.worker for actor in self.actors), default=0)
         # Two workers never write to the same cache line.
         self._spacing = CACHE_LINE if self.workers > 1 else 1
@@ -394,6 +396,8 @@ def turns_of(
     for index, reader in edges:
         producer = registers[index].producer
         if CALLER in (producer, reader):
+            continue
+        if {actors[producer].kind, actors[reader].kind} & set(DYNAMIC):
             continue
         used.append(registers[index].name)
         made = actors[producer].acts_for(index)

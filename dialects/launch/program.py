@@ -338,6 +338,8 @@ def turns_of(
     for reader, actor in enumerate(actors):
         for register in names_of(actor.reads):
             writer = number[writers[register]]
+            if {actor.kind_name, actors[writer].kind_name} & set(NUMBERED):
+                continue
             made = actors[writer].rates.get(register, 1)
             flows.append(Flow(writer, reader, made, actor.rates.get(register, 1)))
             used.append(register)

@@ -1,0 +1,305 @@
+"""
+Streams: runs that end when there are no more pieces, whatever their numbers.
+
+The caller is at the end of some registers: it fills those that actors bring data in
+from, as long as there is room, and takes what is in those that they bring data out to
+(OneFlow's foreign inputs and outputs with their buffers). When it says that it fills no
+more, each actor ends once it can never act again; what is left over of other inputs
+then is thrown away and counted, so unequal numbers of pieces are no deadlock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.initializers import Array
+from penstock.runtime.loader import LoadedProgram, fitting
+from penstock.runtime.simulator import Simulation
+from penstock.runtime.stream_core import StreamCore, wait_limit
+from penstock.runtime.stream_stepwise import NoRoom as NoRoom
+from penstock.runtime.stream_stepwise import Stepwise
+from penstock.runtime.stream_wiring import Wiring, piece_shape
+from penstock.runtime.tables import Tables
+
+
+class EndOfData(PenstockError):
+    """There are no more pieces of an output."""
+
+
+class Ending(NamedTuple):
+    """
+    What there was of each output that nobody had taken, and how many pieces of which
+    register (second name) were thrown away by which actor (first name).
+    """
+
+    outputs: Mapping[str, Sequence[Array]]
+    left_over: Mapping[tuple[str, str], int]
+
+
+class Engine(Protocol):
+    """What lets actors act in a stream; registers are known by their numbers."""
+
+    tables: Tables
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all actors have ended."""
+        ...
+
+    def has_room(self, register: int) -> bool:
+        """Whether the caller may fill another slot."""
+        ...
+
+    def has_piece(self, register: int) -> bool:
+        """Whether there is something for the caller to take."""
+        ...
+
+    def has_ended(self, register: int) -> bool:
+        """Whether there will be nothing more to take."""
+        ...
+
+    def next_piece(self, register: int) -> int:
+        """The number of the piece that the caller fills or takes next."""
+        ...
+
+    def fill(self, register: int) -> None:
+        """Hand on the slot that the caller has filled."""
+        ...
+
+    def empty(self, register: int) -> None:
+        """Give back the slot that the caller has taken."""
+        ...
+
+    def end(self, register: int) -> None:
+        """Say that the caller fills no more slots."""
+        ...
+
+    def wait_for_room(self, register: int) -> None:
+        """Let some time pass."""
+        ...
+
+    def wait_for_piece(self, register: int) -> None:
+        """Let some time pass."""
+        ...
+
+    def wait_for_end(self) -> None:
+        """Let some time pass."""
+        ...
+
+    def check(self) -> None:
+        """Raise what has ended the stream before its time."""
+        ...
+
+    def left_over(self) -> dict[tuple[str, str], int]:
+        """How many pieces were thrown away, by reader and register."""
+        ...
+
+    def close(self) -> None:
+        """End all that goes on."""
+        ...
+
+
+class Stream:
+    """
+    A stream of a program. Close it after use, or use it in a `with` block.
+
+    `capacity` pieces of an input may be on their way before actors take them. It may be
+    used from several threads; those who wait let actors act meanwhile.
+    """
+
+    def __init__(
+        self,
+        program: LoadedProgram,
+        engine: str = "actors",
+        capacity: int = 2,
+        times: Sequence[int] = (),
+    ):
+        if capacity < 1:
+            raise PenstockError(f"a stream needs room for a piece, got {capacity}")
+        self._wiring = Wiring(program, capacity)
+        tables = self._wiring.tables
+        self._engine: Engine = (
+            StreamCore(tables, program.threads)
+            if engine == "actors"
+            else Stepwise(tables, times if engine == "sim" else None)
+        )
+        self._taken: dict[str, deque[Array]] = {x: deque() for x in program.outputs}
+        self._ended: set[str] = set()
+        self._is_closed = False
+        self._giving = {name: threading.Lock() for name in program.inputs}
+        self._taking = {name: threading.Lock() for name in program.outputs}
+        self._notified: list[_Notifier] = []
+        self._functions: dict[str, Callable[[Array], object]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of a piece of an input or output."""
+        ports = {**self._wiring.outputs, **self._wiring.inputs}
+        return piece_shape(self._wiring.find(name, ports, "port")[0])
+
+    def put(self, name: str, array: Array, timeout: float | None = None) -> None:
+        """
+        Give a piece of an input, as soon as there is room. Raises TimeoutError if there
+        is none for so many seconds, PenstockError if it does not fit or no more was to
+        come, and what ends the stream.
+        """
+        port, register = self._wiring.find(name, self._wiring.inputs, "input")
+        piece = fitting(f"input '{name}'", array, piece_shape(port), port.dtype)
+        limit = wait_limit(timeout)
+        with self._giving[name]:
+            if name in self._ended:
+                raise PenstockError(f"no more pieces of input '{name}' were to come")
+            while not self._engine.has_room(register):
+                if not self._collect():
+                    self._wait(limit, partial(self._engine.wait_for_room, register))
+            place = self._wiring.slot(register, self._engine.next_piece(register))
+            place[:] = piece.reshape(-1).view(np.uint8)
+            self._engine.fill(register)
+
+    def end(self, *names: str) -> None:
+        """Say that no more pieces of these inputs come, or of none."""
+        for name in names or tuple(self._wiring.inputs):
+            _, register = self._wiring.find(name, self._wiring.inputs, "input")
+            with self._giving[name]:
+                if name not in self._ended:
+                    self._ended.add(name)
+                    self._engine.end(register)
+
+    def take(self, name: str, timeout: float | None = None) -> Array:
+        """
+        The next piece of an output. Raises EndOfData if there are no more, TimeoutError
+        if there is none for so many seconds, and what ends the stream.
+        """
+        _, register = self._wiring.find(name, self._wiring.outputs, "output")
+        limit = wait_limit(timeout)
+        with self._taking[name]:
+            while not self._taken[name]:
+                if self._engine.has_piece(register):
+                    self._take(name, register)
+                elif self._engine.has_ended(register):
+                    raise EndOfData(f"there are no more pieces of output '{name}'")
+                else:
+                    self._wait(limit, partial(self._engine.wait_for_piece, register))
+            return self._taken[name].popleft()
+
+    def notify(self, name: str, function: Callable[[Array], object]) -> None:
+        """
+        Call a function with each piece of an output, in a thread of its own, in which
+        it must not use the stream. What it raises is raised by `finish`. Engines
+        without threads call it from where the caller gives or takes something.
+        """
+        self._wiring.find(name, self._wiring.outputs, "output")
+        if isinstance(self._engine, Stepwise):
+            self._functions[name] = function
+        else:
+            self._notified.append(_Notifier(self, name, function))
+
+    def finish(self, timeout: float | None = None) -> Ending:
+        """
+        End all inputs, and wait until all actors have ended. Raises TimeoutError if
+        that takes so many seconds, and what ends the stream.
+        """
+        self.end()
+        limit = wait_limit(timeout)
+        while not self._engine.is_over:
+            if not self._collect():
+                self._wait(limit, self._engine.wait_for_end)
+        for notifier in self._notified:
+            notifier.join()
+        self._collect()
+        taken = {name: list(pieces) for name, pieces in self._taken.items()}
+        return Ending(taken, self._engine.left_over())
+
+    @property
+    def simulation(self) -> Simulation | None:
+        """When acts would be made, if the stream is on a virtual clock."""
+        engine = self._engine
+        return engine.simulation if isinstance(engine, Stepwise) else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing goes on any more."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """End the stream wherever it is."""
+        self._is_closed = True
+        self._engine.close()
+
+    def _collect(self) -> bool:
+        """Take what there is of outputs that nobody waits for; False if nothing."""
+        found = False
+        for name, (_, register) in self._wiring.outputs.items():
+            if self._taking[name].acquire(blocking=False):
+                try:
+                    while self._engine.has_piece(register):
+                        self._take(name, register)
+                        found = True
+                finally:
+                    self._taking[name].release()
+        for name, function in self._functions.items():
+            while self._taken[name]:
+                function(self._taken[name].popleft())
+        return found
+
+    def _take(self, name: str, register: int) -> None:
+        port = self._wiring.outputs[name][0]
+        place = self._wiring.slot(register, self._engine.next_piece(register))
+        array = place.copy().view(port.dtype).reshape(piece_shape(port))
+        self._engine.empty(register)
+        self._taken[name].append(array)
+
+    def _wait(self, limit: float | None, wait: Callable[[], None]) -> None:
+        self._engine.check()
+        if limit is not None and time.monotonic() > limit:
+            raise TimeoutError("the stream did not go on in time")
+        wait()
+        self._engine.check()
+
+
+class _Notifier:
+    """A thread that calls a function with all pieces of an output."""
+
+    def __init__(self, stream: Stream, name: str, function: Callable[[Array], object]):
+        self._stream = stream
+        self._name = name
+        self._function = function
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._serve, name=f"penstock-notify-{name}", daemon=True
+        )
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the last call. Raises what one of them has raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                self._function(self._stream.take(self._name))
+        except EndOfData:
+            pass
+        except BaseException as error:
+            self._error = error

@@ -1,0 +1,132 @@
+"""
+A stream on the reference executor, or on a virtual clock: there are no threads, so
+actors act when the caller does something.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.reference import SequentialRun
+from penstock.runtime.simulator import Simulation, VirtualClock
+from penstock.runtime.stream_core import left_over_of
+from penstock.runtime.tables import CALLER, Tables
+
+
+class NoRoom(PenstockError):
+    """
+    There is no room for a piece of an input, or no piece of an output, until the caller
+    does something else: where no other thread could.
+    """
+
+
+class Stepwise:
+    """
+    A stream on the reference executor, or on a virtual clock if there are times: actors
+    act when the caller fills or takes something, until none can.
+    """
+
+    def __init__(self, tables: Tables, times: Sequence[int] | None):
+        self.tables = tables
+        self._run = SequentialRun(tables, None)
+        self._lock = threading.RLock()
+        self._clock: VirtualClock | None = None
+        if times is not None:
+            self._clock = VirtualClock(self._run, times)
+        self._is_closed = False
+        self._error: BaseException | None = None
+
+    @property
+    def simulation(self) -> Simulation | None:
+        """When acts would be made, if there is a clock."""
+        return None if self._clock is None else self._clock.simulation()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all actors have ended."""
+        return all(self._run.is_over)
+
+    def has_room(self, register: int) -> bool:
+        """Whether the caller may fill another slot."""
+        return self._run.has_free_slot(register)
+
+    def has_piece(self, register: int) -> bool:
+        """Whether there is something for the caller to take."""
+        return self._run.has_piece(register, CALLER)
+
+    def has_ended(self, register: int) -> bool:
+        """Whether there will be nothing more to take."""
+        return self._run.has_ended(register, CALLER)
+
+    def next_piece(self, register: int) -> int:
+        """The number of the piece that the caller fills or takes next."""
+        if self.tables.registers[register].producer == CALLER:
+            return self._run.made[register]
+        return self._run.used[register, CALLER]
+
+    def fill(self, register: int) -> None:
+        """Hand on the slot that the caller has filled."""
+        self._run.made[register] += 1
+        self._go_on(self._run.readers[register])
+
+    def empty(self, register: int) -> None:
+        """Give back the slot that the caller has taken."""
+        self._run.used[register, CALLER] += 1
+        self._go_on([self.tables.registers[register].producer])
+
+    def end(self, register: int) -> None:
+        """Say that the caller fills no more slots."""
+        self._run.has_end[register] = True
+        self._go_on(self._run.readers[register])
+
+    def wait_for_room(self, register: int) -> None:
+        """Raise NoRoom, as nobody else could make room."""
+        self._refuse(
+            f"there is no room for another piece of input '{self._of(register)}'"
+        )
+
+    def wait_for_piece(self, register: int) -> None:
+        """Raise NoRoom, as nobody else could make a piece."""
+        if all(self._run.has_end[r] for r in self._filled()):
+            self.wait_for_end()
+        self._refuse(f"there is no piece of output '{self._of(register)}'")
+
+    def wait_for_end(self) -> None:
+        """Raise DeadlockError, as nobody else could go on."""
+        self._run.check_end()
+
+    def check(self) -> None:
+        """Raise what has ended the stream before its time."""
+        if self._is_closed:
+            raise PenstockError("the stream is closed")
+        if self._error is not None:
+            raise self._error
+
+    def left_over(self) -> dict[tuple[str, str], int]:
+        """How many pieces were thrown away, by reader and register."""
+        return left_over_of(self.tables, self._run.left_over, self._run.used)
+
+    def close(self) -> None:
+        """End all that goes on."""
+        self._is_closed = True
+
+    def _filled(self) -> list[int]:
+        registers = enumerate(self.tables.registers)
+        return [r for r, register in registers if register.producer == CALLER]
+
+    def _of(self, register: int) -> str:
+        return self.tables.registers[register].name
+
+    def _refuse(self, what: str) -> None:
+        waits = [self._of(r) for r in self._filled() if not self._run.has_end[r]]
+        raise NoRoom(f"{what} before there are more of {', '.join(waits)}")
+
+    def _go_on(self, actors: list[int]) -> None:
+        with self._lock:
+            try:
+                (self._clock or self._run).go_on(actors)
+            except BaseException as error:
+                self._error = error
+                raise
