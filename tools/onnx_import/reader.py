@@ -186,7 +186,15 @@ class Reader:
             for name in operands
             if not isinstance(value := self.builder.values[name], SSAValue)
         }
-        self.builder.values.update(evaluate_node(opsets, proto, arrays))
+        try:
+            results = evaluate_node(opsets, proto, arrays)
+        except Unsupported:
+            # The reference lacks some ops in some versions.
+            if proto.op_type not in CONVERTERS:
+                raise
+            CONVERTERS[proto.op_type](Node(proto, self.builder))
+        else:
+            self.builder.values.update(results)
 
     def _convert(
         self, proto: NodeProto, name: str, needed: set[str], opsets: Opsets

@@ -1,0 +1,207 @@
+"""Models of quantized numbers, compiled: what ONNX Runtime computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, helper
+
+from penstock.tools.diagnostics import Rejected
+from penstock.tools.onnx_import.model import import_model, run_onnxruntime
+from penstock.tools.session import Model, Session
+
+Array: TypeAlias = NDArray[np.generic]
+Numbers: TypeAlias = NDArray[np.number]
+Arrays: TypeAlias = Mapping[str, Array]
+MakeModel: TypeAlias = Callable[..., ModelProto]
+
+RANDOM = np.random.default_rng(77)
+
+
+def floats(*shape: int, scale: float = 2.0) -> NDArray[np.float32]:
+    return RANDOM.normal(0, scale, shape).astype(np.float32)
+
+
+def bytes_(dtype: str, *shape: int) -> Numbers:
+    limits = np.iinfo(dtype)
+    found: Numbers = RANDOM.integers(
+        limits.min, limits.max, shape, dtype, endpoint=True
+    )
+    return np.asarray(found)
+
+
+def scales(*shape: int) -> Numbers:
+    return np.asarray(RANDOM.uniform(0.005, 0.02, shape), np.float32)
+
+
+def compiled(model: ModelProto, inputs: Arrays) -> dict[str, Array]:
+    """What the kernels of a session make of a model."""
+    imported = import_model(model, "model.onnx")
+    loaded = Model(imported.module, imported.weights, Path())
+    with Session(loaded) as session:
+        return dict(session.run(dict(inputs)))
+
+
+def check(
+    model: ModelProto, inputs: Arrays, wanted: Arrays, steps: int = 0
+) -> dict[str, Array]:
+    """Compare integers, up to some steps where a rounding may go both ways."""
+    got = compiled(model, inputs)
+    for name, array in wanted.items():
+        assert got[name].dtype == array.dtype
+        a, b = got[name].astype(np.float64), array.astype(np.float64)
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, 1e-5, 1e-6)
+        else:
+            assert np.abs(a - b).max(initial=0) <= steps
+            assert (a != b).mean() <= 0.02
+    return got
+
+
+def node(
+    op: str, inputs: str, outputs: str = "y", **attributes: int | Sequence[int]
+) -> NodeProto:
+    proto = helper.make_node(op, inputs.split(), outputs.split())
+    proto.attribute.extend(
+        helper.make_attribute(name, value) for name, value in attributes.items()
+    )
+    return proto
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_numbers_become_integers_and_back(make_model: MakeModel, dtype: str) -> None:
+    x = np.concatenate(
+        [floats(60), np.array([0, -0.0, 1e9, -1e9, np.inf, 1e-42], "f4")]
+    )
+    # Halves are rounded to even ones.
+    x = np.concatenate([x, np.arange(-5, 6, dtype=np.float32) * 0.0078125 * 1.5])
+    known = {"s": np.float32(0.0078125), "z": np.array(3, dtype)}
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "y"),
+    ]
+    model = make_model(nodes, {"x": x}, ["q", "y"], known, opset=21)
+    check(model, {"x": x}, run_onnxruntime(model, {"x": x}))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_an_axis_may_have_its_own_scales(make_model: MakeModel, axis: int) -> None:
+    x = floats(3, 4, 5)
+    known = {"s": scales(x.shape[axis]), "z": bytes_("uint8", x.shape[axis])}
+    nodes = [
+        node("QuantizeLinear", "x s z", "q", axis=axis),
+        node("DequantizeLinear", "q s z", "y", axis=axis),
+    ]
+    model = make_model(nodes, {"x": x}, ["q", "y"], known)
+    check(model, {"x": x}, run_onnxruntime(model, {"x": x}), steps=1)
+
+
+@pytest.mark.parametrize("extent", [6, 7])
+def test_blocks_may_have_their_own_scales(make_model: MakeModel, extent: int) -> None:
+    x, blocks = bytes_("int8", 2, extent, 5), -(-extent // 3)
+    known = {"s": scales(2, blocks, 5), "z": bytes_("int8", 2, blocks, 5)}
+    nodes = [node("DequantizeLinear", "x s z", axis=1, block_size=3)]
+    model = make_model(nodes, {"x": x}, ["y"], known, opset=21)
+    spread = [np.repeat(known[name], 3, 1)[:, :extent] for name in "sz"]
+    wanted = (x.astype(np.float32) - spread[1].astype(np.float32)) * spread[0]
+    check(model, {"x": x}, {"y": wanted})
+
+
+@pytest.mark.parametrize("values", [floats(5, 7), abs(floats(9)), np.zeros(4, "f4")])
+def test_scales_found_at_run_time(make_model: MakeModel, values: Array) -> None:
+    nodes = [node("DynamicQuantizeLinear", "x", "y s z")]
+    model = make_model(nodes, {"x": values}, ["y", "s", "z"])
+    inputs = {"x": values}
+    check(model, inputs, run_onnxruntime(model, inputs), steps=1)
+
+
+@pytest.mark.parametrize("shapes", [((5, 7), (7, 3)), ((2, 5, 7), (7, 3))])
+@pytest.mark.parametrize("right", ["int8", "uint8"])
+@pytest.mark.parametrize("each", [False, True])
+def test_products_of_integers(
+    make_model: MakeModel, shapes: Sequence[tuple[int, ...]], right: str, each: bool
+) -> None:
+    inputs = {"a": bytes_("uint8", *shapes[0]), "b": bytes_(right, *shapes[1])}
+    known = {"za": bytes_("uint8"), "zb": bytes_(right, *([3] if each else []))}
+    model = make_model([node("MatMulInteger", "a b za zb")], inputs, ["y"], known)
+    check(model, inputs, run_onnxruntime(model, inputs))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 4, 7, 6), (2, 4, 9)])
+def test_convolutions_of_integers(
+    make_model: MakeModel, groups: int, shape: tuple[int, ...]
+) -> None:
+    rank = len(shape) - 2
+    x, w = bytes_("uint8", *shape), bytes_("uint8", 6, 4 // groups, *[3] * rank)
+    inputs, known = {"x": x}, {"w": w, "zx": bytes_("uint8"), "zw": bytes_("uint8")}
+    pads = [1] * 2 * rank
+    nodes = [node("ConvInteger", "x w zx zw", group=groups, pads=pads)]
+    model = make_model(nodes, inputs, ["y"], known, opset=10)
+    check(model, inputs, run_onnxruntime(model, inputs))
+
+
+def test_quantized_products(make_model: MakeModel) -> None:
+    inputs = {"a": bytes_("uint8", 2, 5, 7), "b": bytes_("uint8", 7, 4)}
+    known = {
+        **{"sa": scales(), "za": bytes_("uint8"), "sb": scales(4)},
+        **{"zb": bytes_("uint8", 4), "sy": np.float32(0.1), "zy": bytes_("uint8")},
+    }
+    nodes = [node("QLinearMatMul", "a sa za b sb zb sy zy")]
+    model = make_model(nodes, inputs, ["y"], known)
+    check(model, inputs, run_onnxruntime(model, inputs), steps=1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_quantized_convolutions(make_model: MakeModel, dtype: str) -> None:
+    inputs = {"x": bytes_(dtype, 1, 4, 8, 7)}
+    known = {
+        **{"sx": scales(), "zx": np.array(5, dtype), "w": bytes_("int8", 6, 4, 3, 3)},
+        **{"sw": scales(6), "zw": np.zeros(6, np.int8), "sy": np.float32(0.1)},
+        **{"zy": np.array(7, dtype), "b": RANDOM.integers(-99, 99, 6, np.int32)},
+    }
+    nodes = [
+        node("QLinearConv", "x sx zx w sw zw sy zy b", strides=[2, 1], pads=[1] * 4)
+    ]
+    model = make_model(nodes, inputs, ["y"], known)
+    check(model, inputs, run_onnxruntime(model, inputs), steps=1)
+
+
+def test_a_network_of_quantized_layers(make_model: MakeModel) -> None:
+    """Weights that are integers in the model, with floats between the layers."""
+    x = floats(2, 3, 9, 9, scale=1)
+    known = {
+        **{"s": np.float32(0.02), "z": np.uint8(128), "sw": scales(8)},
+        **{"w": bytes_("int8", 8, 3, 3, 3), "zw": np.zeros(8, np.int8)},
+    }
+    nodes = [
+        node("QuantizeLinear", "x s z", "xq"),
+        node("DequantizeLinear", "xq s z", "xd"),
+        node("DequantizeLinear", "w sw zw", "wd", axis=0),
+        node("Conv", "xd wd", "c", pads=[1] * 4),
+        node("Relu", "c", "r"),
+        node("GlobalAveragePool", "r", "p"),
+        node("QuantizeLinear", "p s z", "pq"),
+        node("DequantizeLinear", "pq s z", "y"),
+    ]
+    model = make_model(nodes, {"x": x}, ["p", "y"], known)
+    wanted = {n: a.astype("f8") for n, a in run_onnxruntime(model, {"x": x}).items()}
+    got = {n: a.astype("f8") for n, a in compiled(model, {"x": x}).items()}
+    assert 0.05 < np.std(wanted["p"]) < 10
+    np.testing.assert_allclose(got["p"], wanted["p"], 1e-4, 1e-5)
+    # One step of the scale, where a rounding may go both ways.
+    np.testing.assert_allclose(got["y"], wanted["y"], 0, 0.0201)
+
+
+def test_numbers_are_quantized_to_integers_only(make_model: MakeModel) -> None:
+    known = {"s": np.float32(1), "z": np.array(0, np.float16)}
+    nodes = [node("QuantizeLinear", "x s z")]
+    model = make_model(nodes, {"x": floats(3)}, ["y"], known, opset=21)
+    with pytest.raises(Rejected) as caught:
+        import_model(model, "model.onnx")
+    assert "numbers cannot be quantized to f16" in str(caught.value.diagnoses)
