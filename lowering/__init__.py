@@ -53,6 +53,13 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return JobPlacePass
 
+    def get_launch_schedule_attention():
+        from penstock.lowering.launch_schedule_attention import (
+            LaunchScheduleAttentionPass,
+        )
+
+        return LaunchScheduleAttentionPass
+
     def get_launch_schedule_contractions():
         from penstock.lowering.launch_schedule_contractions import (
             LaunchScheduleContractionsPass,
@@ -74,6 +81,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         from penstock.lowering.op_fold_constants import OpFoldConstantsPass
 
         return OpFoldConstantsPass
+
+    def get_op_fuse_attention():
+        from penstock.lowering.op_fuse_attention import OpFuseAttentionPass
+
+        return OpFuseAttentionPass
 
     def get_op_fuse_elementwise():
         from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
@@ -215,10 +227,12 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "job-infer-sbp": get_job_infer_sbp,
         "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,
+        "launch-schedule-attention": get_launch_schedule_attention,
         "launch-schedule-contractions": get_launch_schedule_contractions,
         "launch-schedule-tiles": get_launch_schedule_tiles,
         "launch-select-kernels": get_launch_select_kernels,
         "op-fold-constants": get_op_fold_constants,
+        "op-fuse-attention": get_op_fuse_attention,
         "op-fuse-elementwise": get_op_fuse_elementwise,
         "op-fuse-epilogues": get_op_fuse_epilogues,
         "op-fuse-rows": get_op_fuse_rows,

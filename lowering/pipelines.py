@@ -72,6 +72,7 @@ def job_passes(
             # Only now it is known how variables lie on several devices.
             *MODEL_JOBS * model_jobs,
             "job-insert-boxing",
+            "op-fuse-attention",
             "op-fuse-elementwise",
             "op-fuse-epilogues",
             "op-fuse-rows",
@@ -125,6 +126,7 @@ def kernel_passes(streams: int, panels: bool, database: str | None = None) -> st
         (
             with_options("launch-select-kernels", known + options),
             with_options("launch-schedule-contractions", options),
+            "launch-schedule-attention",
             "launch-schedule-tiles",
         )
     )

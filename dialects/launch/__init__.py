@@ -21,6 +21,7 @@ from penstock.dialects.launch.actors import (
     KernelOp,
     ReleaseOp,
 )
+from penstock.dialects.launch.attention import AttentionAttr
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -40,6 +41,7 @@ from penstock.dialects.launch.transform import TransformAttr
 
 __all__ = [
     "ActorOp",
+    "AttentionAttr",
     "CallOp",
     "ChunkOp",
     "ContractionAttr",
@@ -80,5 +82,5 @@ Launch = Dialect(
         ReleaseOp,
         VariableOp,
     ],
-    [ContractionAttr, PanelsAttr, TilesAttr, TransformAttr],
+    [AttentionAttr, ContractionAttr, PanelsAttr, TilesAttr, TransformAttr],
 )

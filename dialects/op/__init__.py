@@ -19,6 +19,7 @@ from penstock.dialects.op.activation import (
     SigmoidOp,
     TanhOp,
 )
+from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.bits import (
     BitAndOp,
     BitcastOp,
@@ -129,6 +130,7 @@ Op = Dialect(
         AsinhOp,
         AtanOp,
         AtanhOp,
+        AttentionOp,
         AveragePool2dOp,
         BatchNormOp,
         BitAndOp,

@@ -18,8 +18,16 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.attention import AttentionAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.transform import TransformAttr
+from penstock.lowering.numba.attention_blocks import (
+    ATTENTION_NAMES,
+    MAX_INPUTS,
+    AttentionGroup,
+    AttentionPrinter,
+    attention_group_of,
+)
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
 from penstock.lowering.numba.columns import ColumnPrinter, columns_of
 from penstock.lowering.numba.finishing import phases_of
@@ -56,6 +64,7 @@ class CpuPrinter(BodyPrinter):
         self._lines = LinePrinter(self)
         self._columns = ColumnPrinter(self)
         self._strips = self._find_strips()
+        self._attention = self._find_attention()
         self._folded = {
             phase
             for strip in self._strips.values()
@@ -70,6 +79,8 @@ class CpuPrinter(BodyPrinter):
         phases = phases_of(self.kernel.body.block)
         for op in phases:
             schedule = op.attributes.get(SCHEDULE)
+            if isinstance(schedule, AttentionAttr):
+                continue
             if isinstance(schedule, TransformAttr):
                 group = transform_group(op, schedule, phases)
             else:
@@ -78,6 +89,19 @@ class CpuPrinter(BodyPrinter):
                 found[op] = StripPrinter(self, group, len(found))
             elif isinstance(group, TransformGroup):
                 found[op] = TransformPrinter(self, group, len(found))
+            elif group is not None:
+                self.complain(op, group)
+        return found
+
+    def _find_attention(self) -> dict[Operation, AttentionPrinter]:
+        """The phases of attention that have a schedule."""
+        found: dict[Operation, AttentionPrinter] = {}
+        for op in phases_of(self.kernel.body.block):
+            group = attention_group_of(op)
+            if isinstance(group, AttentionGroup):
+                # Numbers of strips come before; each has some of its own.
+                number = len(self._strips) + len(found) * (MAX_INPUTS + 4)
+                found[op] = AttentionPrinter(self, group, number)
             elif group is not None:
                 self.complain(op, group)
         return found
@@ -96,7 +120,7 @@ class CpuPrinter(BodyPrinter):
         alone = [
             op for op in phases_of(self.kernel.body.block) if op not in self._folded
         ]
-        if len(alone) != 1 or alone[0] in self._strips:
+        if len(alone) != 1 or alone[0] in (*self._strips, *self._attention):
             return None
         return split_of(alone[0])
 
@@ -107,7 +131,7 @@ class CpuPrinter(BodyPrinter):
             return self._split.parts
         phases = phases_of(self.kernel.body.block)
         alone = [op for op in phases if op not in self._folded]
-        strips = [self._strips.get(op) for op in alone]
+        strips = [self._strips.get(op) or self._attention.get(op) for op in alone]
         if len(strips) != 1 or strips[0] is None:
             return 1
         return strips[0].group.parts
@@ -123,7 +147,9 @@ class CpuPrinter(BodyPrinter):
         """The module text."""
         self.scalars.names.add("c_kernel")
         definitions = [
-            line for strip in self._strips.values() for line in strip.definitions()
+            line
+            for strip in (*self._strips.values(), *self._attention.values())
+            for line in strip.definitions()
         ]
         self.line("@c_kernel")
         with self.block("def kernel(args, part, parts):"):
@@ -140,15 +166,17 @@ class CpuPrinter(BodyPrinter):
 
     def _imports(self) -> list[str]:
         """The lines that import what the text uses."""
-        of_strips = {name for strip in self._strips.values() for name in strip.names}
+        strips = (*self._strips.values(), *self._attention.values())
+        of_strips = {name for strip in strips for name in strip.names}
         of_lines, of_columns = self._lines.names, self._columns.names
         of_transforms = of_strips & TransformPrinter.names
         names = {
+            "attention": of_strips & ATTENTION_NAMES,
             "columns": of_columns,
             "kernel_support": self.scalars.names,
             "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
-            "tiles": of_strips - PANEL_NAMES - TransformPrinter.names
+            "tiles": of_strips - PANEL_NAMES - ATTENTION_NAMES - TransformPrinter.names
             | {"address_of" for _ in of_lines | of_columns | of_transforms},
             "transforms": of_transforms,
         }
@@ -161,6 +189,8 @@ class CpuPrinter(BodyPrinter):
     def print_phase(self, op: Operation) -> None:
         if (strip := self._strips.get(op)) is not None:
             strip.print_loops(is_split=self.parts > 1)
+        elif (attention := self._attention.get(op)) is not None:
+            attention.print_loops(is_split=self.parts > 1)
         elif op not in self._folded:
             super().print_phase(op)
 

@@ -1,0 +1,154 @@
+"""
+Give attention in the kernels for `cpu` a schedule: blocks of queries and keys.
+
+A phase is attention if its loops are those of `op.attention`, as they are or changed
+without another meaning; it is left alone where the elements of values, or of rows of
+the result, do not follow each other, which the attribute `no_schedule` says then.
+
+* *Form*. `rows` for up to 4 queries, if the terms of queries and of keys follow each
+  other: vectors are along terms, and nothing is copied. Else `columns`.
+* *Tile*. Of tiles with 1 to 4 vectors of queries and as many keys as leave registers
+  for a line of queries, the one with the least modelled time for all queries, where the
+  last block may have fewer vectors.
+* *Mix*. Of tiles whose vectors divide a row of the result, the one with the least
+  modelled time for each product.
+* *Keys*. Blocks of up to 176 keys, as even as whole tiles allow, so that scores stay in
+  the nearest caches; up to 2048 in the form `rows`.
+
+Vectors have `vector_bytes`; by default what the processor has that compiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from penstock.dialects.launch import AttentionAttr, KernelOp
+from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE
+from penstock.lowering.launch_schedule_contractions import (
+    REGISTERS,
+    VECTOR_BYTES,
+    evenly,
+    tile_time,
+    vector_bytes_here,
+)
+from penstock.lowering.numba.attention import Attention, attention_of
+from penstock.lowering.numba.attention_blocks import attention_misfit, unfit
+from penstock.lowering.numba.finishing import phases_of
+
+BYTES = {"f32": 4, "f64": 8}
+MAX_VECTORS, MAX_HEIGHT = 4, 14
+MAX_MIXED, MAX_MIXED_ROWS = 6, 8
+KEYS, KEYS_OF_ROWS = 176, 2048
+FEW_ROWS, KEYS_AT_ONCE = 4, 8
+
+
+def height_of(vectors: int, registers: int, most: int = MAX_HEIGHT) -> int:
+    """The rows of the largest tile that leaves registers for one of its lines."""
+    return max(1, min(most, (registers - 1 - vectors) // vectors))
+
+
+def scores_time(vectors: int, registers: int) -> float:
+    """What a key takes for each term and block of queries, in products of vectors."""
+    height = height_of(vectors, registers)
+    return tile_time(height, vectors) / height
+
+
+@lru_cache(maxsize=1024)
+def best_vectors(rows: int, lanes: int, registers: int) -> int:
+    """The vectors of queries that all blocks take least time with."""
+
+    def time(vectors: int) -> float:
+        whole, rest = divmod(rows, vectors * lanes)
+        last = scores_time(ceil(rest / lanes), registers) if rest else 0
+        return whole * scores_time(vectors, registers) + last
+
+    most = min(MAX_VECTORS, ceil(rows / lanes))
+    fitting = (n for n in range(1, most + 1) if n == 1 or 2 * n + 1 < registers)
+    return min(fitting, key=lambda vectors: (time(vectors), -vectors))
+
+
+@lru_cache(maxsize=1024)
+def best_mix(depth: int, rows: int, lanes: int, registers: int) -> tuple[int, int]:
+    """The rows and vectors of the tiles in which values are added to the result."""
+    vectors = ceil(depth / lanes)
+
+    def tile(width: int) -> tuple[int, int]:
+        height = min(height_of(width, registers, MAX_MIXED_ROWS), rows)
+        # Powers of two divide the blocks of queries.
+        return 1 << (height.bit_length() - 1), width
+
+    most = min(MAX_MIXED, vectors)
+    tiles = [tile(n) for n in range(1, most + 1) if vectors % n == 0]
+    return min(tiles, key=lambda tile: (tile_time(*tile) / (tile[0] * tile[1]), tile))
+
+
+def attention_schedule_of(attention: Attention, vector_bytes: int) -> AttentionAttr:
+    """The schedule of attention that can have one."""
+    lanes, registers = vector_bytes // BYTES[attention.element], REGISTERS[vector_bytes]
+    mix = best_mix(attention.depth, attention.rows, lanes, registers)
+    if attention.rows <= FEW_ROWS:
+        found = AttentionAttr(
+            "rows",
+            (KEYS_AT_ONCE, 1, lanes),
+            mix,
+            keys_of(attention.keys, KEYS_OF_ROWS, KEYS_AT_ONCE),
+        )
+        if attention_misfit(attention, found) is None:
+            return found
+    vectors = best_vectors(attention.rows, lanes, registers)
+    height = height_of(vectors, registers)
+    keys = keys_of(attention.keys, KEYS, height)
+    return AttentionAttr("columns", (height, vectors, lanes), mix, keys)
+
+
+def keys_of(keys: int, most: int, tile: int) -> int:
+    """The keys of a block: whole tiles."""
+    return ceil(evenly(keys, most) / tile) * tile
+
+
+def schedule_attention(kernel: KernelOp, vector_bytes: int) -> None:
+    """Schedule the attention of a kernel."""
+    for op in phases_of(kernel.body.block):
+        if not isinstance(op, scf.ParallelOp) or SCHEDULE in op.attributes:
+            continue
+        if (found := attention_of(op)) is None:
+            continue
+        if (why := unfit(found)) is not None:
+            op.attributes[REFUSAL] = StringAttr(why)
+            continue
+        schedule = attention_schedule_of(found, vector_bytes)
+        if (why := attention_misfit(found, schedule)) is not None:
+            op.attributes[REFUSAL] = StringAttr(why)
+        else:
+            op.attributes[SCHEDULE] = schedule
+
+
+@dataclass(frozen=True)
+class LaunchScheduleAttentionPass(ModulePass):
+    """
+    Compute attention in kernels for `cpu` in blocks of queries and keys.
+    """
+
+    name = "launch-schedule-attention"
+
+    vector_bytes: int | None = None
+    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.vector_bytes not in (None, *VECTOR_BYTES):
+            known = ", ".join(map(str, VECTOR_BYTES))
+            raise PassFailedException(
+                f"vectors have {known} bytes, got {self.vector_bytes}"
+            )
+        width = self.vector_bytes or vector_bytes_here()
+        for kernel in op.walk():
+            if isinstance(kernel, KernelOp) and kernel.target.data == "cpu":
+                schedule_attention(kernel, width)

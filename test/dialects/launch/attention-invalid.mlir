@@ -1,0 +1,44 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{unknown form 'both', expected one of columns, rows}}
+"test.op"() {s = #launch.attention<both, tile [6, 4, 16], mix [4, 3], keys 126>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tiles and blocks have at least one element a side, got tile [6, 4, 16], mix [0, 3] and keys 126}}
+"test.op"() {s = #launch.attention<columns, tile [6, 4, 16], mix [0, 3], keys 126>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{9 x 4 vectors of sums do not fit into 32 registers}}
+"test.op"() {s = #launch.attention<columns, tile [9, 4, 16], mix [4, 3], keys 126>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{8 x 5 vectors of sums do not fit into 32 registers}}
+"test.op"() {s = #launch.attention<columns, tile [6, 4, 16], mix [8, 5], keys 126>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the lanes of a vector should be a power of 2 up to 64, got 12}}
+"test.op"() {s = #launch.attention<columns, tile [6, 4, 12], mix [4, 3], keys 126>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the form rows has one vector of scores, got 2}}
+"test.op"() {s = #launch.attention<rows, tile [8, 2, 16], mix [1, 4], keys 128>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a block should have whole tiles of 6 keys, got 128 keys}}
+"test.op"() {s = #launch.attention<columns, tile [6, 4, 16], mix [4, 3], keys 128>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{1020 x 64 scores are more than the stack allows: 32768}}
+"test.op"() {s = #launch.attention<columns, tile [6, 4, 16], mix [4, 3], keys 1020>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tile takes 3 numbers, got 2}}
+"test.op"() {s = #launch.attention<columns, tile [6, 4], mix [4, 3], keys 126>} : () -> ()

@@ -1,0 +1,100 @@
+// RUN: penstock-opt %s -p 'op-fuse-attention,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-attention{vector-bytes=64}' | filecheck %s
+// RUN: penstock-opt %s -p 'op-fuse-attention,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-attention{vector-bytes=64},launch-schedule-attention{vector-bytes=16}' | filecheck %s
+// RUN: penstock-opt %s -p 'op-fuse-attention,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-attention{vector-bytes=32}' | filecheck %s --check-prefix=NARROW
+// RUN: penstock-opt %s -p 'op-fuse-attention,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse' | filecheck %s --check-prefix=PLAIN
+// RUN: not penstock-opt %s -p 'launch-schedule-attention{vector-bytes=48}' 2>&1 | filecheck %s --check-prefix=ODD
+
+// ODD: launch-schedule-attention: vectors have 16, 32, 64 bytes, got 48
+
+// Of 128 queries two blocks are made of 4 vectors each, of 128 keys one block of whole
+// tiles, of rows of 64 elements one tile. Short vectors leave 16 registers.
+// CHECK-LABEL:  launch.program @blocks
+// CHECK:        schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 132>
+// NARROW-LABEL: launch.program @blocks
+// NARROW:       schedule = #launch.attention<columns, tile [6, 2, 8], mix [2, 4], keys 132>
+// PLAIN-LABEL:  launch.program @blocks
+// PLAIN-NOT:    schedule
+job.job @blocks placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<12x128x64xf32>
+  %k = job.input "k" : tensor<12x128x64xf32>
+  %v = job.input "v" : tensor<12x128x64xf32>
+  %y = op.attention %q, %k, %v : tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32> -> tensor<12x128x64xf32>
+  job.output "y", %y : tensor<12x128x64xf32>
+}
+
+// 1024 keys are 6 blocks of 171, and of whole tiles.
+// CHECK-LABEL: launch.program @long
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 174>
+job.job @long placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<1024x64xf32>
+  %k = job.input "k" : tensor<1024x64xf32>
+  %v = job.input "v" : tensor<1024x64xf32>
+  %y = op.attention %q, %k, %v : tensor<1024x64xf32>, tensor<1024x64xf32>, tensor<1024x64xf32> -> tensor<1024x64xf32>
+  job.output "y", %y : tensor<1024x64xf32>
+}
+
+// 20 queries are 2 vectors.
+// CHECK-LABEL: launch.program @few
+// CHECK:       schedule = #launch.attention<columns, tile [14, 2, 16], mix [8, 1], keys 42>
+job.job @few placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<20x16xf32>
+  %k = job.input "k" : tensor<40x16xf32>
+  %v = job.input "v" : tensor<40x16xf32>
+  %y = op.attention %q, %k, %v : tensor<20x16xf32>, tensor<40x16xf32>, tensor<40x16xf32> -> tensor<20x16xf32>
+  job.output "y", %y : tensor<20x16xf32>
+}
+
+// Vectors of one query are along its terms.
+// CHECK-LABEL: launch.program @one
+// CHECK:       schedule = #launch.attention<rows, tile [8, 1, 16], mix [1, 4], keys 304>
+job.job @one placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<12x1x64xf32>
+  %k = job.input "k" : tensor<12x300x64xf32>
+  %v = job.input "v" : tensor<12x300x64xf32>
+  %y = op.attention %q, %k, %v : tensor<12x1x64xf32>, tensor<12x300x64xf32>, tensor<12x300x64xf32> -> tensor<12x1x64xf32>
+  job.output "y", %y : tensor<12x1x64xf32>
+}
+
+// They are not where the terms of keys lie apart.
+// CHECK-LABEL: launch.program @apart
+// CHECK:       schedule = #launch.attention<columns, tile [14, 1, 16], mix [1, 4], keys 154>
+job.job @apart placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<1x64xf32>
+  %k = job.input "k" : tensor<64x300xf32>
+  %v = job.input "v" : tensor<300x64xf32>
+  %y = op.attention %q, %k, %v k_by [1, 0] : tensor<1x64xf32>, tensor<64x300xf32>, tensor<300x64xf32> -> tensor<1x64xf32>
+  job.output "y", %y : tensor<1x64xf32>
+}
+
+// Elements of 64 bits make vectors of half the lanes.
+// CHECK-LABEL: launch.program @doubles
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 8], mix [4, 4], keys 66>
+job.job @doubles placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<64x64xf64>
+  %k = job.input "k" : tensor<64x64xf64>
+  %v = job.input "v" : tensor<64x64xf64>
+  %y = op.attention %q, %k, %v : tensor<64x64xf64>, tensor<64x64xf64>, tensor<64x64xf64> -> tensor<64x64xf64>
+  job.output "y", %y : tensor<64x64xf64>
+}
+
+// Values whose elements lie apart make no vectors.
+// CHECK-LABEL: launch.program @turned
+// CHECK:       no_schedule = "the elements of values do not follow each other"
+job.job @turned placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<64x64xf32>
+  %k = job.input "k" : tensor<64x64xf32>
+  %v = job.input "v" : tensor<64x64xf32>
+  %y = op.attention %q, %k, %v v_by [1, 0] : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  job.output "y", %y : tensor<64x64xf32>
+}
+
+// Nor do rows of so many terms that a panel of queries does not lie on the stack.
+// CHECK-LABEL: launch.program @wide
+// CHECK:       no_schedule = "a panel of 2000 x 64 is too large"
+job.job @wide placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<64x2000xf32>
+  %k = job.input "k" : tensor<64x2000xf32>
+  %v = job.input "v" : tensor<64x64xf32>
+  %y = op.attention %q, %k, %v : tensor<64x2000xf32>, tensor<64x2000xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  job.output "y", %y : tensor<64x64xf32>
+}

@@ -1,0 +1,364 @@
+// RUN: penstock-opt %s -p op-fuse-attention | filecheck %s
+
+!q = tensor<2x24x8xf32>
+!k = tensor<2x32x8xf32>
+!t = tensor<2x8x32xf32>
+!v = tensor<2x32x16xf32>
+!s = tensor<2x24x32xf32>
+!m = tensor<24x32xf32>
+!y = tensor<2x24x16xf32>
+
+// Products, a softmax, and products are one op, without the matrix of scores.
+// CHECK-LABEL: job.job @plain
+job.job @plain placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK-NOT:  op.matmul
+  // CHECK-NOT:  op.softmax
+  // CHECK:      %y = op.attention %q, %k, %v : tensor<2x24x8xf32>, tensor<2x32x8xf32>, tensor<2x32x16xf32> -> tensor<2x24x16xf32>
+  // CHECK-NEXT: job.output
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// A constant that scores are multiplied with is the scale: 2 / 4; what is added then is
+// the mask.
+// CHECK-LABEL: job.job @scaled_and_masked
+job.job @scaled_and_masked placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %m = job.input "m" : !m
+  // CHECK: %y = op.attention %q, %k, %v mask %m scale 5.000000e-01 :
+  %two = op.constant dense<2.0> : tensor<f32>
+  %four = op.constant dense<4.0> : tensor<f32>
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.mul %two, %p : tensor<f32>, !s -> !s
+  %b = op.div %a, %four : !s, tensor<f32> -> !s
+  %c = op.add %m, %b : !m, !s -> !s
+  %s = op.softmax %c axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Constants that queries and keys are multiplied with are a part of it: 0.5 * 4 * 0.25.
+// CHECK-LABEL: job.job @scaled_sides
+job.job @scaled_sides placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK-NOT: op.mul
+  // CHECK:     %y = op.attention %q, %k, %v scale 5.000000e-01 :
+  %half = op.constant dense<0.5> : tensor<f32>
+  %four = op.constant dense<4.0> : tensor<1xf32>
+  %fourth = op.constant dense<0.25> : tensor<f32>
+  %a = op.mul %q, %half : !q, tensor<f32> -> !q
+  %b = op.mul %four, %k : tensor<1xf32>, !k -> !k
+  %p = op.matmul %a, %b transpose_b : !q, !k -> !s
+  %d = op.mul %p, %fourth : !s, tensor<f32> -> !s
+  %s = op.softmax %d axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Transposes of operands and of the result are orders of axes, one after the other.
+// CHECK-LABEL: job.job @transposes
+job.job @transposes placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<24x2x8xf32>
+  %k = job.input "k" : tensor<32x2x8xf32>
+  %v = job.input "v" : tensor<32x2x16xf32>
+  // CHECK-NOT: op.transpose
+  // CHECK:     %y = op.attention %q, %k, %v q_by [1, 0, 2] k_by [1, 0, 2] v_by [1, 0, 2] by [1, 0, 2] :
+  // CHECK-SAME: -> tensor<24x2x16xf32>
+  %a = op.transpose %q by [1, 0, 2] : tensor<24x2x8xf32> -> !q
+  %b = op.transpose %k by [1, 2, 0] : tensor<32x2x8xf32> -> !t
+  %c = op.transpose %v by [1, 0, 2] : tensor<32x2x16xf32> -> !v
+  %p = op.matmul %a, %b : !q, !t -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %o = op.matmul %s, %c : !s, !v -> !y
+  %y = op.transpose %o by [1, 0, 2] : !y -> tensor<24x2x16xf32>
+  job.output "y", %y : tensor<24x2x16xf32>
+}
+
+// Rows of values and of the result stay as they are: elements that do not follow each
+// other any more make no vectors.
+// CHECK-LABEL: job.job @rows_stay
+job.job @rows_stay placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : tensor<2x16x32xf32>
+  // CHECK: %[[V:.+]] = op.transpose %v
+  // CHECK: %[[O:.+]] = op.attention %q, %k, %[[V]] : tensor<2x24x8xf32>, tensor<2x32x8xf32>, tensor<2x32x16xf32> -> tensor<2x24x16xf32>
+  // CHECK: op.transpose %[[O]] by [0, 2, 1]
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %c = op.transpose %v by [0, 2, 1] : tensor<2x16x32xf32> -> !v
+  %s = op.softmax %p axis 2 : !s -> !s
+  %o = op.matmul %s, %c : !s, !v -> !y
+  %y = op.transpose %o by [0, 2, 1] : !y -> tensor<2x16x24xf32>
+  job.output "y", %y : tensor<2x16x24xf32>
+}
+
+// What others need as well is computed for them, and read by both.
+// CHECK-LABEL: job.job @shared_keys
+job.job @shared_keys placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !t
+  %v = job.input "v" : !v
+  // CHECK: %[[B:.+]] = op.transpose %k
+  // CHECK: op.attention %q, %[[B]], %v : tensor
+  %b = op.transpose %k by [0, 2, 1] : !t -> !k
+  job.output "b", %b : !k
+  %p = op.matmul %q, %b transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Two products with one softmax need it.
+// CHECK-LABEL: job.job @shared_shares
+job.job @shared_shares placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "shares are used by others, too"}
+  // CHECK: op.matmul
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "s", %s : !s
+  job.output "y", %y : !y
+}
+
+// So do others that read scores.
+// CHECK-LABEL: job.job @shared_scores
+job.job @shared_scores placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "scores are used by others, too"}
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  job.output "p", %p : !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Scores that come from outside are there already.
+// CHECK-LABEL: job.job @given_scores
+job.job @given_scores placement <cpu, [0:0]> {
+  %p = job.input "p" : !s
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "scores are made by job.input"}
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Anything else between is computed for all scores.
+// CHECK-LABEL: job.job @changed_scores
+job.job @changed_scores placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "scores are made by op.tanh"}
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %h = op.tanh %p : !s -> !s
+  %s = op.softmax %h axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// A mask is not scaled.
+// CHECK-LABEL: job.job @scaled_mask
+job.job @scaled_mask placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %m = job.input "m" : !m
+  // CHECK: op.softmax {{.*}} {no_attention = "scores are made by op.add"}
+  %two = op.constant dense<2.0> : tensor<f32>
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.add %p, %m : !s, !m -> !s
+  %b = op.mul %a, %two : !s, tensor<f32> -> !s
+  %s = op.softmax %b axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// There is one mask.
+// CHECK-LABEL: job.job @two_masks
+job.job @two_masks placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %m = job.input "m" : !m
+  // CHECK: op.softmax {{.*}} {no_attention = "scores are not made by op.matmul"}
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.add %p, %m : !s, !m -> !s
+  %b = op.add %a, %m : !s, !m -> !s
+  %s = op.softmax %b axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Nothing is divided by 0.
+// CHECK-LABEL: job.job @quotients
+job.job @quotients placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "scores are made by op.div"}
+  %zero = op.constant dense<0.0> : tensor<f32>
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.div %p, %zero : !s, tensor<f32> -> !s
+  %s = op.softmax %a axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Few keys are not worth it.
+// CHECK-LABEL: job.job @few_keys
+job.job @few_keys placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<24x8xf32>
+  %k = job.input "k" : tensor<15x8xf32>
+  %v = job.input "v" : tensor<15x8xf32>
+  // CHECK: op.softmax {{.*}} {no_attention = "15 keys are less than 16"}
+  %p = op.matmul %q, %k transpose_b : tensor<24x8xf32>, tensor<15x8xf32> -> tensor<24x15xf32>
+  %s = op.softmax %p axis 1 : tensor<24x15xf32> -> tensor<24x15xf32>
+  %y = op.matmul %s, %v : tensor<24x15xf32>, tensor<15x8xf32> -> tensor<24x8xf32>
+  job.output "y", %y : tensor<24x8xf32>
+}
+
+// Kernels of other kinds of devices have no blocks.
+// CHECK-LABEL: job.job @other_devices
+job.job @other_devices placement <cuda, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "only processors compute it in blocks"}
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Ops stay where they run.
+// CHECK-LABEL: job.job @places
+job.job @places placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "op.matmul runs in another place"}
+  %p = op.matmul %q, %k transpose_b {placement = #job.placement<cpu, [0:1]>} : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Ops that have several slots stay.
+// CHECK-LABEL: job.job @slots
+job.job @slots placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "op.matmul asks for slots"}
+  %p = op.matmul %q, %k transpose_b {slots = 2 : i64} : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// So do ops that must write over something.
+// CHECK-LABEL: job.job @hints
+job.job @hints placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}}no_attention = "op.softmax has to write over something, or before others"
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 2 {in_place = [#op.hint<must over 0>]} : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Ops that say how they run in parts do, too.
+// CHECK-LABEL: job.job @parts
+job.job @parts placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK: op.softmax {{.*}} {no_attention = "op.matmul runs in parts"}
+  %p = op.matmul %q, %k transpose_b {sbp = #job.sbp<B>} : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Shares that lie by terms are none of rows.
+// CHECK-LABEL: job.job @other_axis
+job.job @other_axis placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  // CHECK:     op.softmax {{[^{]*}} : tensor
+  // CHECK-NOT: no_attention
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 1 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
+// Elements of 16 bits need sums of more.
+// CHECK-LABEL: job.job @halves
+job.job @halves placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<24x8xf16>
+  %k = job.input "k" : tensor<32x8xf16>
+  %v = job.input "v" : tensor<32x8xf16>
+  // CHECK: op.softmax {{.*}} {no_attention = "attention is for f32 and f64, not f16"}
+  %p = op.matmul %q, %k transpose_b : tensor<24x8xf16>, tensor<32x8xf16> -> tensor<24x32xf16>
+  %s = op.softmax %p axis 1 : tensor<24x32xf16> -> tensor<24x32xf16>
+  %y = op.matmul %s, %v : tensor<24x32xf16>, tensor<32x8xf16> -> tensor<24x8xf16>
+  job.output "y", %y : tensor<24x8xf16>
+}
+
+// Values that lie by columns make no vectors.
+// CHECK-LABEL: job.job @turned_values
+job.job @turned_values placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : tensor<2x16x32xf32>
+  // CHECK: op.softmax {{.*}} {no_attention = "the elements of values do not follow each other"}
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %s = op.softmax %p axis 2 : !s -> !s
+  %y = op.matmul %s, %v transpose_b : !s, tensor<2x16x32xf32> -> !y
+  job.output "y", %y : !y
+}
+
+// Shapes have to be known.
+// CHECK-LABEL: job.job @dynamic
+job.job @dynamic placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<?x8xf32>
+  %k = job.input "k" : tensor<32x8xf32>
+  %v = job.input "v" : tensor<32x8xf32>
+  // CHECK: op.softmax {{.*}} {no_attention = "shapes are not known"}
+  %p = op.matmul %q, %k transpose_b : tensor<?x8xf32>, tensor<32x8xf32> -> tensor<?x32xf32>
+  %s = op.softmax %p axis 1 : tensor<?x32xf32> -> tensor<?x32xf32>
+  %y = op.matmul %s, %v : tensor<?x32xf32>, tensor<32x8xf32> -> tensor<?x8xf32>
+  job.output "y", %y : tensor<?x8xf32>
+}
+
+// A row of queries is no matrix.
+// CHECK-LABEL: job.job @vector
+job.job @vector placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<8xf32>
+  %k = job.input "k" : tensor<2x32x8xf32>
+  %v = job.input "v" : tensor<32x8xf32>
+  // CHECK: op.softmax {{.*}} {no_attention = "queries and keys should be matrices"}
+  %p = op.matmul %q, %k transpose_b : tensor<8xf32>, tensor<2x32x8xf32> -> tensor<2x32xf32>
+  %s = op.softmax %p axis 1 : tensor<2x32xf32> -> tensor<2x32xf32>
+  %y = op.matmul %s, %v : tensor<2x32xf32>, tensor<32x8xf32> -> tensor<2x8xf32>
+  job.output "y", %y : tensor<2x8xf32>
+}

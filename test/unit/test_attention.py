@@ -1,0 +1,437 @@
+"""Kernels of attention, as plain loops and in blocks, against NumPy and a peer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import FloatAttr, TensorType, f32, f64
+from xdsl.ir import Attribute, Block
+
+from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch import AttentionAttr, KernelOp
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.op import AttentionOp, SoftmaxOp
+from penstock.dialects.op.axes import int_list
+from penstock.lowering.launch_schedule_attention import schedule_attention
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.jit import compile_cpu
+from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.session import Model, Session
+
+Floats: TypeAlias = NDArray[np.floating]
+Exact: TypeAlias = NDArray[np.float64]
+Order: TypeAlias = Sequence[int] | None
+
+GUARD = 7.5
+"""What lies around arrays."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Shapes as they lie, and what the op says of them."""
+
+    q: Sequence[int]
+    k: Sequence[int]
+    v: Sequence[int]
+    mask: Sequence[int] | None = None
+    scale: float = 0.25
+    q_by: Order = None
+    k_by: Order = None
+    v_by: Order = None
+    by: Order = None
+    schedule: AttentionAttr | int | None = 64
+    """A schedule, the bytes of vectors it is made for, or None: plain loops."""
+    dtype: str = "float32"
+
+    @property
+    def shapes(self) -> list[Sequence[int]]:
+        """Those of all operands."""
+        return [self.q, self.k, self.v, *([] if self.mask is None else [self.mask])]
+
+
+def op_of(case: Case) -> AttentionOp:
+    """The op, on arguments of a block that nobody owns."""
+    element = f32 if case.dtype == "float32" else f64
+    args = Block(arg_types=[TensorType(element, shape) for shape in case.shapes]).args
+    orders = {name: getattr(case, name) for name in ("q_by", "k_by", "v_by", "by")}
+    properties: dict[str, Attribute | None] = {
+        name: None if order is None else int_list(order)
+        for name, order in orders.items()
+    }
+    return AttentionOp.inferred(
+        args, {**properties, "scale": FloatAttr(case.scale, f64)}
+    )
+
+
+def kernel_of(case: Case) -> KernelOp:
+    """The kernel of a case with its schedule."""
+    kernel = KernelOp("k", "cpu", kernel_body(op_of(case)))
+    (phase,) = (op for op in kernel.body.block.ops if op.regions)
+    if isinstance(case.schedule, AttentionAttr):
+        phase.attributes[SCHEDULE] = case.schedule
+    elif case.schedule is not None:
+        schedule_attention(kernel, case.schedule)
+        assert isinstance(phase.attributes.get(SCHEDULE), AttentionAttr)
+    return kernel
+
+
+def arrays_of(case: Case, spread: float = 1.0) -> list[Floats]:
+    """Random operands."""
+    random = np.random.default_rng(11)
+    return [
+        (random.normal(size=shape) * spread).astype(case.dtype) for shape in case.shapes
+    ]
+
+
+def guarded(array: Floats) -> tuple[Floats, Floats]:
+    """A copy of an array, and the memory it is in the middle of."""
+    memory = np.full(array.size + 128, GUARD, array.dtype)
+    middle = memory[64 : 64 + array.size].reshape(array.shape)
+    middle[...] = array
+    return middle, memory
+
+
+def run(case: Case, arrays: Sequence[Floats], parts: int = 1) -> Floats:
+    """What the kernel makes of operands, in so many parts, last one first."""
+    source = kernel_source(kernel_of(case))
+    if case.schedule is not None:
+        assert "_shares(" in source
+    compiled = compile_cpu(source, "kernel")
+    type = tensor_type(op_of(case).result)
+    empty = np.full(type.get_shape(), np.nan, case.dtype)
+    pairs = [guarded(array) for array in (*arrays, empty)]
+    row = np.array([array.ctypes.data for array, _ in pairs], np.int64)
+    for part in reversed(range(parts)):
+        assert compiled(row.ctypes.data, part, parts) == 0
+    for (_, memory), array in zip(pairs[:-1], arrays, strict=True):
+        np.testing.assert_array_equal(memory[64:-64].reshape(array.shape), array)
+    for _, memory in pairs:
+        assert (memory[:64] == GUARD).all()
+        assert (memory[-64:] == GUARD).all()
+    return pairs[-1][0]
+
+
+def exact(case: Case, arrays: Sequence[Floats]) -> tuple[Exact, float]:
+    """Attention in 64 bits, step by step, and the largest score."""
+    q, k, v, *mask = (array.astype(np.float64) for array in arrays)
+    q, k, v = (
+        x if order is None else np.transpose(x, order)
+        for x, order in ((q, case.q_by), (k, case.k_by), (v, case.v_by))
+    )
+    scores = np.einsum("...qd,...kd->...qk", q, k) * case.scale
+    finite = np.max(np.abs(scores), initial=0)
+    for each in mask:
+        scores = scores + each
+        finite += np.max(np.abs(each[np.isfinite(each)]), initial=0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        mixed = np.einsum("...qk,...kd->...qd", shares, v)
+    return (mixed if case.by is None else np.transpose(mixed, case.by)), finite
+
+
+def check(case: Case, arrays: Sequence[Floats], result: Floats) -> None:
+    """
+    Compare with what 64 bits give. A score is off by what its terms round to; a share
+    by as much, as it is a power of scores; and a mean by a share's error times values.
+    """
+    wanted, largest = exact(case, arrays)
+    epsilon = float(np.finfo(case.dtype).eps)
+    values = np.max(np.abs(arrays[2][np.isfinite(arrays[2])]), initial=0)
+    tolerance = epsilon * (16 + 4 * largest) * float(values)
+    assert result.shape == wanted.shape
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(wanted))
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=tolerance)
+
+
+COLUMNS = AttentionAttr("columns", (6, 2, 16), (4, 3), 24)
+ROWS = AttentionAttr("rows", (8, 1, 16), (2, 2), 24)
+BY = (1, 0, 2)
+
+CASES = {
+    "plain loops": Case((2, 7, 5), (2, 9, 5), (2, 9, 3), (7, 9), schedule=None),
+    "plain loops in another order": Case(
+        (7, 2, 5), (9, 2, 5), (9, 2, 3), None, 1, BY, BY, BY, BY, None
+    ),
+    "whole blocks": Case((2, 64, 32), (2, 48, 32), (2, 48, 48), schedule=COLUMNS),
+    "primes": Case((2, 71, 37), (2, 53, 37), (2, 53, 41), schedule=COLUMNS),
+    "a mask for each score": Case(
+        (2, 71, 37), (2, 53, 37), (2, 53, 41), (71, 53), schedule=COLUMNS
+    ),
+    "a mask for each key": Case(
+        (2, 71, 37), (2, 53, 37), (2, 53, 41), (2, 1, 53), schedule=COLUMNS
+    ),
+    "a mask for each query": Case(
+        (2, 71, 37), (2, 53, 37), (2, 53, 41), (71, 1), schedule=COLUMNS
+    ),
+    "one number for all": Case((17, 8), (5, 8), (5, 8), (1, 1)),
+    "shared keys": Case((2, 3, 20, 16), (2, 1, 33, 16), (2, 1, 33, 16), (20, 33)),
+    "a stack of queries only": Case((3, 20, 16), (33, 16), (33, 16)),
+    "heads that lie after tokens": Case(
+        (40, 3, 16), (50, 3, 16), (50, 3, 16), (40, 50), 0.25, BY, BY, BY, BY
+    ),
+    "queries and keys that lie by terms": Case(
+        (2, 16, 40), (2, 16, 50), (2, 50, 16), None, 1, (0, 2, 1), (0, 2, 1)
+    ),
+    "one query": Case((3, 1, 64), (3, 131, 64), (3, 131, 64), (131,)),
+    "one query by terms": Case(
+        (3, 1, 16), (3, 16, 31), (3, 31, 16), None, 1, None, (0, 2, 1)
+    ),
+    "few queries": Case((2, 3, 21), (2, 53, 21), (2, 53, 41), (3, 53), schedule=ROWS),
+    "few queries and a mask for each": Case(
+        (2, 3, 21), (2, 53, 21), (2, 53, 41), (2, 3, 1), schedule=ROWS
+    ),
+    "one of all": Case((1, 1, 1), (1, 1, 1), (1, 1, 1)),
+    "one key": Case((2, 20, 8), (2, 1, 8), (2, 1, 8)),
+    "one term and column": Case((2, 20, 1), (2, 30, 1), (2, 30, 1)),
+    "short vectors": Case((2, 33, 24), (2, 300, 24), (2, 300, 24), schedule=16),
+    "vectors of 32 bytes": Case((2, 33, 64), (2, 200, 64), (2, 200, 64), schedule=32),
+    "many columns": Case((20, 200), (30, 200), (30, 200)),
+    "seven vectors": Case((20, 16), (30, 16), (30, 112)),
+    "64 bits": Case(
+        (2, 33, 24), (2, 200, 24), (2, 200, 24), (33, 200), dtype="float64"
+    ),
+    "64 bits of one query": Case((2, 1, 24), (2, 99, 24), (2, 99, 24), dtype="float64"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_and_meanings(name: str) -> None:
+    case = CASES[name]
+    arrays = arrays_of(case)
+    check(case, arrays, run(case, arrays, parts=3))
+    (meaning,) = op_of(case).evaluate(*arrays)
+    assert str(meaning.dtype) == case.dtype
+    check(case, arrays, np.asarray(meaning, case.dtype))
+
+
+SHAPES = {
+    "plain": Case((2, 40, 16), (2, 70, 16), (2, 70, 16), (40, 70), schedule=None),
+    "columns": Case((2, 40, 16), (2, 70, 16), (2, 70, 16), (40, 70), schedule=COLUMNS),
+    "once": Case((2, 40, 16), (2, 70, 16), (2, 70, 16), (40, 70)),
+    "rows": Case((2, 4, 16), (2, 70, 16), (2, 70, 16), (4, 70), schedule=ROWS),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_scores_of_80_and_more_do_not_overflow(name: str) -> None:
+    case = replace(SHAPES[name], scale=1.0)
+    q, k, v, mask = arrays_of(case)
+    for sign in (1, -1):
+        arrays = [q, k, v, np.where(mask > 0, 80, -80).astype(case.dtype) * sign]
+        check(case, arrays, run(case, arrays))
+    arrays = [q * 9, k * 9, v, mask]
+    assert exact(case, arrays)[1] > 500
+    check(case, arrays, run(case, arrays))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_rows_of_which_a_mask_leaves_nothing_are_nan(name: str) -> None:
+    case = SHAPES[name]
+    q, k, v, mask = arrays_of(case)
+    rows, keys = mask.shape
+    mask[np.arange(rows)[:, None] + keys - rows < np.arange(keys)] = -np.inf
+    # The first block of a row, a row, and all but the last key of another one.
+    mask[0, :24] = -np.inf
+    mask[1] = -np.inf
+    mask[2, :-1] = -np.inf
+    mask[2, -1] = 0
+    result = run(case, [q, k, v, mask])
+    assert np.isnan(result[:, 1]).all()
+    assert np.isfinite(np.delete(result, 1, 1)).all()
+    check(case, [q, k, v, mask], result)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_make_rows_nan(name: str, odd: float) -> None:
+    case = SHAPES[name]
+    q, k, v, mask = arrays_of(case)
+    mask[3, 50] = odd
+    result = run(case, [q, k, v, mask])
+    assert np.isnan(result[:, 3]).all()
+    check(case, [q, k, v, mask], result)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_values_that_are_no_numbers_reach_all_rows(name: str) -> None:
+    case = SHAPES[name]
+    q, k, v, mask = arrays_of(case)
+    mask[:, 5] = -1000
+    v[0, 5, 2] = np.nan
+    v[1, 5, 2] = np.inf
+    result = run(case, [q, k, v, mask])
+    assert np.isnan(result[:, :, 2]).all()
+    check(case, [q, k, v, mask], result)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4)])
+def test_there_may_be_no_rows(shape: tuple[int, ...]) -> None:
+    case = Case(shape, (shape[0], 3, 4), (shape[0], 3, 5), schedule=None)
+    kernel = kernel_of(case)
+    schedule_attention(kernel, 64)
+    (phase,) = (op for op in kernel.body.block.ops if op.regions)
+    assert str(phase.attributes["no_schedule"]) == '"there are no elements"'
+    assert run(case, arrays_of(case)).size == 0
+
+
+def test_no_terms_make_means() -> None:
+    case = Case((2, 3, 0), (2, 4, 0), (2, 4, 5), schedule=None)
+    arrays = arrays_of(case)
+    mean = arrays[2].mean(1, keepdims=True)
+    np.testing.assert_allclose(
+        run(case, arrays), np.broadcast_to(mean, (2, 3, 5)), rtol=1e-6
+    )
+
+
+def test_flops_count_both_products() -> None:
+    op = op_of(Case((2, 3, 8), (2, 5, 8), (2, 5, 4), by=BY))
+    assert op.flops() == 2 * 3 * 5 * (2 * 8 + 2 * 4 + 7)
+
+
+def test_work_is_cut_into_blocks_of_queries() -> None:
+    case = Case((2, 256, 64), (2, 256, 64), (2, 256, 64))
+    text = kernel_source(kernel_of(case))
+    assert "\nPARTS = 8\n" in text
+    starts = [8 * part // 3 for part in range(4)]
+    assert all(first < last for first, last in pairwise(starts))
+    small = kernel_source(kernel_of(Case((8, 4), (8, 4), (8, 4))))
+    assert "\nPARTS = 1\n" in small
+
+
+def complaint_of(kernel: KernelOp) -> str:
+    """Why there is no source of a kernel."""
+    with pytest.raises(LocatedPassFailure) as failure:
+        kernel_source(kernel)
+    ((_, message),) = failure.value.complaints
+    return message
+
+
+MISFITS = {
+    "a panel of 600 x 64 is too large": (
+        Case((70, 600), (5, 600), (5, 3)),
+        AttentionAttr("columns", (6, 4, 16), (4, 1), 6),
+    ),
+    "9 rows are more than 8": (Case((9, 4), (5, 4), (5, 3)), ROWS),
+    "the terms of keys do not follow each other": (
+        Case((1, 4), (4, 5), (5, 3), k_by=(1, 0)),
+        ROWS,
+    ),
+    "the elements of values do not follow each other": (
+        Case((9, 4), (5, 4), (3, 5), v_by=(1, 0)),
+        COLUMNS,
+    ),
+    "there are no elements": (Case((0, 4), (5, 4), (5, 3)), COLUMNS),
+}
+
+
+@pytest.mark.parametrize("why", MISFITS)
+def test_schedules_that_do_not_fit_are_refused(why: str) -> None:
+    case, schedule = MISFITS[why]
+    message = complaint_of(kernel_of(replace(case, schedule=schedule)))
+    assert message == f"kernel @k: {schedule} does not fit scf.parallel: {why}"
+
+
+def test_schedules_are_for_attention() -> None:
+    args = Block(arg_types=[TensorType(f32, [4, 8])]).args
+    kernel = KernelOp("k", "cpu", kernel_body(SoftmaxOp.inferred(args)))
+    (phase,) = (op for op in kernel.body.block.ops if op.regions)
+    phase.attributes[SCHEDULE] = ROWS
+    message = complaint_of(kernel)
+    assert message == f"kernel @k: scf.parallel is no attention, which {ROWS} is for"
+
+
+# Jobs --------------------------------------------------------------------------------
+
+JOB = """
+!x = tensor<2x{rows}x3x16xf32>
+!h = tensor<2x3x{rows}x16xf32>
+!t = tensor<2x3x16x{rows}xf32>
+!s = tensor<2x3x{rows}x{rows}xf32>
+job.job @j placement <cpu, [0:0]> {{
+  %q = job.input "q" : !x
+  %k = job.input "k" : !x
+  %v = job.input "v" : !x
+  %qt = op.transpose %q by [0, 2, 1, 3] : !x -> !h
+  %kt = op.transpose %k by [0, 2, 3, 1] : !x -> !t
+  %vt = op.transpose %v by [0, 2, 1, 3] : !x -> !h
+  %p = op.matmul %qt, %kt : !h, !t -> !s
+  %c = op.constant dense<4.0> : tensor<f32>
+  %d = op.div %p, %c : !s, tensor<f32> -> !s
+  %s = op.softmax %d axis 3 : !s -> !s
+  %o = op.matmul %s, %vt : !s, !h -> !h
+  %y = op.transpose %o by [0, 2, 1, 3] : !h -> !x
+  job.output "y", %y : !x
+}}
+"""
+
+
+def model_of(rows: int) -> Model:
+    compiler = installed_compiler()[0]
+    module = compiler.parse(JOB.format(rows=rows).encode(), "test.mlir")
+    compiler.verify(module)
+    return Model(module, {}, Path())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_jobs_agree_with_onnx_runtime_and_have_no_scores(threads: int) -> None:
+    import onnxruntime
+    from onnx import TensorProto, helper
+
+    rows, random = 97, np.random.default_rng(3)
+    shape = [2, rows, 3, 16]
+    inputs = {n: random.normal(size=shape).astype(np.float32) for n in "qkv"}
+    orders = {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]}
+    nodes = [
+        helper.make_node("Transpose", [n], [f"{n}t"], perm=orders[n]) for n in "qkv"
+    ]
+    nodes += [
+        helper.make_node("MatMul", ["qt", "kt"], ["p"]),
+        helper.make_node("Div", ["p", "c"], ["d"]),
+        helper.make_node("Softmax", ["d"], ["s"], axis=-1),
+        helper.make_node("MatMul", ["s", "vt"], ["o"]),
+        helper.make_node("Transpose", ["o"], ["y"], perm=[0, 2, 1, 3]),
+    ]
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in "qkvy"]
+    four = helper.make_tensor("c", TensorProto.FLOAT, [], [4.0])
+    graph = helper.make_graph(nodes, "g", ports[:3], ports[3:], [four])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    peer = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    wanted: Floats = np.asarray(peer.run(None, inputs)[0])  # pyright: ignore[reportUnknownMemberType] ONNX Runtime carries no types
+    with Session(model_of(rows), threads=threads) as session:
+        result = session.run(inputs)["y"]
+    np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=0, atol=2e-6)
+
+
+def peak_of(rows: int, *passes: str) -> int:
+    """The bytes of the plan of the job."""
+    from penstock.dialects.regst import ChunkOp
+
+    compiler, known = installed_compiler()
+    module = model_of(rows).module
+    text = ",".join((*passes, "convert-job-to-plan,plan-assign-streams"))
+    text += ",plan-create-registers,regst-alias-registers,regst-plan-memory"
+    run_pipeline(compiler, known, module, text)
+    chunks = (op for op in module.walk() if isinstance(op, ChunkOp))
+    return sum(chunk.size.value.data for chunk in chunks)
+
+
+def test_scores_are_not_in_the_plan() -> None:
+    rows = 640
+    scores = 2 * 3 * rows * rows * 4
+    ports = 4 * prod((2, rows, 3, 16)) * 4
+    assert peak_of(rows) > scores
+    assert peak_of(rows, "op-fuse-attention") < ports * 1.1 < scores
