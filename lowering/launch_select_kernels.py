@@ -80,6 +80,15 @@ class Selector:
         found = self.database.times(key_of(request, self.machine))
         return {name: time.median_ns for name, time in found.items()}
 
+    def try_to_select(
+        self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
+    ) -> None:
+        """What `select` does, or a complaint about the alternative that fails."""
+        try:
+            self.select(kernel, constants)
+        except AlternativeError as error:
+            self.complaints.append((kernel, str(error)))
+
     def select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
     ) -> None:
@@ -161,7 +170,7 @@ class LaunchSelectKernelsPass(ModulePass):
                 for kernel, constants in [*called_kernels(op)]:
                     if SELECTED not in kernel.attributes:
                         can = self.panels and PANELS not in kernel.attributes
-                        selector.select(kernel, constants if can else {})
+                        selector.try_to_select(kernel, constants if can else {})
         except (AlternativeError, DatabaseError) as error:
             raise PassFailedException(str(error)) from error
         fail_if_any(selector.complaints)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
 
-MOST_CANDIDATES = 12
+MOST_CANDIDATES = 16
 """How many candidates of a kernel are measured, those that come first."""
 
 

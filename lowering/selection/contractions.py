@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from math import ceil, prod
 from typing import TypeAlias
 
@@ -48,11 +47,11 @@ PRODUCT_NS = 0.25
 """What a product of vectors takes in the model: one a cycle of 4 GHz."""
 PACK_NS = 0.15
 """What it takes to copy an element to a panel in the model."""
-MOST_TILES = 12
+MOST_TILES = 6
 """The tiles that are offered: those with the least modelled time."""
 INNER_TILES = (1, 4), (1, 8), (2, 4), (2, 8), (4, 2), (4, 4)
 """Rows and columns of the tiles whose vectors run along terms."""
-PREFETCHES = 0, 4, 16
+PREFETCHES = 0, 8
 """The rows of `b` to fetch ahead."""
 MOST_LOOPED = 1 << 18
 """The products for which plain loops are worth a try."""
@@ -195,9 +194,11 @@ class Site:
         if usual.stored:
             for packed in (1, 0):
                 yield {"panels": "", "edge": 0, "packed": packed}
-        others = [usual.packed.data, 1 - usual.packed.data]
-        tiles = [(usual.rows.data, usual.vectors.data), *self._tiles()]
-        for tile, packed in product(tiles, others):
+        packed = usual.packed.data
+        tiles = self._tiles()
+        for tile in ((usual.rows.data, usual.vectors.data), *tiles[:2]):
+            yield self._of_tile(usual, tile, 1 - packed)
+        for tile in tiles:
             yield self._of_tile(usual, tile, packed)
 
     def _of_tile(

@@ -1,0 +1,49 @@
+"""
+Make a kernel database with times that nobody measured:
+
+    python plant_times.py FILE.mlir OUT.db 'KERNEL: ALTERNATIVE' 12.5 'TASK: task' 700
+
+gives alternatives of kernels, and tasks, in a file so many nanoseconds, on this
+machine, for vectors of 64 bytes.
+"""
+
+import sys
+from pathlib import Path
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.plan import TaskOp
+from penstock.lowering.plan_write_times import key_of_task
+from penstock.lowering.selection.database import KernelDatabase, Time
+from penstock.lowering.selection.keys import Key, kernel_key, machine_here
+from penstock.tools.compiler import installed_compiler
+
+
+def keys_of(path: str) -> dict[str, Key]:
+    """The keys of kernels and tasks in a file, by their names."""
+    compiler, _ = installed_compiler()
+    module = compiler.parse(Path(path).read_bytes(), path)
+    found: dict[str, Key] = {}
+    for op in module.walk():
+        if isinstance(op, KernelOp):
+            key = kernel_key(op, machine_here(), vector_bytes=64)
+            found[op.sym_name.data] = key
+        elif isinstance(op, TaskOp):
+            found[op.task_name.data] = key_of_task(op, 1)
+    return found
+
+
+def main() -> None:
+    """Make it."""
+    source, target, *planted = sys.argv[1:]
+    keys = keys_of(source)
+    Path(target).unlink(missing_ok=True)
+    with KernelDatabase(Path(target), write=True) as database:
+        for what, time in zip(planted[::2], planted[1::2], strict=True):
+            name, _, alternative = what.partition(": ")
+            nanoseconds = float(time)
+            row = Time(nanoseconds, nanoseconds, 3, "2026-01-01T00:00:00+00:00")
+            database.record(keys[name], {alternative: row})
+
+
+if __name__ == "__main__":
+    main()
