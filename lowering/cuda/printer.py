@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import arith, linalg, memref, scf
-from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, MemRefType
+from xdsl.dialects import linalg, memref, scf
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -25,6 +25,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.lowering.cuda.base import DevicePrinter
 from penstock.lowering.cuda.row_printer import RowPrinter
 from penstock.lowering.cuda.rows import rows_of
+from penstock.lowering.cuda.spread import number_of, spread_of, turns_of
 from penstock.lowering.cuda.tile_printer import TilePrinter
 from penstock.lowering.cuda.tiles import TileGroup, tile_group_of
 from penstock.lowering.cuda.vectors import (
@@ -40,7 +41,6 @@ from penstock.lowering.numba.scalars import type_name
 DTYPES = {
     **{"f16": "float16", "f32": "float32", "f64": "float64", "i1": "uint8"},
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
@@ -63,6 +63,8 @@ class CudaPrinter(DevicePrinter):
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
         self._bodies = 0
+        self._spread: dict[Operation, int] = {}
+        """The loops that are spread over threads now, and over how many."""
         self._groups = self._find_groups()
         groups = self._groups.values()
         self._folded = {phase for group in groups for phase in group.finish.phases()}
@@ -139,12 +141,33 @@ class CudaPrinter(DevicePrinter):
     def _print_iterations(
         self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
     ) -> str:
-        """Print a phase, a thread for each turn of its loops; how it is listed."""
+        """
+        Print a phase, a thread, or as many as share the loops inside, for each turn of
+        its loops; how it is listed.
+        """
         loops, extents = [self.new_loop() for _ in bounds], [len(i) for i in bounds]
+        threads = spread_of(op)
+        if threads > 1:
+            self._spread = {inner: threads for inner in op.body.block.ops}
+            loops, extents = [*loops, "at"], [*extents, threads]
         with self.elements(name, loops, extents):
-            self.name_places(op, loops, bounds)
+            self.name_places(op, loops[: len(bounds)], bounds)
             self.print_statements(op.body.block)
+        self._spread = {}
         return f"Phase({name}, {prod(extents)})"
+
+    def print_for(self, op: scf.ForOp) -> None:
+        if (threads := self._spread.get(op)) is None:
+            super().print_for(op)
+            return
+        turns, index = turns_of(op), self.new_loop()
+        assert turns is not None, "only such loops are spread"
+        first = self.index(f"at + {turns.start}") if turns.start else "at"
+        self.line(f"{index} = {first}")
+        self.set_loop(op.body.block.args[0], index)
+        with self.block(f"while {index} < {turns.stop}:"):
+            self.print_statements(op.body.block)
+            self.line(f"{index} = {self.index(f'{index} + {threads}')}")
 
     def print_computation(self, computation: Computation) -> None:
         name = self.next_phase
@@ -305,11 +328,3 @@ def bounds_of(op: scf.ParallelOp) -> list[range] | None:
             return None
         found.append(range(lower, upper, step))
     return found
-
-
-def number_of(value: SSAValue) -> int | None:
-    """The number that an index is, or None if it is not constant."""
-    owner = value.owner
-    if not isinstance(owner, arith.ConstantOp):
-        return None
-    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None

@@ -235,3 +235,90 @@ launch.kernel @alone target "cuda" (%x: memref<10x128xf32>, %o: memref<128xf32>)
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// The turns of a loop that carries nothing are spread over neighbouring threads.
+// CHECK-LABEL: # kernel padded
+// CHECK:       while e < 320:
+// CHECK-NEXT:      [[I:i[0-9]+]] = quotient(e, 32)
+// CHECK-NEXT:      at = remainder(e, 32)
+// CHECK-NEXT:      o[i32([[I]] * 33)] = f32(0.0)
+// CHECK-NEXT:      [[J:i[0-9]+]] = i32(at + 2)
+// CHECK-NEXT:      while [[J]] < 32:
+// CHECK-NEXT:          [[X:v[0-9]+]] = x[i32([[I]] * 32 + [[J]])]
+// CHECK-NEXT:          [[N:v[0-9]+]] = [[J]] + 1
+// CHECK-NEXT:          o[i32([[I]] * 33 + [[N]])] = [[X]]
+// CHECK-NEXT:          [[J]] = i32([[J]] + 32)
+// CHECK-NEXT:      e = i32(e + item_step())
+// CHECK:       Phase(phase_0, 320),
+launch.kernel @padded target "cuda" (%x: memref<10x32xf32>, %o: memref<10x33xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c10 = arith.constant 10 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    memref.store %zero, %o[%i, %c0] : memref<10x33xf32>
+    scf.for %j = %c2 to %c32 step %c1 {
+      %v = memref.load %x[%i, %j] : memref<10x32xf32>
+      %n = arith.addi %j, %c1 : index
+      memref.store %v, %o[%i, %n] : memref<10x33xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+}
+
+// They are not where one turn writes what another one writes, or what it reads, where
+// the place of an element is not known, or where there are few turns.
+// CHECK-LABEL: # kernel together
+// CHECK:       Phase(phase_0, 10),
+// CHECK-NEXT:  Phase(phase_1, 9),
+// CHECK-NEXT:  Phase(phase_2, 10),
+// CHECK-NEXT:  Phase(phase_3, 10),
+launch.kernel @together target "cuda" (%x: memref<10x32xf32>, %o: memref<10x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c5 = arith.constant 5 : index
+  %c9 = arith.constant 9 : index
+  %c10 = arith.constant 10 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    memref.store %zero, %o[%i, %c5] : memref<10x32xf32>
+    scf.for %j = %c0 to %c32 step %c1 {
+      %v = memref.load %x[%i, %j] : memref<10x32xf32>
+      memref.store %v, %o[%i, %j] : memref<10x32xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+  "scf.parallel"(%c0, %c9, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    %next = arith.addi %i, %c1 : index
+    scf.for %j = %c0 to %c32 step %c1 {
+      %v = memref.load %x[%next, %j] : memref<10x32xf32>
+      memref.store %v, %x[%i, %j] : memref<10x32xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    scf.for %j = %c0 to %c16 step %c1 {
+      %v = memref.load %x[%i, %j] : memref<10x32xf32>
+      %n = arith.muli %j, %c2 : index
+      memref.store %v, %o[%i, %n] : memref<10x32xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    scf.for %j = %c0 to %c5 step %c1 {
+      %v = memref.load %x[%i, %j] : memref<10x32xf32>
+      memref.store %v, %o[%i, %j] : memref<10x32xf32>
+    }
+    scf.reduce
+  }) : (index, index, index) -> ()
+}

@@ -1,0 +1,120 @@
+"""
+Loops inside of parallel ones whose turns are spread over threads.
+
+The loops that stand directly in the body of an `scf.parallel` are, if they carry
+nothing, and if no turn needs what another one has written: no buffer is read and
+written, and no two stores write one element. Then neighbouring threads have
+neighbouring elements, instead of a whole line each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, SSAValue
+
+WARP = 32
+LEAST_TURNS = 6
+
+
+def number_of(value: SSAValue) -> int | None:
+    """The number that an index is, or None if it is not constant."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
+
+
+def turns_of(op: scf.ForOp) -> range | None:
+    """The values of the variable of a loop by ones, if they are known."""
+    lower, upper, step = map(number_of, (op.lb, op.ub, op.step))
+    if lower is None or upper is None or step != 1:
+        return None
+    return range(lower, upper)
+
+
+def spread_of(op: scf.ParallelOp) -> int:
+    """
+    Over how many threads the turns of the loops in a body may be spread: a power of 2,
+    1 if they may not.
+    """
+    loops = [inner for inner in op.body.block.ops if isinstance(inner, scf.ForOp)]
+    turns = [turns_of(loop) for loop in loops if not loop.iter_args]
+    known = [indices for indices in turns if indices is not None]
+    if not loops or len(known) != len(loops) or not _is_independent(op):
+        return 1
+    most = max(map(len, known))
+    if most < LEAST_TURNS:
+        return 1
+    threads = WARP
+    while threads * 3 > most * 4:
+        threads //= 2
+    return threads
+
+
+def _is_independent(op: scf.ParallelOp) -> bool:
+    """Whether no turn of a loop needs what another one has written."""
+    stores = list(_stores(op.body.block))
+    inside = [inner for inner in op.walk() if isinstance(inner, memref.StoreOp)]
+    if len(stores) != len(inside):
+        return False
+    buffers = {store.memref for store, _ in stores}
+    loads = (inner for inner in op.walk() if isinstance(inner, memref.LoadOp))
+    if any(load.memref in buffers for load in loads):
+        return False
+    return all(_are_apart(a, b) for n, a in enumerate(stores) for b in stores[:n]) and (
+        all(_written(*store) is not None for store in stores)
+    )
+
+
+def _stores(block: Block) -> Iterator[tuple[memref.StoreOp, scf.ForOp | None]]:
+    """The stores in a block and in its loops, each with its loop."""
+    for op in block.ops:
+        if isinstance(op, memref.StoreOp):
+            yield op, None
+        elif isinstance(op, scf.ForOp):
+            for inner in op.body.block.ops:
+                if isinstance(inner, memref.StoreOp):
+                    yield inner, op
+
+
+def _are_apart(
+    a: tuple[memref.StoreOp, scf.ForOp | None],
+    b: tuple[memref.StoreOp, scf.ForOp | None],
+) -> bool:
+    """Whether two stores never write one element."""
+    if a[0].memref is not b[0].memref:
+        return True
+    lines = [list(store.indices)[:-1] for store, _ in (a, b)]
+    if any(x is not y for x, y in zip(*lines, strict=True)):
+        return False
+    of_a, of_b = _written(*a), _written(*b)
+    if of_a is None or of_b is None:
+        return False
+    return of_a.stop <= of_b.start or of_b.stop <= of_a.start
+
+
+def _written(store: memref.StoreOp, loop: scf.ForOp | None) -> range | None:
+    """The elements of a line that a store writes, a turn of its loop each."""
+    if not store.indices:
+        return None
+    *before, last = store.indices
+    if loop is None:
+        place = number_of(last)
+        return None if place is None else range(place, place + 1)
+    variable, turns = loop.body.block.args[0], turns_of(loop)
+    owners = [index.owner for index in before]
+    if turns is None or variable in before or loop.body.block in owners:
+        return None
+    if any(not isinstance(o, Block) and o.parent is loop.body.block for o in owners):
+        return None
+    offset = 0
+    if isinstance(op := last.owner, arith.AddiOp):
+        numbers = [number_of(value) for value in op.operands]
+        offset = next((n for n in numbers if n is not None), None)
+        last = next((v for v in op.operands if number_of(v) is None), last)
+    if last is not variable or offset is None:
+        return None
+    return range(turns.start + offset, turns.stop + offset)
