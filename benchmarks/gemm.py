@@ -26,7 +26,11 @@ TEXT = """\
 Milliseconds of one op on `f32` (the median and the extremes of all rounds) on one
 thread, and the ratio of a peer's time to ours: above 1, we are faster. A product is
 named by its rows, columns and terms, and by `t` where the right matrix is stored
-transposed; a convolution by channels in, image, channels out, taps and stride."""
+transposed; a convolution by channels in, image, channels out, taps and stride. Weights
+are constants, which lie as their reader wants them. Winograd is less exact (about 1e-5
+of the largest result) and has to be allowed; sessions use it for 8 tiles or more."""
+
+WINOGRAD = "Penstock, Winograd"
 
 PRODUCTS = (
     *("512x512x512", "768x768x768", "1024x1024x1024", "128x768x3072"),
@@ -96,8 +100,8 @@ def op_of(case: Case) -> TensorOp:
     return MatmulOp.inferred(args, transposed)
 
 
-def open_penstock(name: str) -> Run:
-    """The compiled kernel of the op."""
+def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
+    """The kernel of an op on arrays, one of which is constant: it may lie in panels."""
     import numpy as np
 
     from penstock.dialects.interfaces import tensor_type
@@ -108,26 +112,96 @@ def open_penstock(name: str) -> Run:
         vector_bytes_here,
     )
     from penstock.lowering.numba_target import kernel_source
-    from penstock.runtime.image import panels_of as image_panels
+    from penstock.runtime.image import panels_of
     from penstock.runtime.jit import compile_cpu
     from penstock.runtime.stored import as_stored
 
-    case = case_of(name)
-    op = op_of(case)
     kernel = KernelOp("kernel", "cpu", kernel_body(op))
-    # The right operand is a constant, as for peers: it may lie in panels.
-    schedule_kernel(kernel, vector_bytes_here(), constants={1})
+    schedule_kernel(kernel, vector_bytes_here(), constants={constant})
     compiled = compile_cpu(kernel_source(kernel), "kernel")
     out = np.empty(tensor_type(op.results[0]).get_shape(), np.float32)
-    found = kernel.panels[1]
-    b = as_stored(case.b, None if found is None else image_panels(found))
-    arrays = case.a, b, out
-    row = np.array([array.ctypes.data for array in arrays], np.int64)
+    orders = [found and panels_of(found) for found in kernel.panels]
+    given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]
+    row = np.array([array.ctypes.data for array in (*given, out)], np.int64)
     address = row.ctypes.data
+    # The row has to live, and so has what is given.
+    return Step(lambda: compiled(address), (*given, row), out)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel with its arguments, and what it writes."""
+
+    run: Callable[[], int]
+    alive: Sequence[Array]
+    out: Array
+
+
+def open_penstock(name: str) -> Run:
+    """The compiled kernel of the op."""
+    case = case_of(name)
+    step = compiled_op(op_of(case), (case.a, case.b), 1)
 
     def run() -> Sequence[Array]:
-        compiled(address)
-        return arrays[2:]
+        step.run()
+        return [step.out]
+
+    return run
+
+
+def open_winograd(name: str) -> Run:
+    """The kernels that Winograd's convolution takes, weights transformed before."""
+    import numpy as np
+    from xdsl.dialects.builtin import TensorType, f32
+    from xdsl.ir import Block, SSAValue
+
+    from penstock.dialects.op.linear import MatmulOp
+    from penstock.dialects.op.padding import PadOp
+    from penstock.dialects.op.parts import SliceOp
+    from penstock.dialects.op.winograd import (
+        JOIN,
+        SPLIT,
+        WinogradJoinOp,
+        WinogradSplitOp,
+    )
+    from penstock.runtime.stored import winograd_weights
+
+    case = case_of(name)
+    outputs, channels, *_ = case.b.shape
+    extent = case.a.shape[-1] - 2
+    across = -(-extent // 4)
+    missing = 4 * across - extent
+    steps: list[Step] = []
+
+    def values(*ins: Array) -> Sequence[SSAValue]:
+        return Block(arg_types=[TensorType(f32, array.shape) for array in ins]).args
+
+    def add(op: TensorOp, *ins: Array) -> Array:
+        steps.append(compiled_op(op, ins, 0))
+        return steps[-1].out
+
+    image = case.a
+    if missing:
+        pad = PadOp(values(image)[0], [0] * 4, [0, 0, missing, missing])
+        image = add(pad, image)
+    split, join = np.array(SPLIT, np.float32), np.array(JOIN, np.float32)
+    matrix, source = values(split, image)
+    tiles = add(WinogradSplitOp(matrix, source, 4), split, image)
+    stack = tiles.reshape(36, channels, across**2)
+    weights = winograd_weights(case.b)
+    product = add(MatmulOp.inferred(values(weights, stack), {}), weights, stack)
+    parts = product.reshape(6, 6, outputs, 1, across, across)
+    matrix, source = values(join, parts)
+    found = add(WinogradJoinOp(matrix, source, None), join, parts)
+    if missing:
+        ends = [1, outputs, extent, extent]
+        slice = SliceOp(values(found)[0], [0] * 4, ends, [1] * 4)
+        found = add(slice, found)
+
+    def run() -> Sequence[Array]:
+        for step in steps:
+            step.run()
+        return [found]
 
     return run
 
@@ -202,11 +276,19 @@ def open_onnxruntime(name: str) -> Run:
 
 OPENERS: Mapping[str, Callable[[str], Run]] = {
     "Penstock": open_penstock,
+    WINOGRAD: open_winograd,
     "ONNX Runtime": open_onnxruntime,
     "PyTorch eager": open_torch,
     "NumPy": open_numpy,
 }
 """All contenders, ours first."""
+
+
+def takes(contender: str, name: str) -> bool:
+    """Whether a contender takes a case."""
+    if contender == "NumPy":
+        return "-" not in name
+    return contender != WINOGRAD or name.endswith("-3-1")
 
 
 def gemm(rounds: int, names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS)) -> Section:
@@ -218,7 +300,7 @@ def gemm(rounds: int, names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS)) -> Sect
         openers = {
             contender: partial(opener, name)
             for contender, opener in OPENERS.items()
-            if contender != "NumPy" or "-" not in name
+            if takes(contender, name)
         }
         found = race(openers, rounds)
         rows += race_rows(name, 1, found, op_of(case_of(name)).flops())

@@ -23,6 +23,7 @@ def pipeline(
     strategy: str = "parallelism",
     panels: bool = True,
     database: str | None = None,
+    winograd: bool = False,
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -36,10 +37,11 @@ def pipeline(
     variables, also where there is one job. Without `panels` variables lie as their
     arrays do, so that other programs can share them. `database` is the path of a kernel
     database: what was measured says how kernels are computed, and how long tasks take.
+    `winograd` allows the error of `op-use-winograd`.
     """
     return ",".join(
         (
-            job_passes(device, merge=merge, model_jobs=model_jobs),
+            job_passes(device, merge=merge, model_jobs=model_jobs, winograd=winograd),
             *timing(streams, database),
             plan_passes(
                 streams,
@@ -54,7 +56,11 @@ def pipeline(
 
 
 def job_passes(
-    device: str | None = None, *, merge: bool = False, model_jobs: bool = False
+    device: str | None = None,
+    *,
+    merge: bool = False,
+    model_jobs: bool = False,
+    winograd: bool = False,
 ) -> str:
     """The passes that take a job to a plan whose tasks are in no order yet."""
     return ",".join(
@@ -65,6 +71,7 @@ def job_passes(
             # constants that nobody uses.
             "job-clean",
             "op-fold-constants",
+            *("op-use-winograd",) * winograd,
             "op-split-pads",
             "job-clean",
             "job-place" if device is None else f'job-place{{device="{device}"}}',

@@ -201,6 +201,12 @@ def _arguments() -> argparse.ArgumentParser:
         help="run what is placed on several ranks (processes) in this process",
     )
     parser.add_argument(
+        "--allow-winograd",
+        action="store_true",
+        help="convolve 3 x 3 weights with fewer products, with errors of about 1e-5 of "
+        "the largest result in f32",
+    )
+    parser.add_argument(
         "--repeat", type=_count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(
@@ -339,6 +345,8 @@ def _open_plan(args: argparse.Namespace) -> Job:
         raise UsageError(f"a saved plan cannot be checked against {args.check}")
     if args.simulate_ranks:
         raise UsageError("--simulate-ranks is for what is compiled")
+    if args.allow_winograd:
+        raise UsageError("--allow-winograd is for what is compiled")
     plan = read_plan(args.file, args.device)
     threads, engine = args.threads, args.executor
     return Job(Session.of_plan(plan, threads=threads, engine=engine))
@@ -364,6 +372,7 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
         compiler=front,
         show_progress=True,
         kernels=kernels,
+        allow_winograd=args.allow_winograd,
     )
     return Job(session, oracle, onnx, known)
 

@@ -128,18 +128,21 @@ def lower(
     strategy: str = "parallelism",
     panels: bool = True,
     database: Path | None = None,
+    winograd: bool = False,
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
     jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy`,
-    `panels` and `database` are those of the pipeline; where no kernel database is
-    given, it is the one that the environment names, if it does. Raises UsageError if
-    the module holds nothing to run, or something beside a program, and `Rejected` if
-    what it holds cannot be lowered.
+    `panels`, `database` and `winograd` are those of the pipeline; where no kernel
+    database is given, it is the one that the environment names, if it does. Raises
+    UsageError if the module holds nothing to run, or something beside a program, or
+    with `winograd` and `model_jobs`, and `Rejected` if what it holds cannot be lowered.
     """
     from penstock.lowering.pipelines import pipeline
     from penstock.tools.compiler import run_pipeline
 
+    if winograd and model_jobs:
+        raise UsageError("weights for Winograd are not loaded and saved by jobs")
     if not model.has_several:
         _ = model.entry
     text = pipeline(
@@ -151,6 +154,7 @@ def lower(
         strategy=strategy,
         panels=panels,
         database=path_for_pass(database or database_of_environment()),
+        winograd=winograd,
     )
     run_pipeline(compiler, passes, model.module, text)
 
@@ -323,6 +327,8 @@ class Session:
     nothing to run, or something beside a program, `Rejected` if it cannot be compiled,
     PenstockError if it cannot be loaded.
 
+    With `allow_winograd` convolutions may be done with fewer products and less exact,
+    as `op-use-winograd` says; neither `variables` nor `model_jobs` go with that.
     `variables` has those that are shared with other sessions; while one of these
     assigns to a variable, none that uses it may run. `kernels` is a kernel database
     (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
@@ -342,6 +348,7 @@ class Session:
         show_progress: bool = False,
         variables: SharedVariables | None = None,
         kernels: Path | None = None,
+        allow_winograd: bool = False,
     ):
         from penstock.tools.compiler import installed_compiler
 
@@ -358,6 +365,7 @@ class Session:
             # What others assign to a variable is in no order but the usual one.
             panels=variables is None,
             database=kernels,
+            winograd=allow_winograd,
         )
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None

@@ -16,7 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import TensorType, f32, f64
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
 from xdsl.ir import Block
 
 from penstock.dialects.diagnostics import LocatedPassFailure
@@ -38,7 +38,9 @@ from penstock.runtime.jit import compile_cpu
 from penstock.runtime.shared_variables import SharedVariables
 from penstock.runtime.stored import WINOGRAD, winograd_weights
 from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.diagnostics import UsageError
 from penstock.tools.oracle import evaluate_model
+from penstock.tools.run import run_tool
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.floating]
@@ -221,11 +223,16 @@ job.job @predict placement <cpu, [0:0]> {{
 """
 
 
-def model_of(images: int, height: int, width: int) -> Model:
-    """A convolution with all that can follow it, by Winograd."""
-    front, passes = installed_compiler()
+def parsed(images: int, height: int, width: int) -> ModuleOp:
+    """A convolution with all that can follow it."""
     text = TEXT.format(n=images, h=height, w=width)
-    module = front.parse(text.encode(), "job.mlir")
+    return installed_compiler()[0].parse(text.encode(), "job.mlir")
+
+
+def model_of(images: int, height: int, width: int) -> Model:
+    """The same by Winograd."""
+    front, passes = installed_compiler()
+    module = parsed(images, height, width)
     run_pipeline(front, passes, module, "op-use-winograd")
     assert "op.winograd_join" in str(module)
     return Model(module, {}, Path())
@@ -250,6 +257,40 @@ def test_sessions_convolve_tile_by_tile(
         found = session.run({"x": x, "i": i})["y"]
         exact = exact_result(x, i, session.state())
     assert largest_error(found, exact) <= 1e-5 * np.abs(exact).max()
+
+
+def test_sessions_use_it_if_that_is_allowed() -> None:
+    def is_used(allowed: bool) -> bool:
+        model = Model(parsed(1, 16, 16), {}, Path())
+        with Session(model, allow_winograd=allowed) as session:
+            return "winograd" in str(session.program)
+
+    assert is_used(True)
+    assert not is_used(False)
+
+
+def test_jobs_cannot_set_transformed_weights() -> None:
+    model = Model(parsed(1, 16, 16), {}, Path())
+    with pytest.raises(UsageError, match="are not loaded and saved by jobs"):
+        Session(model, allow_winograd=True, model_jobs=True)
+
+
+def test_the_command_uses_it_if_that_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "job.mlir"
+    path.write_text(TEXT.format(n=1, h=16, w=16))
+    assert (
+        run_tool(
+            [str(path), "--allow-winograd", "--random-inputs", "1", "--check", "numpy"]
+        )
+        == 0
+    )
+    plan = tmp_path / "plan"
+    with Session(model_of(1, 16, 16)) as session:
+        session.save(plan)
+    assert run_tool([str(plan), "--allow-winograd"]) != 0
+    assert "--allow-winograd is for what is compiled" in capsys.readouterr().err
 
 
 def test_weights_can_be_read_set_and_saved(tmp_path: Path) -> None:
