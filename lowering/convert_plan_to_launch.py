@@ -40,11 +40,8 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DictionaryAttr,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
-    i64,
 )
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -67,6 +64,7 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.lowering.aliases import Holds, does_nothing
+from penstock.lowering.chunk_report import memory_report
 from penstock.lowering.job_interfaces import Interfaces
 from penstock.lowering.program_kernels import (
     Finding,
@@ -406,36 +404,6 @@ class ProgramBuilder:
                 if unchanged := [ins[i] for i in copied_in_place(task) - over.keys()]:
                     call.attributes["unchanged"] = launch.symbols(sorted(unchanged))
                 return call
-
-
-def memory_report(
-    chunk: ChunkOp, variables: Collection[SSAValue]
-) -> DictionaryAttr | None:
-    """
-    What a chunk holds, in bytes; None unless its blocks say how they are shared.
-    """
-    blocks = [
-        use.operation for use in chunk.chunk.uses if isinstance(use.operation, BlockOp)
-    ]
-    if all(block.sum is None for block in blocks):
-        return None
-    weights = [block for block in blocks if holds_only(block, variables)]
-    shared = [block for block in blocks if block not in weights]
-    bytes_of = {
-        "bound": sum((b.bound or b.size).value.data for b in shared),
-        "peak": sum(b.size.value.data for b in shared),
-        "sum": sum((b.sum or b.size).value.data for b in shared),
-        "variables": sum(b.size.value.data for b in weights),
-    }
-    return DictionaryAttr({key: IntegerAttr(n, i64) for key, n in bytes_of.items()})
-
-
-def holds_only(block: BlockOp, registers: Collection[SSAValue]) -> bool:
-    """Whether something lies in a block, and nothing but these registers."""
-    held = [use.operation for use in block.block.uses]
-    return bool(held) and all(
-        isinstance(op, RegisterOp) and op.register in registers for op in held
-    )
 
 
 def written_by(task: TaskOp) -> Sequence[SSAValue]:

@@ -9,11 +9,13 @@ its kernel, so that an assertion that failed is the task's own error.
 from __future__ import annotations
 
 import ctypes
+import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +62,38 @@ class CudaChunk:
         return self.memory[offset : offset + size].copy_to_host().view(np.uint8)
 
 
+class _Addresses:
+    """
+    Which chunk lies where, of all that the process has on its device: programs may use
+    a chunk that another one allocated, so no two ever have an address in common.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: WeakValueDictionary[int, CudaChunk] = WeakValueDictionary()
+        self._starts: list[int] = []
+        self._end = FIRST_ADDRESS
+        self._lock = threading.Lock()
+
+    def allocate(self, size: int) -> CudaChunk:
+        """A chunk at addresses that none has had before."""
+        memory = cuda_kernels.allocate(size)
+        with self._lock:
+            chunk = CudaChunk(self._end, memory)
+            self._end += -(-size // PAGE) * PAGE + PAGE
+            self._starts = [*sorted(self._chunks.keys()), chunk.address]
+            self._chunks[chunk.address] = chunk
+        return chunk
+
+    def chunk_at(self, address: int) -> CudaChunk:
+        """The chunk that an address lies in."""
+        with self._lock:
+            start = self._starts[bisect_right(self._starts, address) - 1]
+            return self._chunks[start]
+
+
+_ADDRESSES = _Addresses()
+
+
 class Cuda:
     """
     A CUDA device, or Numba's simulation of one. All its calls are made on one thread.
@@ -69,18 +103,14 @@ class Cuda:
         self.is_simulated = simulated
         self.callbacks: list[Callback] = []
         self._chunks: list[CudaChunk] = []
-        self._starts: list[int] = []
-        self._end = FIRST_ADDRESS
         self._kernels: dict[str, CudaKernel] = {}
         self._views: dict[tuple[int, int, str], DeviceArray] = {}
 
     def allocate(self, size: int) -> CudaChunk:
         """Memory for `size` bytes on the device, all zero."""
         count_allocation()
-        chunk = CudaChunk(self._end, cuda_kernels.allocate(size))
+        chunk = _ADDRESSES.allocate(size)
         self._chunks.append(chunk)
-        self._starts.append(chunk.address)
-        self._end += -(-size // PAGE) * PAGE + PAGE
         return chunk
 
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
@@ -124,14 +154,14 @@ class Cuda:
     def _read(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         if address < FIRST_ADDRESS:
             return host_bytes(address, size)
-        chunk = self._chunk_at(address)
+        chunk = _ADDRESSES.chunk_at(address)
         return chunk.read(address - chunk.address, size)
 
     def _write(self, address: int, data: npt.NDArray[np.uint8]) -> None:
         if address < FIRST_ADDRESS:
             host_bytes(address, data.size)[:] = data
             return
-        chunk = self._chunk_at(address)
+        chunk = _ADDRESSES.chunk_at(address)
         chunk.write(address - chunk.address, data)
 
     def _view(
@@ -140,13 +170,10 @@ class Cuda:
         """The flat array at an address; made once, because arrays are costly."""
         key = (address, count, dtype.str)
         if key not in self._views:
-            chunk = self._chunk_at(address)
+            chunk = _ADDRESSES.chunk_at(address)
             offset = address - chunk.address
             self._views[key] = cuda_kernels.view(chunk.memory, offset, count, dtype)
         return self._views[key]
-
-    def _chunk_at(self, address: int) -> CudaChunk:
-        return self._chunks[bisect_right(self._starts, address) - 1]
 
 
 def words(row: int, count: int) -> list[int]:

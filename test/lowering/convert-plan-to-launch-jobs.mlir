@@ -209,3 +209,36 @@ plan.plan @ranks exclusive [["a", "b", "c"]] {
     plan.yield
   }
 }
+
+// -----
+
+// Blocks of jobs that exclude each other lie over each other: of such a chunk peak and
+// bound are those of the job that needs most, while the sum is that of all.
+
+!r = !regst.data<tensor<16xf32>>
+
+// 136 = 72 + 64 of "one", 128 = 64 + 64; 244 = 80 + 64 + 100
+// CHECK-LABEL: launch.program @turns
+// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 192 {memory = {bound = 128 : i64, peak = 136 : i64, sum = 244 : i64, variables = 0 : i64}}
+plan.plan @turns exclusive [["one", "two"]] {
+  %c = regst.chunk on <0, host> size 192
+  %a = regst.block in %c at 0 size 72 sum 80 bound 64
+  %b = regst.block in %c at 128 size 64 sum 64 bound 64
+  %d = regst.block in %c at 0 size 64 sum 100 bound 64
+  %x = regst.register "one/x" in %a at 0 slots 1 on <0, host> : !r
+  %y = regst.register "one/y" in %b at 0 slots 1 on <0, host> : !r
+  %z = regst.register "two/z" in %d at 0 slots 1 on <0, host> : !r
+  plan.task "one/x" job "one" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<16xf32>
+    plan.yield %0 : tensor<16xf32>
+  }
+  plan.task "one/y" job "one" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
+  ^bb0(%0: tensor<16xf32>):
+    %1 = op.exp %0 : tensor<16xf32> -> tensor<16xf32>
+    plan.yield %1 : tensor<16xf32>
+  }
+  plan.task "two/z" job "two" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
+    %0 = job.input "z" : tensor<16xf32>
+    plan.yield %0 : tensor<16xf32>
+  }
+}

@@ -135,6 +135,53 @@ def test_weights_and_chunks_of_the_device():
     """)
 
 
+def test_programs_share_variables_and_what_one_assigns_the_others_read():
+    check("""
+        from typing import Annotated
+        import penstock
+        from penstock import Tensor
+
+        rng = np.random.default_rng(3)
+        first = rng.normal(size=(5, 7)).astype(np.float32)
+
+        def weight():
+            return penstock.variable("w", (5, 7), init=first)
+
+        @penstock.job
+        def forth(x: Annotated[Tensor, (2, 5), "f32"]):
+            return x @ weight()
+
+        @penstock.job
+        def back(x: Annotated[Tensor, (2, 7), "f32"]):
+            return x @ weight().T
+
+        @penstock.job
+        def step(d: Annotated[Tensor, (5, 7), "f32"]):
+            w = weight()
+            penstock.assign(w, w + d)
+            return w.max()
+
+        def agree(w):
+            x, y = rng.normal(size=(2, 5)), rng.normal(size=(2, 7))
+            x, y = x.astype(np.float32), y.astype(np.float32)
+            np.testing.assert_allclose(forth(x), x @ w, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(back(y), y @ w.T, rtol=1e-5, atol=1e-5)
+
+        with penstock.Session(device="cuda") as session:
+            w = first
+            agree(w)
+            for _ in range(2):
+                d = rng.normal(size=(5, 7)).astype(np.float32)
+                assert step(d) == w.max()
+                w = w + d
+                agree(w)
+            assert len(session.variables.addresses("w")) == 1
+            np.testing.assert_array_equal(session.read_variables()["w"], w)
+            session.write_variables({"w": first})
+            agree(first)
+    """)
+
+
 def test_simulator_cannot_come_after_numba():
     check("""
         # What is in the cache runs on the processor without Numba.

@@ -77,3 +77,23 @@ def test_saved_plans_keep_variables_as_their_arrays(tmp_path: Path) -> None:
 def test_variables_that_sessions_share_lie_in_the_usual_order() -> None:
     with opened(SharedVariables()) as session:
         assert not stored(session)
+
+
+SET = """
+job.job @set placement <cpu, [0:0]> {
+  %n = job.input "n" : tensor<37x6x3x3xf32>
+  %w = job.variable "w" init <normal, seed = 1> : tensor<37x6x3x3xf32>
+  job.assign %n to %w : tensor<37x6x3x3xf32>
+}
+"""
+
+
+def test_variables_that_a_job_assigns_to_lie_in_the_usual_order() -> None:
+    x, other = random(1, 6, 9, 9), random(37, 6, 3, 3)
+    front = installed_compiler()
+    model = Model(front[0].parse((TEXT + SET).encode(), "job.mlir"), {}, Path())
+    with Session(model, compiler=front) as session:
+        assert not stored(session)
+        session.run({"n": other}, "set")
+        check(session.run({"x": x}, "predict")["y"], x, other)
+        np.testing.assert_array_equal(session.state()["w"], other)
