@@ -1,0 +1,348 @@
+"""Tuning a model: what is measured, kept, chosen, and told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.ir import Block, Region
+
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.selection import registry
+from penstock.lowering.selection.alternatives import (
+    Alternative,
+    AlternativeError,
+    Request,
+)
+from penstock.lowering.selection.choice import WORTH
+from penstock.lowering.selection.database import Entry, KernelDatabase
+from penstock.runtime.profiler import Array, Effort, relative_error
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.errors import UsageError
+from penstock.tools.session import KERNELS, Model, Session
+from penstock.tools.tuning import (
+    MOST_CANDIDATES,
+    Subject,
+    Tuning,
+    problem_lines,
+    tune,
+    tuning_lines,
+)
+
+ADDERS = Path(__file__).parents[1] / "plugin" / "Inputs" / "adders.py"
+EFFORT = Effort(warm_up=2, rounds=15, seconds=5)
+
+SUM = """
+job.job @sum placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<64xf32>
+  %y = job.input "y" : tensor<64xf32>
+  %s = op.add %x, %y {in_place = [#op.hint<never over 0>, #op.hint<never over 1>]}
+    : tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
+  job.output "s", %s : tensor<64xf32>
+}
+"""
+"""A sum that lies over no operand, so that its kernel has three arguments."""
+
+PRODUCT = """
+job.job @product placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<24x40xf32>
+  %w = job.variable "w" init <he_normal, seed = 7> : tensor<40x48xf32>
+  %h = op.matmul %x, %w : tensor<24x40xf32>, tensor<40x48xf32> -> tensor<24x48xf32>
+  %r = op.relu %h : tensor<24x48xf32> -> tensor<24x48xf32>
+  job.output "y", %r : tensor<24x48xf32>
+}
+"""
+
+
+@pytest.fixture
+def adders() -> Iterator[None]:
+    """Alternatives for sums, for one test."""
+    before = dict(registry.registered)
+    _ = installed_compiler([str(ADDERS)])
+    yield
+    registry.registered.clear()
+    registry.registered.update(before)
+
+
+def model_of(text: str) -> Model:
+    """A model of a text."""
+    compiler, _ = installed_compiler()
+    module = compiler.parse(text.encode(), "model.mlir")
+    compiler.verify(module)
+    return Model(module, {}, Path())
+
+
+def tuned(
+    text: str, path: Path, threads: int = 1, most: int = MOST_CANDIDATES
+) -> list[Subject]:
+    """Measure what the kernels of a model take."""
+    tuning = Tuning(path, threads, most=most, effort=EFFORT)
+    return tune(installed_compiler(), model_of(text), tuning)
+
+
+def entries_of(path: Path) -> list[Entry]:
+    """The rows of kernels in a database."""
+    with KernelDatabase(path) as database:
+        return [entry for entry in database.entries() if entry.op != "task"]
+
+
+def selected(session: Session) -> list[str]:
+    """What is selected for each kernel of a session, with the reasons."""
+    ops = session.program.body.block.ops
+    kernels = [op for op in ops if isinstance(op, KernelOp)]
+    texts = [kernel.attributes["selected"] for kernel in kernels]
+    return [str(text).strip('"') for text in texts]
+
+
+# What is chosen -----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("adders")
+def test_the_measured_best_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    with Session(model_of(SUM)) as session:
+        assert selected(session) == ["adders-slow: priority 10, rules has 0"]
+    (subject,) = tuned(SUM, path)
+    times = {entry.alternative: entry.time.median_ns for entry in entries_of(path)}
+    assert times == subject.times
+    assert {*times} == {"adders-slow", "adders-fast", "rules"}
+    assert times["adders-slow"] > 20 * times["adders-fast"]
+    best = min(times, key=lambda name: times[name])
+    with Session(model_of(SUM), kernels=path) as session:
+        (text,) = selected(session)
+        assert text.startswith(f"{best}: {times[best]:.0f} ns measured, adders-slow ")
+        x, y = np.random.default_rng(5).normal(size=(2, 64)).astype(np.float32)
+        np.testing.assert_array_equal(session.run({"x": x, "y": y})["s"], x + y)
+
+
+@pytest.mark.usefixtures("adders")
+def test_what_computes_something_else_is_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    subjects = tuned(SUM, path)
+    assert [*subjects[0].problems] == ["adders-wrong"]
+    assert problem_lines(subjects) == [
+        "kernel @add_0: adders-wrong is left out: "
+        + subjects[0].problems["adders-wrong"]
+    ]
+    assert "argument 2 differs by" in subjects[0].problems["adders-wrong"]
+    *_, last = tuning_lines(subjects)
+    assert last.startswith("tuned 1 of 1 kernels: ")
+    assert last.endswith(" us, 1 candidates left out")
+    assert "adders-wrong" not in {entry.alternative for entry in entries_of(path)}
+
+
+def test_schedules_of_a_product_are_measured_and_right(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    (subject,) = tuned(PRODUCT, path)
+    assert subject.problems == {}
+    assert len(subject.times) >= 8
+    assert any(name.startswith("tiles <outer") for name in subject.times)
+    times = subject.times
+    best = min(times, key=lambda name: times[name])
+    expected = "rules" if times[best] > WORTH * times["rules"] else best
+    x = np.random.default_rng(3).normal(size=(24, 40)).astype(np.float32)
+    with Session(model_of(PRODUCT)) as session:
+        plain = session.run({"x": x})["y"]
+    with Session(model_of(PRODUCT), kernels=path) as session:
+        (text,) = selected(session)
+        assert text.startswith(f"{expected}: ")
+        assert relative_error(session.run({"x": x})["y"], plain) < 1e-5
+
+
+def test_every_schedule_that_is_offered_is_right(tmp_path: Path) -> None:
+    """Each one is taken in turn, as if it had been measured to be the fastest."""
+    path = tmp_path / "kernels.db"
+    (subject,) = tuned(PRODUCT, path)
+    x = np.random.default_rng(4).normal(size=(24, 40)).astype(np.float32)
+    results: dict[str, Array] = {}
+    weights: Array = np.empty(0)
+    for name in subject.times:
+        with KernelDatabase(path, write=True) as database:
+            times = database.times(subject.key)
+            planted = {
+                other: type(time)(1.0 if other == name else 9.0, 1.0, 1, "")
+                for other, time in times.items()
+            }
+            database.record(subject.key, planted)
+        with Session(model_of(PRODUCT), kernels=path) as session:
+            assert selected(session)[0].startswith(f"{name}: 1 ns measured")
+            results[name] = session.run({"x": x})["y"]
+            weights = session.state()["w"]
+    expected = np.maximum(x.astype(np.float64) @ weights.astype(np.float64), 0)
+    for name, found in results.items():
+        assert relative_error(found, expected) < 1e-5, name
+
+
+# What is kept -------------------------------------------------------------------------
+
+
+def test_what_is_known_is_not_measured_again(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    tuned(PRODUCT, path)
+    before = entries_of(path)
+    (subject,) = tuned(PRODUCT, path)
+    assert subject.sources == {}
+    assert entries_of(path) == before
+    assert subject.times == {e.alternative: e.time.median_ns for e in before}
+    # Another number of threads is another question.
+    tuned(PRODUCT, path, threads=2)
+    assert len(entries_of(path)) > len(before)
+
+
+def test_few_candidates_are_measured_if_few_are_wanted(tmp_path: Path) -> None:
+    (subject,) = tuned(PRODUCT, tmp_path / "kernels.db", most=2)
+    assert len(subject.times) == 2
+    assert "rules" in subject.times
+
+
+def test_tasks_get_the_times_of_their_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    (subject,) = tuned(PRODUCT, path)
+    compiler, passes = installed_compiler()
+    from penstock.dialects.plan import TaskOp
+    from penstock.lowering.pipelines import job_passes, timing
+    from penstock.tools.compiler import run_pipeline
+
+    model = model_of(PRODUCT)
+    text = ",".join((job_passes("cpu"), *timing(1, str(path))))
+    run_pipeline(compiler, passes, model.module, text)
+    tasks = [op for op in model.module.walk() if isinstance(op, TaskOp)]
+    found = {t.task_name.data: t.attributes.get("time_ns") for t in tasks}
+    times = {name: time for name, time in found.items() if time is not None}
+    assert subject.chosen_ns is not None
+    assert [str(time) for time in times.values()] == [
+        f"{round(subject.chosen_ns)} : i64"
+    ]
+
+
+# Databases that cannot be used --------------------------------------------------------
+
+
+def test_a_broken_database_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    path.write_text("This is a text, and it is no database at all, however long.\n" * 9)
+    with pytest.raises(UsageError, match="file is not a database"):
+        tuned(PRODUCT, path)
+
+
+def test_paths_that_no_pass_option_can_hold_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / 'a"b.db'
+    with pytest.raises(UsageError, match="the path of a kernel database has no quotes"):
+        Session(model_of(SUM), kernels=path)
+
+
+def test_the_environment_names_a_database_for_all_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kernels.db"
+    (subject,) = tuned(SUM, path)
+    monkeypatch.setenv(KERNELS, str(path))
+    with Session(model_of(SUM)) as session:
+        time = subject.times["rules"]
+        assert selected(session) == [f"rules: {time:.0f} ns measured, nothing else was"]
+    path.write_text("no database" * 99)
+    warning = "nothing counts as measured: cannot use .*: file is not a database"
+    with (
+        pytest.warns(RuntimeWarning, match=warning),
+        Session(model_of(SUM)) as session,
+    ):
+        assert selected(session) == ["rules: nothing else is offered"]
+
+
+# The registry -------------------------------------------------------------------------
+
+
+class Nameless(Alternative):
+    """Has no name."""
+
+
+class Rival(Alternative):
+    """Has the name of another one."""
+
+    name = "rules"
+
+
+def test_what_is_registered_is_an_alternative_with_a_name_of_its_own() -> None:
+    with pytest.raises(AlternativeError, match="without a name"):
+        registry.register_alternative(Nameless())
+    with pytest.raises(AlternativeError, match="already is an alternative 'rules'"):
+        registry.register_alternative(Rival())
+    with pytest.raises(AlternativeError, match="no alternative for kernels but of int"):
+        registry.checked(5, "what was registered")
+
+
+def test_names_of_installed_alternatives_must_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "installed", lambda: (Rival(),))
+    expected = "'rules' is offered by both penstock and "
+    with pytest.raises(AlternativeError, match=expected):
+        registry.alternatives()
+
+
+def test_an_alternative_has_to_say_its_variants() -> None:
+    with pytest.raises(NotImplementedError, match=r"Rival\.variants"):
+        Rival().variants(Request(KernelOp("k", "cpu", Region(Block()))))
+
+
+# The command --------------------------------------------------------------------------
+
+
+def run(*args: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `penstock-run` in a new process."""
+    tool = Path(sys.executable).parent / "penstock-run"
+    return subprocess.run(
+        [str(tool), *map(str, args)],
+        cwd=folder,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+
+def test_a_person_tunes_a_model_and_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "product.mlir").write_text(PRODUCT)
+    common = "product.mlir", "--random-inputs", "1", "--check", "numpy"
+    first = run(*common, "--tune", "--kernels", "my.db", folder=tmp_path)
+    assert (first.returncode, first.stderr) == (0, "")
+    table = first.stdout.splitlines()
+    assert " ".join(table[0].split()) == "kernel op rules us best us gain selected"
+    assert table[1].startswith("epilogue_0  op.epilogue")
+    assert table[2].startswith("tuned 1 of 1 kernels: ")
+    again = run(*common, "--tune", "--kernels", "my.db", folder=tmp_path)
+    assert again.stdout.splitlines()[:3] == table[:3]
+    later = run(*common, "--kernels", "my.db", folder=tmp_path)
+    assert (later.returncode, later.stderr) == (0, "")
+    assert "check against numpy: y differs by" in later.stdout
+    assert "tuned" not in later.stdout
+
+
+def test_a_file_brings_kernels_to_a_run(tmp_path: Path) -> None:
+    (tmp_path / "sum.mlir").write_text(SUM)
+    common = "sum.mlir", "--random-inputs", "1", "--check", "numpy", "--load", ADDERS
+    done = run(*common, "--tune", "--kernels", "my.db", folder=tmp_path)
+    assert done.returncode == 0
+    assert "warning: kernel @add_0: adders-wrong is left out: " in done.stderr
+    assert "adders-slow" not in done.stdout
+    assert "1 candidates left out" in done.stdout
+
+
+def test_what_is_asked_of_plans_and_databases_that_cannot_be_is_refused(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sum.mlir").write_text(SUM)
+    common = "sum.mlir", "--random-inputs", "1"
+    missing = run(*common, "--kernels", "none.db", folder=tmp_path)
+    assert missing.returncode == 1
+    assert "cannot read none.db: no such file" in missing.stderr
+    saved = run(*common, "--save-plan", "sum.penstock", folder=tmp_path)
+    assert saved.returncode == 0
+    plan = run("sum.penstock", "--random-inputs", "1", "--tune", folder=tmp_path)
+    assert plan.returncode == 2
+    assert "--tune, --kernels and --load are for what is compiled" in plan.stderr
