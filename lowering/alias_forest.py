@@ -217,14 +217,11 @@ class Tree:
     """What may still be read."""
     case: MemoryCaseAttr
     """The memory that it lies in: one that serves as that of all its registers."""
+    size: int
+    """The bytes of one slot."""
     parent: Tree | None = None
     shift: int = 0
     """Where it starts in its parent, once it is a part of another tree."""
-
-    @property
-    def size(self) -> int:
-        """The bytes of one slot."""
-        return bytes_of(self.root.register)
 
     @property
     def slots(self) -> int:
@@ -285,7 +282,8 @@ class Forest:
         writer, size = None if is_variable else users[0], bytes_of(register.register)
         version = Version(0, size, writer, users)
         ends = (users[0], users[-1]) if users else (0, 0)
-        tree = Tree(register, *ends, is_variable, [version], register.memory_case)
+        case = register.memory_case
+        tree = Tree(register, *ends, is_variable, [version], case, size)
         self._own[register.register] = tree
         self._shown[register.register] = [version]
         self.live.change(tree, 1)

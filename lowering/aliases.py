@@ -40,7 +40,8 @@ def operand_register(task: TaskOp, operand: int) -> SSAValue:
     """The register, or value, that an operand of a task's op is read from."""
     inside = task.op.operands[operand]
     assert isinstance(inside, BlockArgument), "a task's body is one op"
-    return task.ins[inside.index]
+    # The first operands of a task are `ins`, which takes long to ask for by name.
+    return task.operands[inside.index]
 
 
 def lies_as_paired(task: TaskOp, pair: InPlacePair) -> bool:

@@ -76,7 +76,8 @@ def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
 
 def requested_slots(task: TaskOp) -> int | None:
     """What the attribute `slots` of a task says, if it says something sound."""
-    slots = task.attributes.get("slots")
+    if (slots := task.attributes.get("slots")) is None:
+        return None
     if not isa(slots, IntegerAttr) or slots.type != i64 or slots.value.data < 1:
         return None
     return slots.value.data

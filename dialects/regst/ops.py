@@ -399,9 +399,12 @@ class Place(NamedTuple):
 def alias_place(register: SSAValue) -> Place:
     """Where a register lies in the one that its chain of aliases ends at."""
     offset = 0
-    while isinstance(owner := register.owner, RegisterOp) and owner.target is not None:
+    while isinstance(owner := register.owner, RegisterOp) and (on := owner.operands):
+        # The one operand is a block or a target; to ask for either by name is slow.
+        if isinstance(on[0].type, BlockType):
+            break
         offset += 0 if owner.offset is None else owner.offset.value.data
-        register = owner.target
+        register = on[0]
     return Place(register, offset)
 
 

@@ -141,6 +141,8 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
 def peaks_of(problem: Problem, order: Sequence[int]) -> list[int]:
     """The bytes alive at the fullest step of each memory, which may differ."""
     memories = sorted({value.memory for value in problem.values})
+    if len(memories) == 1:
+        return [peak_of(problem, order)]
     return [max(live_profile(problem, order, memory), default=0) for memory in memories]
 
 

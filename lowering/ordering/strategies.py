@@ -6,6 +6,7 @@ Ways to order tasks. None of them needs more bytes than the source order, except
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, chain, pairwise
 from operator import le
 from typing import NamedTuple
@@ -60,7 +61,11 @@ def early_order(problem: Problem) -> Order:
     without more bytes alive than there are in the source order at some step. If some
     memory needs more then, while another one needs less, it is the source order.
     """
-    order = swept(problem, problem.source, backward=False)
+    return if_no_worse(problem, swept(problem, problem.source, backward=False))
+
+
+def if_no_worse(problem: Problem, order: Order) -> Order:
+    """An order if no memory needs more than in the source order, else that one."""
     peaks = peaks_of(problem, order), peaks_of(problem, problem.source)
     return order if all(map(le, *peaks)) else problem.source
 
@@ -122,14 +127,15 @@ def depth_first(wants: Sequence[Sequence[int]], ends: Sequence[int]) -> Order:
     return order
 
 
-def settled(problem: Problem, order: Order) -> Order:
+def settled(problem: Problem, order: Order, forward: Order | None = None) -> Order:
     """
     An order with what frees moved forward and what makes moved backward, in turn, for
-    as long as that lowers the fullest step.
+    as long as that lowers the fullest step. The first move forward may be known.
     """
     peak = peak_of(problem, order)
     for _ in range(ROUNDS):
-        order = swept(problem, swept(problem, order, backward=False), backward=True)
+        forward = forward or swept(problem, order, backward=False)
+        order, forward = swept(problem, forward, backward=True), None
         before, peak = peak, peak_of(problem, order)
         if peak >= before:
             break
@@ -138,8 +144,9 @@ def settled(problem: Problem, order: Order) -> Order:
 
 def simple_orders(problem: Problem, floor: int) -> Iterator[Order]:
     """Orders to choose from, as they are asked for: first those near the source."""
-    yield early_order(problem)
-    yield settled(problem, problem.source)
+    forward = swept(problem, problem.source, backward=False)
+    yield if_no_worse(problem, forward)
+    yield settled(problem, problem.source, forward)
     keys: tuple[Key, ...] = (by_effect, by_recency, by_release)
     for key in keys:
         yield Sweep(problem, key, floor).run()
@@ -298,7 +305,8 @@ def memory_order(problem: Problem, budget: int = DEFAULT_BUDGET) -> tuple[Order,
     """
     improver = Improver(problem, budget)
     source = peaks_of(problem, problem.source)
-    for order in improver.run(), early_order(problem):
+    finders = improver.run, partial(early_order, problem)
+    for order in (find() for find in finders):
         found = peaks_of(problem, order)
         if sum(found) < sum(source) and all(map(le, found, source)):
             return order, improver.floor
