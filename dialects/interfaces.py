@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -241,9 +241,14 @@ class ContractionOp(TensorOp, ABC):
 
 def tensor_type(value: SSAValue) -> TensorType:
     """The type of a value that is a tensor. Raises `VerifyException` if it is none."""
-    if not isa(type := value.type, TensorType):
-        raise VerifyException(f"expected a tensor, got {type}")
+    if (type := as_tensor(value.type)) is None:
+        raise VerifyException(f"expected a tensor, got {value.type}")
     return type
+
+
+def as_tensor(type: Attribute) -> TensorType | None:
+    """A type, if it is that of a tensor; `isa` would take longer to say."""
+    return cast(TensorType, type) if isinstance(type, TensorType) else None
 
 
 def same_layout(a: TensorType, b: TensorType) -> bool:
@@ -272,15 +277,17 @@ def element_bytes(type: TensorType | MemRefType) -> int:
 
 def element_count(type: Attribute) -> int:
     """The elements of a tensor of static shape."""
-    assert isa(type, TensorType), "ops on tensors have tensors only"
-    assert type.has_static_shape(), "costs are asked for once all shapes are known"
-    return type.element_count()
+    tensor = as_tensor(type)
+    assert tensor is not None, "ops on tensors have tensors only"
+    assert tensor.has_static_shape(), "costs are asked for once all shapes are known"
+    return tensor.element_count()
 
 
 def byte_count(type: Attribute) -> int:
     """The bytes of a tensor of static shape."""
-    assert isa(type, TensorType), "ops on tensors have tensors only"
-    return element_count(type) * element_bytes(type)
+    tensor = as_tensor(type)
+    assert tensor is not None, "ops on tensors have tensors only"
+    return element_count(tensor) * element_bytes(tensor)
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> list[int]:
