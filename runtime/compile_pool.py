@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 
@@ -70,22 +71,28 @@ def compile_missing(
 
 def _feed(waiting: SimpleQueue[str], tell: Callable[[str], None]) -> None:
     """Let one process compile until nothing is left."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "penstock.runtime.compile_worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, VARIABLE: str(cache_dir())},
-        text=True,
-    ) as worker:
+    # Also when what it was to read last is written at its end.
+    with (
+        suppress(BrokenPipeError),
+        subprocess.Popen(
+            [sys.executable, "-m", "penstock.runtime.compile_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, VARIABLE: str(cache_dir())},
+            text=True,
+        ) as worker,
+    ):
         assert worker.stdin is not None, "it is a pipe"
         assert worker.stdout is not None, "it is a pipe"
-        try:
-            while True:
-                source = waiting.get_nowait()
-                print(json.dumps(source), file=worker.stdin, flush=True)
-                if not (answer := worker.stdout.readline()):
-                    return
-                if json.loads(answer):
-                    tell(source)
-        except (Empty, BrokenPipeError):
-            return
+        while (source := _next(waiting)) is not None:
+            print(json.dumps(source), file=worker.stdin, flush=True)
+            if not (answer := worker.stdout.readline()):
+                return
+            if json.loads(answer):
+                tell(source)
+
+
+def _next(waiting: SimpleQueue[str]) -> str | None:
+    with suppress(Empty):
+        return waiting.get_nowait()
+    return None
