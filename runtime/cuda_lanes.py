@@ -63,10 +63,13 @@ class _Running:
     block = Block(0, 1, 1)
 
 
-def run_lanes(source: str, arrays: Sequence[NDArray[np.generic]]) -> int:
+def run_lanes(
+    source: str, arrays: Sequence[NDArray[np.generic]], *, aligned: bool = True
+) -> int:
     """
     Run the kernel of a module text on flat arrays, one an argument, which are written
-    in place; booleans are `uint8`. Returns the code of the assertion that failed, or 0.
+    in place; booleans are `uint8`. Unless they are taken to be `aligned`, fallbacks run
+    where there are some. Returns the code of the assertion that failed, or 0.
     """
     namespace: dict[str, object] = {
         "__builtins__": {**vars(builtins), "__import__": _import}
@@ -76,7 +79,7 @@ def run_lanes(source: str, arrays: Sequence[NDArray[np.generic]]) -> int:
     buffers = [Buffer(array) for array in (*arrays, status)]
     with np.errstate(all="ignore"):
         for phase in cast("list[Phase]", namespace["PHASES"]):
-            run_phase(phase, buffers)
+            run_phase(phase if aligned else phase.fallback or phase, buffers)
     return int(status[0])
 
 

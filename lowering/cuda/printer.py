@@ -23,6 +23,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.cuda.base import DevicePrinter
+from penstock.lowering.cuda.dots import DotPrinter, dots_of
 from penstock.lowering.cuda.row_printer import RowPrinter
 from penstock.lowering.cuda.rows import rows_of
 from penstock.lowering.cuda.spread import number_of, spread_of, turns_of
@@ -97,6 +98,9 @@ class CudaPrinter(DevicePrinter):
 
     def _check_sizes(self) -> None:
         for name, type in zip(self.arguments, self.kernel.arguments, strict=True):
+            element = type.element_type
+            if type_name(element) not in (None, "index", *DTYPES):
+                self.complain(self.kernel, f"elements of {element} have no source")
             if type.element_count() > MOST_ELEMENTS:
                 self.complain(
                     self.kernel,
@@ -171,6 +175,14 @@ class CudaPrinter(DevicePrinter):
 
     def print_computation(self, computation: Computation) -> None:
         name = self.next_phase
+        if (dots := dots_of(computation)) is not None:
+            entry = DotPrinter(self, dots).print(name)
+            self._forget(computation)
+            if dots.width > 1:
+                fallback = self._print_plain(f"{name}_plain", computation)
+                entry += f", fallback={fallback}"
+            self.add_phase(f"{entry})")
+            return
         vectors = vectors_of(computation)
         if vectors is None:
             self.add_phase(self._print_plain(name, computation))

@@ -29,3 +29,9 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
   // expected-error@+1 {{kernel @k: tiles are of f32, linalg.matmul is of f64}}
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%o : !m)
 }
+
+// -----
+
+// expected-error@+1 {{kernel @k: elements of bf16 have no source}}
+launch.kernel @k target "cuda" (%a: memref<4xbf16>) {
+}

@@ -322,3 +322,53 @@ launch.kernel @together target "cuda" (%x: memref<10x32xf32>, %o: memref<10x32xf
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// The threads of a warp share a sum whose terms follow each other, four a thread and
+// turn; one of them adds it to what is there. Sums of few terms, or of terms that do not
+// follow each other, are not shared.
+// CHECK-LABEL: # kernel dots
+// CHECK:       while e < 2:
+// CHECK-NEXT:      row = i32(e * 8 + warp)
+// CHECK-NEXT:      live = row < 9
+// CHECK-NEXT:      row = i32(select(live, row, 8))
+// CHECK:           [[S:v[0-9]+]] = f32(0.0)
+// CHECK-NEXT:      for j in range(2):
+// CHECK-NEXT:          [[K:i[0-9]+]] = i32(at * 4 + j * 128)
+// CHECK-NEXT:          inside = [[K]] < 144
+// CHECK-NEXT:          [[K]] = i32(select(inside, [[K]], 0))
+// CHECK-NEXT:          [[A:v[0-9]+]] = load_4(a, [[K]])
+// CHECK-NEXT:          [[B:v[0-9]+]] = load_4(b, i32([[I:i[0-9]+]] * 144 + [[K]]))
+// CHECK-NEXT:          [[T:v[0-9]+]] = fma([[A]][0], [[B]][0], [[S]])
+// CHECK-NEXT:          [[S]] = select(inside, [[T]], [[S]])
+// CHECK:           [[S]] = [[S]] + shuffle_xor([[S]], 1)
+// CHECK-NEXT:      store_if(live & (at == 0), o, [[I]], o{{\[}}[[I]]] + [[S]])
+// CHECK:       Phase(phase_0, 2, 256, blockwise=True, fallback=Phase(phase_0_plain, 9)),
+// CHECK-NEXT:  Phase(phase_1, 9),
+// CHECK-NEXT:  Phase(phase_2, 144),
+launch.kernel @dots target "cuda" (%a: memref<144xf32>, %b: memref<9x144xf32>, %c: memref<9x31xf32>, %o: memref<9xf32>, %p: memref<144xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%a, %b : memref<144xf32>, memref<9x144xf32>) outs(%o : memref<9xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %m = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %m : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {
+    indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%c : memref<9x31xf32>) outs(%o : memref<9xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.addf %s, %x : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {
+    indexing_maps = [affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%b : memref<9x144xf32>) outs(%p : memref<144xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.addf %s, %x : f32
+    linalg.yield %t : f32
+  }
+}

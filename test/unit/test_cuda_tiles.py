@@ -157,6 +157,39 @@ def convolved(x: Floats, w: Floats, stride: int, groups: int) -> Floats:
 
 
 @pytest.mark.parametrize(
+    ("outputs", "terms", "width"),
+    [(100, 128, 4), (64, 1000, 4), (9, 33, 1), (1000, 546, 1)],
+)
+@pytest.mark.parametrize("aligned", [True, False])
+def test_few_rows_are_products_of_warps(
+    device_kernels: Kernels, outputs: int, terms: int, width: int, aligned: bool
+) -> None:
+    body = f"""
+      %x = job.input "x" : tensor<2x{terms}xf32>
+      %w = job.input "w" : tensor<{outputs}x{terms}xf32>
+      %b = job.input "b" : tensor<{outputs}xf32>
+      %p = op.matmul %x, %w transpose_b
+        : tensor<2x{terms}xf32>, tensor<{outputs}x{terms}xf32> -> tensor<2x{outputs}xf32>
+      %y = op.add %p, %b
+        : tensor<2x{outputs}xf32>, tensor<{outputs}xf32> -> tensor<2x{outputs}xf32>
+      job.output "y", %y : tensor<2x{outputs}xf32>
+    """
+    rng = np.random.default_rng(terms)
+    x = rng.standard_normal((2, terms)).astype(np.float32)
+    w = rng.standard_normal((outputs, terms)).astype(np.float32)
+    b = rng.standard_normal(outputs).astype(np.float32)
+    y = np.full((2, outputs), np.nan, np.float32)
+    (kernel,) = device_kernels(body)
+    source = kernel_source(kernel)
+    assert "shuffle_xor" in source
+    assert ("load_4(in1" in source) == (width == 4)
+    arrays = [array.reshape(-1) for array in (x, w, b, y)]
+    assert run_lanes(source, arrays, aligned=aligned) == 0
+    expected = x.astype(np.float64) @ w.T + b
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
     ("rows", "columns", "others", "block"),
     [
         (4096, 4096, 1, (128, 128, 8)),
