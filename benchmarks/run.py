@@ -71,6 +71,12 @@ def _gemm(options: Options) -> Section:
     return gemm(options.rounds)
 
 
+def _attention(options: Options) -> Section:
+    from benchmarks.attention import attention
+
+    return attention(options.threads, options.rounds)
+
+
 def _memory(options: Options) -> Section:
     from benchmarks.memory import memory
 
@@ -118,6 +124,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "profile": _profile,
     "elementwise": _elementwise,
     "gemm": _gemm,
+    "attention": _attention,
     "memory": _memory,
     "compile": _compile,
     "start": _start,
