@@ -38,10 +38,11 @@ NOTES = ("cost", "refused", "selected")
 _PACKAGES = ("numba", "llvmlite", "penstock")
 _GENERATORS = (
     *("lowering/numba/*.py", "lowering/launch_schedule_contractions*.py"),
-    *("lowering/selection/contractions.py", "runtime/c_functions.py"),
-    *("runtime/columns.py", "runtime/jit.py", "runtime/kernel_support.py"),
-    *("runtime/lanes.py", "runtime/lines.py", "runtime/panels.py"),
-    *("runtime/tiles.py", "runtime/vector_math.py"),
+    *("lowering/selection/contractions.py", "runtime/attention.py"),
+    *("runtime/c_functions.py", "runtime/columns.py", "runtime/jit.py"),
+    *("runtime/kernel_support.py", "runtime/lanes.py", "runtime/lines.py"),
+    *("runtime/panels.py", "runtime/tiles.py", "runtime/transforms.py"),
+    "runtime/vector_math.py",
 )
 """The modules on which the machine code of a kernel depends."""
 
