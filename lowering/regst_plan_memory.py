@@ -36,7 +36,8 @@ ends after some `steps`, so that a plan is the same every time, or with `budget-
 after some time, for all blocks of all plans together. Other algorithms, and those that
 installed packages and loaded files add, are selected by name.
 
-Plans that have blocks are left alone.
+Plans that have blocks are left alone; if some registers have places and others none, it
+is an error.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -371,6 +372,18 @@ def has_places(plan: PlanOp) -> bool:
     return any(isinstance(op, BlockOp) for op in plan.body.block.ops)
 
 
+def left_out(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+    """The registers of a plan with blocks that have no place."""
+    for register in plan.registers:
+        is_data = not isinstance(register.register.type, ControlType)
+        if is_data and not register.operands:
+            yield (
+                register,
+                f"register '{register.register_name.data}' has no place, but the plan "
+                "has blocks; this pass gives all registers places, or none",
+            )
+
+
 @dataclass(frozen=True)
 class RegstPlanMemoryPass(ModulePass):
     """
@@ -393,7 +406,8 @@ class RegstPlanMemoryPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
-        usages = [Usage(plan) for plan in plans if not has_places(plan)]
+        placed = [plan for plan in plans if has_places(plan)]
+        usages = [Usage(plan) for plan in plans if plan not in placed]
         if self.guard not in GUARDS:
             raise PassFailedException(
                 f"guard must be one of {', '.join(GUARDS)}, got '{self.guard}'"
@@ -402,6 +416,7 @@ class RegstPlanMemoryPass(ModulePass):
             raise PassFailedException(
                 f"budget-ms must not be negative, got {self.budget_ms}"
             )
+        fail_if_any(found for plan in placed for found in left_out(plan))
         fail_if_any(found for usage in usages for found in complaints_about(usage))
         try:
             packer_of(self.algorithm)

@@ -106,3 +106,24 @@ plan.plan @crosswise {
     plan.yield %w : tensor<4xf32>
   }
 }
+
+// -----
+
+// All registers of a plan get places, or none does.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+plan.plan @some {
+  %c = regst.chunk on <0, host> size 16
+  %m = regst.block in %c at 0 size 16
+  %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
+  // expected-error@+1 {{regst-plan-memory: register 'y' has no place, but the plan has blocks; this pass gives all registers places, or none}}
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  %z = regst.register "z" alias %x : !r slots 1 on <0, host> : !r
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+}

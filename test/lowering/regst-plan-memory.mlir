@@ -370,8 +370,8 @@ plan.plan @planned {
   %b = regst.block in %c at 512 size 512
   // CHECK-NEXT: regst.register "x" in %[[BLOCK]] at 256
   %x = regst.register "x" in %b at 256 slots 1 on <0, host> : !r
-  // CHECK-NEXT: regst.register "y" slots 1 on
-  %y = regst.register "y" slots 1 on <0, host> : !r
+  // CHECK-NEXT: regst.register "y" in %[[BLOCK]] at 384
+  %y = regst.register "y" in %b at 384 slots 1 on <0, host> : !r
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x, %y : !r, !r) {
     %v, %w = "test.op"() : () -> (tensor<16xf32>, tensor<16xf32>)
     plan.yield %v, %w : tensor<16xf32>, tensor<16xf32>
