@@ -87,6 +87,7 @@ from penstock.lowering.job_devices import JobDevices
 from penstock.lowering.job_infer_sbp import candidates_for
 from penstock.lowering.job_layouts import OPERANDS, RESULTS, normal, sbps_in, target_of
 from penstock.lowering.job_maxima import JobMaxima
+from penstock.lowering.rates import job_turns
 from penstock.lowering.task_builder import TaskBuilder, at
 
 ################################################################################
@@ -118,6 +119,10 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
             isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
         ):
             yield op, f"slots must be an i64 of at least 1, got {slots}"
+    try:
+        job_turns(job)
+    except VerifyException as error:
+        yield job, str(error)
 
 
 class LayoutCheck:

@@ -60,7 +60,9 @@ from penstock.dialects.job import (
     OutputOp,
     VariableOp,
 )
+from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.rates import AccOp, RateOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.lowering.aliases import Holds, does_nothing
@@ -72,6 +74,7 @@ from penstock.lowering.program_kernels import (
     copied_in_place,
     overwritten_by,
 )
+from penstock.lowering.rates import rates_of
 from penstock.lowering.unique_names import UniqueNames
 
 ################################################################################
@@ -166,6 +169,7 @@ class ProgramBuilder:
             task.outs[0]: task for task in self._tasks if task.kind == "variable"
         }
         self._holds = Holds(plan)
+        self._rates = rates_of(plan)
         self._written = {value for task in self._tasks for value in written_by(task)}
         self._names = UniqueNames()
         self._actors = {
@@ -330,7 +334,7 @@ class ProgramBuilder:
         stream = self._streams.setdefault(
             (task.device, task.stream), len(self._streams)
         )
-        steps = [] if self._is_idle(task) else [self._step(task)]
+        steps = [] if self._is_idle(task) else self._steps(task)
         for step in steps:
             step.location = task.op.location
         actor = launch.ActorOp(
@@ -344,6 +348,7 @@ class ProgramBuilder:
             ],
             Region(Block(steps)),
             task.job if self._has_jobs else None,
+            every={self._symbols[x]: n for x, n in self._rates.every(task).items()},
         )
         actor.location = task.location
         return actor
@@ -376,6 +381,20 @@ class ProgramBuilder:
                 if held in self._written:
                     read[self._symbols[held]] = None
         return read
+
+    def _steps(self, task: TaskOp) -> list[Operation]:
+        if not isinstance(op := task.op, RateOp):
+            return [self._step(task)]
+        (source,) = (self._symbols[value] for value in task.ins)
+        (target,) = (self._symbols[value] for value in task.outs)
+        copy = launch.CopyOp(source, target)
+        if not isinstance(op, AccOp) or op.acts == 1:
+            return [copy]
+        kernel = self._kernels.name_for(op, task.device.kind.data, {})
+        call = launch.CallOp(kernel, [source, target])
+        copy.attributes[WHEN] = StringAttr("first")
+        call.attributes[WHEN] = StringAttr("rest")
+        return [copy, call]
 
     def _step(self, task: TaskOp) -> Operation:
         outside = [self._symbols[value] for value in task.ins]

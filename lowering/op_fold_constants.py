@@ -26,6 +26,7 @@ from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import JobOp
 from penstock.dialects.numpy_types import array_of, dense_of
 from penstock.dialects.op import ConstantOp
+from penstock.dialects.op.rates import RateOp
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -101,5 +102,5 @@ class OpFoldConstantsPass(ModulePass):
             if not isinstance(job, JobOp):
                 continue
             for inner in job.body.block.ops:
-                if isinstance(inner, TensorOp):
+                if isinstance(inner, TensorOp) and not isinstance(inner, RateOp):
                     fold(inner, self.max_elements)

@@ -28,7 +28,7 @@ accumulate) or wakes a job (ticks) is no task here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -53,6 +53,7 @@ from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
+from penstock.lowering.rates import rates_of
 
 MAX_SHAPE = "max_shape"
 """The attribute of a task that says the largest shapes of its dynamic results."""
@@ -194,8 +195,10 @@ def slots_of(task: TaskOp, result: SSAValue, homes: Homes) -> int:
     return 1
 
 
-def registers_of(task: TaskOp, homes: Homes) -> Iterator[RegisterOp]:
-    """A register for each result of a task, in order."""
+def registers_of(
+    task: TaskOp, homes: Homes, needed: Mapping[SSAValue, int]
+) -> Iterator[RegisterOp]:
+    """A register for each result of a task, in order, of the slots that are needed."""
     types = data_types_of(task)
     for index, (result, type) in enumerate(zip(task.results_, types, strict=True)):
         suffix = f"_{index}" if index else ""
@@ -203,7 +206,7 @@ def registers_of(task: TaskOp, homes: Homes) -> Iterator[RegisterOp]:
             f"{task.task_name.data}/out{suffix}",
             homes.memory_case(result),
             type,
-            slots=slots_of(task, result, homes),
+            slots=max(slots_of(task, result, homes), needed.get(result, 1)),
         )
         register.location = task.location
         register.register.name_hint = result.name_hint
@@ -256,7 +259,8 @@ def create_registers(plan: PlanOp) -> None:
     if not tasks:
         return
     homes = Homes.of(plan)
-    made = [(task, list(registers_of(task, homes))) for task in tasks]
+    needed = rates_of(plan).slots_needed()
+    made = [(task, list(registers_of(task, homes, needed))) for task in tasks]
     block = plan.body.block
     listed = [r for _, regs in made for r in with_headers(regs)]
     block.insert_ops_before(listed, tasks[0])

@@ -28,6 +28,7 @@ from penstock.dialects.regst import (
     alias_place,
 )
 from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage, common_bytes
+from penstock.lowering.rates import rates_of
 
 
 class Access(NamedTuple):
@@ -87,6 +88,8 @@ class PlanGraph:
     _places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
 
     def __post_init__(self) -> None:
+        self.rates = rates_of(self.plan)
+        """How often tasks act in a launch: all of these acts count as one."""
         for task in self.plan.tasks:
             access = access_of(task)
             if task.kind == "variable":
@@ -152,9 +155,11 @@ class PlanGraph:
             if (writer := self.writer.get(register)) is None:
                 continue
             facts = self.facts[register]
-            free = facts.slots - facts.initial
+            full, free = self.rates.tokens(
+                register.register, facts.initial, facts.slots - facts.initial
+            )
             for holder in holders:
-                edges.append(Edge(writer, holder, facts.initial))
+                edges.append(Edge(writer, holder, full))
                 edges.append(Edge(holder, writer, free))
         return MarkedGraph(len(self.tasks), edges)
 
@@ -253,6 +258,9 @@ class PlanGraph:
         facts = self.facts[register]
         start = self._addresses[facts.place.root] + facts.place.offset
         end, writer = start + facts.size, self.writer.get(register)
+        if self.rates.is_rated:
+            # Which slot an act uses is not its number modulo slots.
+            return Storage(start, end, writer, users, 1, end - start)
         return Storage(start, end, writer, users, facts.slots, facts.stride)
 
     @cached_property

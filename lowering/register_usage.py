@@ -26,6 +26,7 @@ from penstock.dialects.regst import (
     alias_root,
 )
 from penstock.lowering.aliases import Holds
+from penstock.lowering.rates import rates_of
 from penstock.lowering.sharing import CycleError, Edge, PartialOrder, Span
 
 Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
@@ -64,6 +65,8 @@ class Usage:
     producer: dict[SSAValue, TaskOp] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.rates = rates_of(self.plan)
+        """How often tasks act in a launch; their order is that of all of their acts."""
         self.variables.update(
             register.register
             for register in self.plan.registers
@@ -189,7 +192,7 @@ class Usage:
                 for held in (register, *holds.of(register)):
                     if (writer := self.producer.get(held)) is None:
                         continue
-                    full, free = tokens_of(held)
+                    full, free = self.rates.tokens(held, *tokens_of(held))
                     first, second = self.number[writer], self.number[task]
                     edges[Edge(first, second, full)] = None
                     edges[Edge(second, first, free)] = None

@@ -85,6 +85,7 @@ from penstock.lowering.alias_decisions import (
 from penstock.lowering.alias_forest import Timeline
 from penstock.lowering.alias_rules import NO_ALIAS, REJECTED, Pairs, Refusal, quoted
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.rates import rates_of
 from penstock.lowering.verify_deadlock import PlanWaits
 
 ALIAS = DenseArrayBase.from_list(i32, [0, 1])
@@ -239,6 +240,8 @@ class RegstAliasRegistersPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
         plans = [plan for plan in plans if not has_places(plan)]
+        # Who is last to use what is not the same in each act.
+        plans = [plan for plan in plans if not rates_of(plan).is_rated]
         timelines = {plan: Timeline(plan) for plan in plans}
         fail_if_any(x for pair in timelines.items() for x in complaints_about(*pair))
         found = {plan: decided(plan, line) for plan, line in timelines.items()}

@@ -54,6 +54,7 @@ from penstock.lowering.list_scheduling import Job, Schedule, scheduled_on
 from penstock.lowering.marked_graph import MarkedGraph
 from penstock.lowering.plan_create_registers import requested_slots
 from penstock.lowering.plan_reduce_events import orders_of, streams_of
+from penstock.lowering.rates import rates_of
 from penstock.lowering.sizes import parse_size
 from penstock.lowering.slot_choice import (
     Peak,
@@ -305,6 +306,7 @@ class RegstChooseSlotsPass(ModulePass):
             limit_of("device-memory-limit", self.device_memory_limit),
         )
         plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_to_choose(x)]
+        plans = [plan for plan in plans if not rates_of(plan).is_rated]
         waits = [(plan, PlanWaits.of(plan)) for plan in plans]
         fail_if_any(
             found for each in waits for found in complaints_about(*each, machine)

@@ -110,7 +110,8 @@ KEPT = "kept"
 
 def guards_of(usage: Usage, guard: str) -> list[Guard]:
     """What may be added to the order of registers, each more than the one before."""
-    if guard == "none":
+    # Tasks that act at different rates have no common order of acts to be guarded.
+    if guard == "none" or usage.rates.is_rated:
         return [Guard()]
     guards = [Guard(streams_that_share(usage))]
     if guard == "all":

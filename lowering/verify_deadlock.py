@@ -39,6 +39,7 @@ from penstock.lowering.deadlock import (
     hopeless_cycles,
     smallest_increase,
 )
+from penstock.lowering.rates import PlanRates, rates_of
 
 
 @dataclass
@@ -87,6 +88,10 @@ def deadlocks_in(
     The cycles of tasks that wait for each other, and what breaks them. What is `found`
     is changed if no slots break some of them.
     """
+    rates = rates_of(plan)
+    if rates.is_rated:
+        yield from too_few_slots(rates)
+        return
     waits = found.waits
     for cycle in hopeless_cycles(waits):
         task, text = found.cycle_text(cycle)
@@ -105,6 +110,22 @@ def deadlocks_in(
             f"{len(increase.registers)} more slots break all cycles, "
             f"at least {increase.at_least} are needed",
         )
+
+
+def too_few_slots(rates: PlanRates) -> Iterator[tuple[Operation, str]]:
+    """The tasks that act at different rates and do not come to the end of a launch."""
+    if stuck := rates.stuck(slots_of_value):
+        names = ", ".join(f"'{task.task_name.data}'" for task in stuck)
+        yield (
+            stuck[0],
+            f"the slots do not let tasks act as often as their rates want: {names}",
+        )
+
+
+def slots_of_value(value: SSAValue) -> int:
+    """The slots of a register; there is always room where there is none yet."""
+    owner = value.owner
+    return owner.slots.value.data if isinstance(owner, RegisterOp) else 1 << 60
 
 
 @dataclass(frozen=True)

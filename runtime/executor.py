@@ -59,6 +59,8 @@ class Executor:
         """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
         self._watchdog: Watchdog | None = None
         self._stream: Stream | None = None
+        self._is_special: bool = program.tables.is_dynamic
+        """Whether there was a stream, or there can be nothing else."""
         self._closed = False
         self._lock = threading.Lock()
         self._pieces: tuple[Pieces, Pieces] = ([], [])
@@ -146,8 +148,9 @@ class Executor:
         # short run are most of its time, above all the first one after a pause.
         fed = check_inputs(self._program.inputs, inputs)
         with self._lock:
-            if self._closed:
-                raise PenstockError("the executor is closed")
+            if self._closed or self._is_special:
+                self._check_free()
+                self._check_counted()
             outputs = self._program.outputs
             results: dict[str, Array] = {}
             for name, port in outputs.items():
@@ -187,6 +190,7 @@ class Executor:
         with self._lock:
             self._check_free()
             times = self._times() if self._engine == "sim" else ()
+            self._is_special = True
             self._stream = Stream(self._program, self._engine, capacity, times)
             return self._stream
 

@@ -78,6 +78,9 @@ class Port:
 
     def point_at(self, piece: Array) -> None:
         """Let the next run read or write a contiguous array in its only act."""
+        if self.turns > 1:
+            self.point_to([piece])
+            return
         self.table[0] = 0
         self.table[2] = piece.ctypes.data
 

@@ -22,13 +22,21 @@ from penstock.dialects.job import (
     VariableOp,
 )
 from penstock.dialects.numpy_types import dtype_of
+from penstock.dialects.op.rates import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.plan import YieldOp as PlanYieldOp
+from penstock.lowering.rates import PlanRates, job_turns, made
 from penstock.tools.diagnostics import UsageError
 
 if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
     from penstock.tools.session import Model
+
+
+def made_of(value: SSAValue) -> int:
+    """The acts for one piece of a value."""
+    owner = value.owner
+    return made(owner) if isinstance(owner, Operation) else 1
 
 
 def has_numpy_meaning(entry: Operation) -> bool:
@@ -86,13 +94,20 @@ class _Evaluation:
         self._model = model
         self._inputs = inputs
         self._values: dict[SSAValue, Array] = {}
+        self._turns: dict[SSAValue, int] = {}
+        """How many pieces there are of what comes several times, along a first axis."""
         self.outputs: dict[str, Array] = {}
 
     def run_entry(self, entry: Operation) -> None:
         match entry:
             case JobOp():
+                for op, turns in job_turns(entry).items():
+                    self._turns.update(dict.fromkeys(op.results, turns))
+                self._turns = {x: n // made_of(x) for x, n in self._turns.items()}
                 self.run(entry.body.block.ops)
             case PlanOp():
+                if PlanRates(entry).is_rated:
+                    raise UsageError("a plan with rates has no meaning in NumPy")
                 for task in data_order(entry):
                     self.run_task(task)
             case _:
@@ -125,15 +140,45 @@ class _Evaluation:
                 self._values[op.result] = self._values[op.value]
             case OutputOp():
                 self.outputs[op.port.data] = self._values[op.value]
+            case RateOp():
+                self._values[op.result] = self._rated(op)
             case TensorOp():
-                operands = [self._values[operand] for operand in op.operands]
-                results = op.evaluate(*operands)
+                results = self._evaluated(op)
                 self._values.update(zip(op.results, results, strict=True))
             case PlanYieldOp() | AssignOp() | SourceTickOp() | SinkTickOp():
                 # What a variable holds in the end, nothing in the run reads.
                 pass
             case _:
                 raise UsageError(f"{op.name} has no meaning in NumPy")
+
+    def _rated(self, op: RateOp) -> Array:
+        """All pieces of the result; the axis is left out where there is but one."""
+        import numpy as np
+
+        pieces = self._values[op.source]
+        if op.source not in self._turns:
+            raise UsageError(f"{op.name} of a variable has no meaning in NumPy")
+        if self._turns[op.source] == 1:
+            pieces = pieces[np.newaxis]
+        (results,) = op.evaluate(pieces)
+        return results if self._turns[op.result] > 1 else results[0]
+
+    def _evaluated(self, op: TensorOp) -> Sequence[Array]:
+        """The results of an op, which acts on one piece of each operand at a time."""
+        import numpy as np
+
+        turns = max((self._turns.get(x, 1) for x in op.results), default=1)
+        operands = [self._values[operand] for operand in op.operands]
+        if turns == 1:
+            return op.evaluate(*operands)
+        several = [self._turns.get(operand, 1) > 1 for operand in op.operands]
+        acts = [
+            op.evaluate(
+                *(x[i] if y else x for x, y in zip(operands, several, strict=True))
+            )
+            for i in range(turns)
+        ]
+        return [np.stack(pieces) for pieces in zip(*acts, strict=True)]
 
 
 def variable_value(op: VariableOp, model: Model) -> Array:

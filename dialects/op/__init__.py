@@ -90,6 +90,7 @@ from penstock.dialects.op.pooling import (
     GlobalAveragePoolOp,
     MaxPool2dOp,
 )
+from penstock.dialects.op.rates import AccOp, PackOp, RepeatOp, UnpackOp
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
     ReduceMeanOp,
@@ -121,6 +122,7 @@ Op = Dialect(
     "op",
     [
         AbsOp,
+        AccOp,
         AcosOp,
         AcoshOp,
         AddOp,
@@ -182,6 +184,7 @@ Op = Dialect(
         MulOp,
         NegOp,
         NotEqualOp,
+        PackOp,
         PadOp,
         PowOp,
         ReciprocalOp,
@@ -191,6 +194,7 @@ Op = Dialect(
         ReduceProdOp,
         ReduceSumOp,
         ReluOp,
+        RepeatOp,
         ReshapeOp,
         RmsNormOp,
         RoundOp,
@@ -212,6 +216,7 @@ Op = Dialect(
         TanhOp,
         TopKOp,
         TransposeOp,
+        UnpackOp,
         WhereOp,
         WinogradJoinOp,
         WinogradSplitOp,

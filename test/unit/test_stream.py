@@ -95,7 +95,8 @@ class Text:
         body = "\n".join(self.lines)
         return (
             f"launch.program @p rank 0 {{\n"
-            f"launch.chunk @memory on <0, host> size {max(self.end, 64)}\n{ADD}{body}\n}}"
+            f"launch.chunk @memory on <0, host> size {max(self.end, 64)}\n"
+            f"{ADD}{body}\n}}"
         )
 
 
@@ -659,11 +660,14 @@ def test_what_a_function_raises_is_raised_in_the_end() -> None:
 
 @engines
 def test_a_number_that_nothing_has_names_the_actor(engine: str, threads: int) -> None:
+    def give(stream: Stream) -> None:
+        stream.put("which", number(1), 20)
+        stream.put("which", number(5), 20)
+        stream.finish(20)
+
     with streaming(cases(False), engine, threads) as stream:
         with pytest.raises(TaskError) as raised:
-            stream.put("which", number(1), 20)
-            stream.put("which", number(5), 20)
-            stream.finish(20)
+            give(stream)
         assert raised.value.task == "case"
         assert raised.value.code == 5
         assert "got number 5, but there are 3 branches" in str(raised.value)
@@ -731,9 +735,8 @@ def test_who_waits_for_too_long_is_told() -> None:
 
 
 def test_the_reference_executor_cannot_wait_for_others() -> None:
-    with streaming(simple(), "sequential") as stream:
-        with pytest.raises(PenstockError) as raised:
-            stream.take("x")
+    with streaming(simple(), "sequential") as stream, pytest.raises(NoRoom) as raised:
+        stream.take("x")
     expected = "there is no piece of output 'x' before there are more of x"
     assert str(raised.value) == expected
 
@@ -743,7 +746,7 @@ def test_streams_and_runs_take_turns() -> None:
         x = {"x": pair(3)}
         assert runner.run(x)["x"][0] == 3
         with runner.stream() as stream:
-            message = "^a stream of the executor is open$"
+            message = r"^a stream of the executor is open$"
             with pytest.raises(PenstockError, match=message):
                 runner.run(x)
             with pytest.raises(PenstockError, match=message):
@@ -751,7 +754,7 @@ def test_streams_and_runs_take_turns() -> None:
             stream.put("x", pair(4))
             assert int(stream.take("x")[0]) == 4
         assert runner.run(x)["x"][0] == 3
-    with pytest.raises(PenstockError, match="^the executor is closed$"):
+    with pytest.raises(PenstockError, match=r"^the executor is closed$"):
         runner.stream()
 
 

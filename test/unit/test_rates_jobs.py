@@ -1,0 +1,174 @@
+"""Jobs whose values come at different rates, against NumPy."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.errors import UsageError
+from penstock.tools.oracle import evaluate_model
+from penstock.tools.session import Model, Session
+
+ENGINES = [("actors", 1), ("actors", 2), ("sequential", 1), ("sim", 1)]
+engines = pytest.mark.parametrize(("engine", "threads"), ENGINES)
+
+
+def model_of(text: str, weights: dict[str, np.ndarray] | None = None) -> Model:
+    module = installed_compiler()[0].parse(text.encode(), "job.mlir")
+    return Model(module, weights or {}, Path())
+
+
+def session(
+    text: str, engine: str, threads: int, weights: dict[str, np.ndarray] | None = None
+) -> Session:
+    front = installed_compiler()
+    model = model_of(text, weights)
+    return Session(model, threads=threads, engine=engine, compiler=front)
+
+
+def assert_close(found: npt.ArrayLike, expected: npt.ArrayLike) -> None:
+    arrays = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    np.testing.assert_allclose(*arrays, rtol=1e-4, atol=1e-5)
+
+
+BATCHES = """
+job.job @batches placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x8xf32>
+  %w = job.variable "w" init <zeros> : tensor<8x4xf32>
+  %b = op.pack %x by 4 : tensor<2x8xf32> -> tensor<8x8xf32>
+  %h = op.matmul %b, %w : tensor<8x8xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+  %r = op.relu %h : tensor<8x4xf32> -> tensor<8x4xf32>
+  %y = op.unpack %r by 4 : tensor<8x4xf32> -> tensor<2x4xf32>
+  job.output "y", %y : tensor<2x4xf32>
+}
+"""
+
+
+@engines
+def test_pieces_become_a_batch_and_its_rows_pieces_again(
+    engine: str, threads: int
+) -> None:
+    random = np.random.default_rng(1)
+    w = random.random((8, 4), dtype=np.float32) - 0.5
+    with session(BATCHES, engine, threads, {"w": w}) as ready:
+        for _ in range(3):
+            x = random.random((4, 2, 8), dtype=np.float32) - 0.5
+            (y,) = ready.run({"x": x}).values()
+            expected = np.maximum(x @ w, 0)
+            assert_close(y, expected)
+
+
+GRADIENTS = """
+job.job @train placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  %t = job.input "t" : tensor<4x1xf32>
+  %w = job.variable "w" init <zeros> : tensor<8x1xf32>
+  %y = op.matmul %x, %w : tensor<4x8xf32>, tensor<8x1xf32> -> tensor<4x1xf32>
+  %d = op.sub %y, %t : tensor<4x1xf32>, tensor<4x1xf32> -> tensor<4x1xf32>
+  %f = op.transpose %x by [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+  %g = op.matmul %f, %d : tensor<8x4xf32>, tensor<4x1xf32> -> tensor<8x1xf32>
+  %s = op.acc %g every 3 : tensor<8x1xf32> -> tensor<8x1xf32>
+  %n = op.sub %w, %s : tensor<8x1xf32>, tensor<8x1xf32> -> tensor<8x1xf32>
+  job.assign %n to %w : tensor<8x1xf32>
+  job.output "g", %s : tensor<8x1xf32>
+}
+"""
+
+
+@engines
+def test_gradients_of_several_pieces_change_a_variable_once(
+    engine: str, threads: int
+) -> None:
+    random = np.random.default_rng(2)
+    w = random.random((8, 1)).astype(np.float32)
+    with session(GRADIENTS, engine, threads, {"w": w}) as ready:
+        for _ in range(4):
+            x = (random.random((3, 4, 8)) - 0.5).astype(np.float32)
+            t = random.random((3, 4, 1)).astype(np.float32)
+            found = ready.run({"x": x, "t": t})["g"]
+            # All of a launch reads the variable as it was before.
+            gradient = sum(a.T @ (a @ w - b) for a, b in zip(x, t, strict=True))
+            assert_close(found, gradient)
+            w = w - gradient
+
+
+def random_job(seed: int) -> str:
+    """A job of ops that change rates, and of sums."""
+    random = np.random.default_rng(seed)
+
+    def draw(count: int) -> int:
+        return int(random.integers(count))
+
+    lines = ['%v0 = job.input "x" : tensor<8x4xf32>']
+    # Rows, and how often each value comes.
+    known: list[tuple[str, int, int]] = [("%v0", 8, 16)]
+    for index in range(1, 2 + draw(7)):
+        source, rows, pieces = known[draw(len(known))]
+        n, name = (2, 4)[draw(2)], f"%v{index}"
+
+        def typed(rows: int) -> str:
+            return f"tensor<{rows}x4xf32>"
+
+        match draw(5):
+            case 0 if pieces % n == 0:
+                op, made = f"op.acc {source} every {n}", (rows, pieces // n)
+            case 1 if pieces * n <= 64:
+                op, made = f"op.repeat {source} times {n}", (rows, pieces * n)
+            case 2 if pieces % n == 0 and rows * n <= 64:
+                op, made = f"op.pack {source} by {n}", (rows * n, pieces // n)
+            case 3 if rows % n == 0 and pieces * n <= 64:
+                op, made = f"op.unpack {source} by {n}", (rows // n, pieces * n)
+            case _:
+                fits = [x for x, r, p in known if (r, p) == (rows, pieces)]
+                other = fits[draw(len(fits))]
+                kind = typed(rows)
+                lines.append(
+                    f"{name} = op.add {source}, {other} : {kind}, {kind} -> {kind}"
+                )
+                known.append((name, rows, pieces))
+                continue
+        lines.append(f"{name} = {op} : {typed(rows)} -> {typed(made[0])}")
+        known.append((name, *made))
+    for index, (name, rows, _) in enumerate(known):
+        lines.append(f'job.output "y{index}", {name} : tensor<{rows}x4xf32>')
+    body = "\n".join(lines)
+    return f"job.job @j placement <cpu, [0:0]> {{\n{body}\n}}"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_jobs_are_as_numpy_says(seed: int) -> None:
+    text = random_job(seed)
+    random = np.random.default_rng(100 + seed)
+    for engine, threads in ENGINES:
+        with session(text, engine, threads) as ready:
+            (port,) = ready.executor_of(ready.jobs[0]).program.inputs.values()
+            x = random.random(port.shape, dtype=np.float32)
+            found = ready.run({"x": x})
+        expected = evaluate_model(model_of(text), {"x": x})
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert_close(found[name], value)
+
+
+def test_numpy_does_not_say_what_a_plan_with_rates_means() -> None:
+    model = model_of(
+        """
+plan.plan @p {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %s = plan.task "s" on <0, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>)
+      -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = op.acc %v every 2 : tensor<4xf32> -> tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}
+"""
+    )
+    with pytest.raises(UsageError) as raised:
+        evaluate_model(model, {"x": np.zeros(4, np.float32)})
+    assert str(raised.value) == "a plan with rates has no meaning in NumPy"
