@@ -26,7 +26,12 @@ from penstock.tools.files import explain_os_error
 from penstock.tools.locating_parser import LocatingParser
 from penstock.tools.pass_pipeline import PassTable, parse_passes
 from penstock.tools.timing import PassTimes
-from penstock.tools.verifier import Culprits, VerifierCrash, module_errors
+from penstock.tools.verifier import (
+    Culprits,
+    VerifierCrash,
+    contents,
+    module_errors,
+)
 
 GC_THRESHOLDS = (100_000, 20, 100)
 """Allocations and collections between the collections of Python's generations."""
@@ -94,12 +99,14 @@ class Compiler:
 
     def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
         """
-        Apply passes in order, verifying after each (or only after the last one).
+        Apply passes in order, verifying after each (or only after the last one), unless
+        it left all as the one before did.
         """
         with rare_collections():
             self._apply(module, passes)
 
     def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+        verified: list[object] | None = None
         for position, module_pass in enumerate(passes):
             name, is_last = module_pass.name, position + 1 == len(passes)
             with self.times.measure(name, position), self.blaming("pass", name):
@@ -109,7 +116,11 @@ class Compiler:
             if self.verify_each or is_last:
                 # Without looking in between, nobody knows which pass it was.
                 culprit = name if self.verify_each else "the pipeline"
-                self.verify(module, f"{culprit} left bad IR: ")
+                with self.times.measure("verify"):
+                    now = contents(module)
+                if now != verified:
+                    self.verify(module, f"{culprit} left bad IR: ")
+                    verified = now
 
     @contextmanager
     def blaming(self, kind: str, name: str) -> Generator[None]:

@@ -44,6 +44,26 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
     return errors + [(op, f"{op.name}: {message}") for op, message in unavailable]
 
 
+def contents(module: Operation) -> list[object]:
+    """
+    All that verifiers can see of a module, to be compared with what it was before.
+
+    Of ops and values it holds themselves, not copies, so that none of them is taken for
+    another one that has gone.
+    """
+    found: list[object] = []
+    for op in module.walk():
+        found += (op, op.parent, *op.operands, *op.successors)
+        found += (result.type for result in op.results)
+        for table in (op.properties, op.attributes):
+            found += (len(table), *table.items())
+        for region in op.regions:
+            found.append(region)
+            for block in region.blocks:
+                found += (block, *(argument.type for argument in block.args))
+    return found
+
+
 def _verify_alone(op: Operation) -> None:
     if any(isinstance(operand, ErasedSSAValue) for operand in op.operands):
         return  # which the dominance check reports
