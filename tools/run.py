@@ -382,14 +382,18 @@ def _tuned(
 ) -> Path:
     """Measure the kernels of a model; the kernel database that knows them then."""
     from penstock.runtime.cache import cache_dir
-    from penstock.tools.tuning import Tuning, problem_lines, tune, tuning_lines
+    from penstock.tools.tuning import Tuning, problem_lines, tune, tuning_lines, usable
 
     named = args.kernels or os.environ.get(KERNELS)
     path = Path(named) if named else cache_dir() / "kernels.db"
+    # What a person has named is not put aside.
+    if not named and (aside := usable(path)) is not None:
+        text = f"{path} was no kernel database that can be used, and is now {aside}"
+        print(f"{_PROGRAM}: warning: {text}", file=sys.stderr)
     subjects = tune(
         front,
         model,
-        Tuning(path, args.threads),
+        Tuning(path, args.threads, winograd=args.allow_winograd),
         device=args.device,
         simulate_ranks=args.simulate_ranks,
     )

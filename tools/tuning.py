@@ -55,6 +55,8 @@ class Tuning:
     panels: bool = True
     most: int = MOST_CANDIDATES
     effort: Effort | None = None
+    winograd: bool = False
+    """Whether convolutions may have the error of `op-use-winograd`."""
 
 
 @dataclass
@@ -117,6 +119,27 @@ def tune(
         raise UsageError(str(error)) from error
 
 
+def usable(path: Path) -> Path | None:
+    """
+    Make room for a new kernel database where a file cannot be used as one: it gets
+    another name, which is returned. None if there is none, or it can be used.
+
+    Raises UsageError if it cannot be renamed.
+    """
+    if not path.exists():
+        return None
+    try:
+        KernelDatabase(path).close()
+    except DatabaseError:
+        aside = path.with_name(f"{path.name}.broken")
+        try:
+            path.replace(aside)
+        except OSError as error:
+            raise UsageError(f"cannot rename {path}: {error.strerror}") from error
+        return aside
+    return None
+
+
 def _tune(
     front: tuple[Compiler, PassTable],
     model: Model,
@@ -127,7 +150,9 @@ def _tune(
 ) -> list[Subject]:
     copy = Model(model.module.clone(), model.weights, model.directory)
     merge, streams = copy.has_several, tuning.threads
-    run_pipeline(*front, copy.module, job_passes(device, merge=merge))
+    run_pipeline(
+        *front, copy.module, job_passes(device, merge=merge, winograd=tuning.winograd)
+    )
     tasks = tasks_of(copy, streams)
     passes = plan_passes(streams, simulate_ranks=simulate_ranks, merge=merge)
     run_pipeline(*front, copy.module, passes)

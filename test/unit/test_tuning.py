@@ -32,6 +32,7 @@ from penstock.tools.tuning import (
     problem_lines,
     tune,
     tuning_lines,
+    usable,
 )
 
 ADDERS = Path(__file__).parents[1] / "plugin" / "Inputs" / "adders.py"
@@ -230,6 +231,24 @@ def test_a_broken_database_is_told(tmp_path: Path) -> None:
         tuned(PRODUCT, path)
 
 
+def test_what_is_no_database_is_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    assert usable(path) is None
+    KernelDatabase(path, write=True).close()
+    assert usable(path) is None
+    path.write_text("no database" * 99)
+    aside = tmp_path / "kernels.db.broken"
+    assert usable(path) == aside
+    assert aside.read_text().startswith("no database")
+    assert not path.exists()
+    path.write_text("no database" * 99)
+    aside.unlink()
+    aside.mkdir()
+    (aside / "file").touch()
+    with pytest.raises(UsageError, match=r"cannot rename .*kernels\.db: "):
+        usable(path)
+
+
 def test_paths_that_no_pass_option_can_hold_are_refused(tmp_path: Path) -> None:
     path = tmp_path / 'a"b.db'
     with pytest.raises(UsageError, match="the path of a kernel database has no quotes"):
@@ -293,13 +312,13 @@ def test_an_alternative_has_to_say_its_variants() -> None:
 # The command --------------------------------------------------------------------------
 
 
-def run(*args: object, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*args: object, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run `penstock-run` in a new process."""
     tool = Path(sys.executable).parent / "penstock-run"
     return subprocess.run(
         [str(tool), *map(str, args)],
         cwd=folder,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
+        env={**os.environ, "PYTHONHASHSEED": "0", **more},
         capture_output=True,
         text=True,
         timeout=200,
@@ -331,6 +350,20 @@ def test_a_file_brings_kernels_to_a_run(tmp_path: Path) -> None:
     assert "warning: kernel @add_0: adders-wrong is left out: " in done.stderr
     assert "adders-slow" not in done.stdout
     assert "1 candidates left out" in done.stdout
+
+
+def test_a_database_of_ours_that_is_broken_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "sum.mlir").write_text(SUM)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "kernels.db").write_text("no database" * 99)
+    args = "sum.mlir", "--random-inputs", "1", "--tune"
+    done = run(*args, folder=tmp_path, PENSTOCK_CACHE_DIR=str(cache))
+    assert done.returncode == 0
+    assert "kernels.db was no kernel database that can be used, and is" in done.stderr
+    assert {entry.alternative for entry in entries_of(cache / "kernels.db")} == {
+        "rules"
+    }
 
 
 def test_what_is_asked_of_plans_and_databases_that_cannot_be_is_refused(
