@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Operation, Region
 from xdsl.irdl import (
     AtLeast,
     IRDLOperation,
@@ -26,13 +26,6 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     traits_def,
-)
-from xdsl.irdl.declarative_assembly_format import (
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    RegionVariable,
-    irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -46,6 +39,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.bodies import Body
 from penstock.dialects.job import DeviceAttr, I64List
 from penstock.dialects.launch.kinds import (
     WITH_STEPS,
@@ -177,23 +171,6 @@ class KernelOp(IRDLOperation):
         for op in self.body.walk():
             if op.dialect_name() not in KERNEL_DIALECTS:
                 raise VerifyException(f"{op.name} is no op of a kernel")
-
-
-@irdl_custom_directive
-class Steps(CustomDirective):
-    """The block of an actor, which may be empty: `{ }`."""
-
-    body: RegionVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        region = parser.parse_region()
-        if not region.blocks:
-            region.add_block(Block())
-        self.body.set(state, region)
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        state.print_whitespace(printer)
-        printer.print_region(self.body.get(op), print_empty_block=False)
 
 
 @irdl_op_definition
@@ -389,9 +366,9 @@ class ActorOp(IRDLOperation):
     assembly_format = (
         "$sym_name (`job` $job^)? (`kind` $kind^)? (`lists` $lists^)? "
         "`on` $device `stream` $stream `reads` $reads `writes` $writes "
-        "custom<Every>($every) attr-dict-with-keyword custom<Steps>($body)"
+        "custom<Every>($every) attr-dict-with-keyword custom<Body>($body)"
     )
-    custom_directives = (Every, Steps)
+    custom_directives = (Every, Body)
 
     def __init__(
         self,
