@@ -8,11 +8,16 @@ from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import Op
+from penstock.dialects.op.rates import AccOp, RateOp
 from penstock.lowering.kernel_effects import KernelEffects
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.docs import examples_of, read_example
 
-OPS = [op for op in Op.operations if issubclass(op, TensorOp)]
+OPS = [
+    op
+    for op in Op.operations
+    if issubclass(op, TensorOp) and not issubclass(op, RateOp)
+]
 
 
 @pytest.mark.parametrize("operation", OPS, ids=lambda op: op.name)
@@ -27,6 +32,13 @@ def test_kernels_of_ops_need_nothing_of_their_results(operation: type[TensorOp])
                 assert effects.needed.isdisjoint(results)
                 seen = True
     assert seen
+
+
+def test_the_kernel_of_a_sum_over_pieces_needs_the_sum_so_far():
+    (text,) = examples_of(AccOp)
+    op = next(op for op in read_example(text).walk() if isinstance(op, AccOp))
+    effects = KernelEffects(KernelOp("k", "cpu", kernel_body(op)))
+    assert (effects.written, effects.needed) == ({1}, {0, 1})
 
 
 def effects_of(body: str) -> KernelEffects:
