@@ -43,8 +43,10 @@ from penstock.lowering.selection.alternatives import (
 )
 from penstock.lowering.selection.choice import (
     Candidate,
+    Choice,
     candidates_for,
-    choose,
+    choose_measured,
+    choose_unmeasured,
     guarded,
 )
 from penstock.lowering.selection.database import DatabaseError, KernelDatabase
@@ -80,6 +82,15 @@ class Selector:
         found = self.database.times(key_of(request, self.machine))
         return {name: time.median_ns for name, time in found.items()}
 
+    def choice(self, request: Request) -> tuple[Choice | None, dict[str, str]]:
+        """What is taken for a kernel and why, and who refuses it why."""
+        if not (times := self.times(request)):
+            return choose_unmeasured(request, self.offered)
+        candidates, refusals = candidates_for(request, self.offered)
+        if not any(candidate.name in times for candidate in candidates):
+            return choose_unmeasured(request, self.offered)
+        return choose_measured(candidates, times), refusals
+
     def try_to_select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
     ) -> None:
@@ -94,12 +105,11 @@ class Selector:
     ) -> None:
         """Change a kernel to what is chosen for it, and its constants with it."""
         request = self.request(kernel, [*constants])
-        candidates, refusals = candidates_for(request, self.offered)
-        if not candidates:
+        choice, refusals = self.choice(request)
+        if choice is None:
             why = "; ".join(f"{name} {text}" for name, text in refusals.items())
             self.complaints.append((kernel, f"{request}: nothing computes it: {why}"))
             return
-        choice = choose(candidates, self.times(request))
         if not choice.candidate.alternative.is_applied_later:
             apply(choice.candidate, kernel)
             for number, variables in constants.items():

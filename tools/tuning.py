@@ -89,7 +89,7 @@ class Subject:
     @property
     def chosen(self) -> Candidate:
         """What is taken, by what is known."""
-        return choose(self.candidates, self.times).candidate
+        return choose(self.candidates, self.times)
 
     @property
     def chosen_ns(self) -> float | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from penstock.dialects.launch import KernelOp
 
@@ -62,8 +63,13 @@ class Variant:
     """Changes a kernel, but for its arguments."""
     label: str = ""
     """What tells it from others of the same alternative, in one line."""
-    cost_ns: float | None = None
-    """Modelled nanoseconds, if there is a model."""
+    cost_ns: float | Callable[[], float | None] | None = None
+    """Modelled nanoseconds, or what models them, if there is a model."""
+
+    @cached_property
+    def modelled_ns(self) -> float | None:
+        """Modelled nanoseconds, if there is a model."""
+        return self.cost_ns() if callable(self.cost_ns) else self.cost_ns
 
 
 class Alternative:

@@ -66,11 +66,14 @@ class Rules(Alternative):
 
     def variants(self, request: Request) -> Iterable[Variant]:
         """The one that there is."""
-        cost = None
-        found = site_of(request)
-        if isinstance(found, Site) and found.usual is not None:
-            cost = found.cost_ns(found.usual)
-        yield Variant(lambda kernel: schedule(kernel, request), cost_ns=cost)
+
+        def model() -> float | None:
+            found = site_of(request)
+            if isinstance(found, str) or found.usual is None:
+                return None
+            return found.cost_ns(found.usual)
+
+        yield Variant(lambda kernel: schedule(kernel, request), cost_ns=model)
 
 
 def schedule(kernel: KernelOp, request: Request) -> None:
@@ -87,15 +90,15 @@ class Tiles(Alternative):
 
     def refuse(self, request: Request) -> str | None:
         """Why a kernel has no other schedules."""
-        found = site_of(request)
-        if isinstance(found, str):
-            return found
-        return None if found.usual is not None else "the rules give it no schedule"
+        found = place_of(request)
+        return found if isinstance(found, str) else None
 
     def variants(self, request: Request) -> Iterable[Variant]:
         """Each schedule that fits, once, and that of the rules not at all."""
         site = site_of(request)
         assert isinstance(site, Site), "refused otherwise"
+        if site.usual is None:
+            return
         seen = {site.usual}
         for found in site.schedules():
             if found not in seen and site.fits(found):
@@ -111,19 +114,20 @@ class Loops(Alternative):
 
     def refuse(self, request: Request) -> str | None:
         """Why plain loops are not worth a try."""
-        found = site_of(request)
+        found = place_of(request)
         if isinstance(found, str):
             return found
-        if found.usual is None:
-            return "the rules leave it in plain loops"
-        if found.products > MOST_LOOPED:
-            return f"{found.products} products are too many for plain loops"
+        products = products_of(found[2])
+        if products > MOST_LOOPED:
+            return f"{products} products are too many for plain loops"
         return None
 
     def variants(self, request: Request) -> Iterable[Variant]:
         """The one that there is."""
         site = site_of(request)
         assert isinstance(site, Site), "refused otherwise"
+        if site.usual is None:
+            return
 
         def apply(kernel: KernelOp) -> None:
             op = phases_of(kernel.body.block)[site.position]
@@ -152,12 +156,6 @@ class Site:
     def lanes(self) -> int:
         """The elements of a vector."""
         return self.request.vector_bytes // BYTES[self.contraction.element]
-
-    @property
-    def products(self) -> int:
-        """All products of elements."""
-        found = self.contraction
-        return prod(found.extents) * prod(found.outer_extents)
 
     def cost_ns(self, schedule: ContractionAttr) -> float | None:
         """The modelled time: that of tiles, and of packing columns."""
@@ -286,8 +284,18 @@ def rounded(number: int, step: int) -> int:
     return ceil(number / step) * step
 
 
-def site_of(request: Request) -> Site | str:
-    """The one contraction of a kernel, or why there is nothing to choose."""
+def products_of(contraction: Contraction) -> int:
+    """All products of elements."""
+    return prod(contraction.extents) * prod(contraction.outer_extents)
+
+
+def place_of(
+    request: Request,
+) -> tuple[int, LinalgStructuredOperation, Contraction] | str:
+    """
+    The one contraction of a kernel and its number among the phases, or why there is
+    nothing to choose.
+    """
     kernel = request.kernel
     if PANELS in kernel.attributes:
         return "its arguments lie in panels already"
@@ -300,12 +308,20 @@ def site_of(request: Request) -> Site | str:
     ]
     if len(found) != 1:
         return f"it has {len(found)} sums of products, not one"
-    position, op, contraction = found[0]
-    if SCHEDULE in op.attributes:
+    if SCHEDULE in found[0][1].attributes:
         return "it has a schedule already"
-    if REFUSAL in op.attributes:
+    if REFUSAL in found[0][1].attributes:
         return "it says that it has no schedule"
-    copy = kernel.clone()
+    return found[0]
+
+
+def site_of(request: Request) -> Site | str:
+    """The one contraction of a kernel and its usual schedule, or why there is none."""
+    found = place_of(request)
+    if isinstance(found, str):
+        return found
+    position, op, contraction = found
+    copy = request.kernel.clone()
     schedule(copy, request)
     usual = phases_of(copy.body.block)[position].attributes.get(SCHEDULE)
     is_usual = isinstance(usual, ContractionAttr)
