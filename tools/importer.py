@@ -12,8 +12,9 @@ from xdsl.printer import Printer
 
 from penstock.tools.arrays import check_writable, write_arrays
 from penstock.tools.compiler import installed_compiler
-from penstock.tools.diagnostics import NEEDS_ONNX, Rejected, UsageError, printable
+from penstock.tools.diagnostics import NEEDS_ONNX, UsageError
 from penstock.tools.dims import add_dim_option
+from penstock.tools.failures import add_debug_option, exit_code_of
 from penstock.tools.files import write_whole
 
 _PROGRAM = "penstock-import"
@@ -27,19 +28,11 @@ def main() -> None:
 def run_tool(argv: Sequence[str] | None = None) -> int:
     """
     Run the tool on the given arguments (without the program's name) and return its
-    exit code: 0, 1 for a model that cannot be imported, 2 for a bad command line.
+    exit code: 0, 1 for a model that cannot be imported, 2 for a bad command line, 70
+    for a defect, 130 when interrupted.
     """
     args = _arguments().parse_args(argv)
-    try:
-        _import(args)
-    except Rejected as rejected:
-        for diagnosis in rejected.diagnoses:
-            print(diagnosis.render(str(args.file)), file=sys.stderr)
-        return 1
-    except UsageError as error:
-        print(printable(f"{_PROGRAM}: error: {error}"), file=sys.stderr)
-        return 2
-    return 0
+    return exit_code_of(lambda: _import(args), _PROGRAM, args.file, debug=args.debug)
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -68,6 +61,7 @@ def _arguments() -> argparse.ArgumentParser:
         help="make a value of the graph an output too; may be given several times",
     )
     add_dim_option(parser)
+    add_debug_option(parser)
     return parser
 
 
@@ -78,7 +72,7 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def _import(args: argparse.Namespace) -> None:
+def _import(args: argparse.Namespace) -> int:
     try:
         from penstock.tools.onnx_import.model import import_file
     except ImportError as error:
@@ -103,6 +97,7 @@ def _import(args: argparse.Namespace) -> None:
     Printer(text).print_op(imported.module)
     write_whole(str(output), text.getvalue() + "\n")
     print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
+    return 0
 
 
 def weights_path(output: Path, model: Path) -> Path:

@@ -13,9 +13,11 @@ from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
-from penstock.tools.dims import add_dim_option
-from penstock.tools.errors import InternalError, UsageError, printable
+from penstock.tools.comparing import report_errors
+from penstock.tools.errors import UsageError
+from penstock.tools.failures import exit_code_of
 from penstock.tools.progress import polled_progress
+from penstock.tools.run_arguments import PROGRAM, arguments
 from penstock.tools.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session import KERNELS, Model, Session, read_model
 from penstock.tools.watching import Watching
@@ -27,14 +29,6 @@ if TYPE_CHECKING:
     from penstock.runtime.loader import Port
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
-
-_PROGRAM = "penstock-run"
-_NO_FINITE_VALUES = "has no finite values to compare"
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERNAL = 70
-EXIT_INTERRUPTED = 130
 
 
 def main() -> NoReturn:
@@ -48,225 +42,8 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     exit code: 0, 1 for bad input, a failed run or a failed check, 2 for a bad command
     line, 70 for a defect, 130 when interrupted.
     """
-    args = _arguments().parse_args(argv)
-    try:
-        return _run(args)
-    except UsageError as error:
-        return _fail(str(error), EXIT_USAGE)
-    except BrokenPipeError:
-        # The reader is gone; Python must not complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
-    except MemoryError as error:
-        return _fail(f"out of memory: {error}".removesuffix(": "), EXIT_FAILED)
-    except KeyboardInterrupt:
-        return _fail("interrupted", EXIT_INTERRUPTED)
-    except InternalError as error:
-        cause = error.__cause__ or error
-        return _fail(f"internal error in {error.where}: {cause!r}", EXIT_INTERNAL)
-    except Exception as error:
-        return _fail_to_run(error, args)
-
-
-def _fail(message: str, code: int) -> int:
-    print(printable(f"{_PROGRAM}: error: {message}"), file=sys.stderr)
-    return code
-
-
-def _fail_to_run(error: Exception, args: argparse.Namespace) -> int:
-    from penstock.runtime.errors import PenstockError
-
-    if isinstance(error, PenstockError):
-        return _fail(str(error), EXIT_FAILED)
-    # It imports much that a plan does not need.
-    from penstock.tools.diagnostics import Rejected
-
-    if isinstance(error, Rejected):
-        for diagnosis in error.diagnoses:
-            print(diagnosis.render(str(args.file)), file=sys.stderr)
-        return EXIT_FAILED
-    if args.debug:
-        raise error
-    return _fail(
-        f"internal error: {type(error).__name__}: {error}; please report it "
-        "(--debug shows the traceback)",
-        EXIT_INTERNAL,
-    )
-
-
-def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        _PROGRAM, description="Compile a model, run it, and check what comes out."
-    )
-    parser.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE",
-        help="a model: .onnx, .mlir of any level, or a plan that --save-plan has saved",
-    )
-    inputs = parser.add_mutually_exclusive_group()
-    inputs.add_argument(
-        "--inputs", type=Path, metavar="IN.npz", help="an array for each input by name"
-    )
-    inputs.add_argument(
-        "--random-inputs",
-        type=_seed,
-        metavar="SEED",
-        help="normal floats, integers from 0 to 9, and booleans",
-    )
-    parser.add_argument(
-        "--job",
-        metavar="NAME",
-        help="which job to run, of several that are compiled together",
-    )
-    parser.add_argument(
-        "--random-weights",
-        type=_seed,
-        metavar="SEED",
-        help="replace the weights of an ONNX model by random ones (He scaling)",
-    )
-    parser.add_argument(
-        "--extra-output",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="make a value of an ONNX graph an output too; may be given several times",
-    )
-    add_dim_option(parser)
-    parser.add_argument(
-        "--outputs", type=Path, metavar="OUT.npz", help="write the outputs by name"
-    )
-    parser.add_argument(
-        "--save-plan",
-        type=Path,
-        metavar="PLAN.penstock",
-        help="write the compiled program, to be run later without compiling",
-    )
-    parser.add_argument(
-        "--check",
-        metavar="REF.npz|onnxruntime|numpy",
-        help="compare the outputs with those of a file or of another executor",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=_tolerance,
-        default=1e-4,
-        metavar="ERROR",
-        help="largest error that passes a check, relative to the largest reference "
-        "value (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--device",
-        choices=("cpu", "cuda"),
-        help="where the ops of a job run that say nothing else (default: where the job "
-        "says); CUDA is simulated on a machine without it",
-    )
-    parser.add_argument(
-        "--threads",
-        type=_count,
-        default=1,
-        metavar="N",
-        help="streams of ops, and threads that run them (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--executor",
-        choices=("actors", "sequential", "sim"),
-        default="actors",
-        help="what runs the program, with equal results: compiled actors, one task "
-        "after the other in Python, or a virtual clock (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--tune",
-        action="store_true",
-        help="measure how each kernel runs fastest, unless the kernel database knows "
-        "it, and run it so",
-    )
-    parser.add_argument(
-        "--kernels",
-        type=Path,
-        metavar="FILE.db",
-        help=f"the kernel database to go by (default: that of {KERNELS}; for --tune, "
-        "else kernels.db in the cache folder)",
-    )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="load passes, dialects and kernels from a Python file; may be repeated",
-    )
-    parser.add_argument(
-        "--simulate-ranks",
-        action="store_true",
-        help="run what is placed on several ranks (processes) in this process",
-    )
-    parser.add_argument(
-        "--allow-winograd",
-        action="store_true",
-        help="convolve 3 x 3 weights with fewer products, with errors of about 1e-5 of "
-        "the largest result in f32",
-    )
-    parser.add_argument(
-        "--repeat", type=_count, default=1, metavar="N", help="run N times"
-    )
-    parser.add_argument(
-        "--watchdog",
-        type=_seconds,
-        metavar="SECONDS",
-        help="if nothing goes on for so long, report what tasks wait for, and fail",
-    )
-    parser.add_argument(
-        "--trace",
-        type=Path,
-        metavar="TRACE.json",
-        help="write a time line of all runs, for penstock-view, Perfetto or Chrome",
-    )
-    parser.add_argument(
-        "--profile",
-        action="store_true",
-        help="print what each op took, and its rates of computing and moving",
-    )
-    parser.add_argument(
-        "--debug", action="store_true", help="show Python tracebacks of internal errors"
-    )
-    return parser
-
-
-def _count(text: str) -> int:
-    return _integer(text, 1)
-
-
-def _seed(text: str) -> int:
-    return _integer(text, 0)
-
-
-def _integer(text: str, least: int) -> int:
-    if not text.isdecimal() or (value := int(text)) < least:
-        raise argparse.ArgumentTypeError(
-            f"expected an integer from {least} on, got '{text}'"
-        )
-    return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds above 0, got '{text}'")
-    return value
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    # A NaN is not, either.
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 on, got '{text}'")
-    return value
+    args = arguments().parse_args(argv)
+    return exit_code_of(lambda: _run(args), PROGRAM, args.file, debug=args.debug)
 
 
 @dataclass
@@ -389,7 +166,7 @@ def _tuned(
     # What a person has named is not put aside.
     if not named and (aside := usable(path)) is not None:
         text = f"{path} was no kernel database that can be used, and is now {aside}"
-        print(f"{_PROGRAM}: warning: {text}", file=sys.stderr)
+        print(f"{PROGRAM}: warning: {text}", file=sys.stderr)
     subjects = tune(
         front,
         model,
@@ -398,7 +175,7 @@ def _tuned(
         simulate_ranks=args.simulate_ranks,
     )
     for line in problem_lines(subjects):
-        print(f"{_PROGRAM}: warning: {line}", file=sys.stderr)
+        print(f"{PROGRAM}: warning: {line}", file=sys.stderr)
     for line in tuning_lines(subjects):
         print(line)
     return path
@@ -530,76 +307,6 @@ def _reference(
     from penstock.tools.onnx_import.model import run_onnxruntime
 
     return run_onnxruntime(job.onnx, inputs)
-
-
-def report_errors(
-    outputs: Mapping[str, Array],
-    reference: Mapping[str, Array],
-    name: str,
-    tolerance: float,
-) -> int:
-    """
-    Print the error of each output and return the exit code: 0 if all are within the
-    tolerance. The error is the largest difference over the largest reference value. A
-    reference that has values, but no finite one, fails: it would prove nothing.
-    """
-    if missing := sorted(set(outputs) - set(reference)):
-        raise UsageError(f"{name} has no outputs {', '.join(missing)}")
-    worst = 0.0
-    for key, output in outputs.items():
-        text, error = _difference(output, reference[key])
-        worst = max(worst, error)
-        print(f"check against {name}: {key} {text}")
-    unproven = [key for key in outputs if proves_nothing(reference[key])]
-    if worst > tolerance:
-        text = f"the outputs differ by {worst:.2e}, more than {tolerance:.0e}"
-        return _fail(text, EXIT_FAILED)
-    if unproven:
-        return _fail(f"{', '.join(unproven)} {_NO_FINITE_VALUES}", EXIT_FAILED)
-    return 0
-
-
-def _difference(output: Array, reference: Array) -> tuple[str, float]:
-    """How an output compares, in words and as a number."""
-    if reference.dtype.kind not in "biuf":
-        return f"is compared with {reference.dtype.name}", float("inf")
-    if output.shape != reference.shape:
-        return f"has shape {output.shape}, not {reference.shape}", float("inf")
-    error = relative_error(output, reference)
-    if error == 0 and proves_nothing(reference):
-        return _NO_FINITE_VALUES, error
-    return f"differs by {error:.2e}", error
-
-
-def proves_nothing(reference: Array) -> bool:
-    """Whether an array has values, but none that a number could differ from."""
-    import numpy as np
-
-    numbers = reference.dtype.kind in "biuf"
-    return numbers and reference.size > 0 and not np.isfinite(reference).any()
-
-
-def relative_error(output: Array, reference: Array) -> float:
-    """
-    The largest absolute difference over the largest absolute reference value, of arrays
-    of one shape; infinite if only one of them is a NaN or infinite somewhere.
-    """
-    import numpy as np
-
-    if output.size == 0:
-        return 0.0
-    ours, theirs = output.astype(np.float64), reference.astype(np.float64)
-    finite = np.isfinite(theirs)
-    if not np.array_equal(ours[~finite], theirs[~finite], equal_nan=True):
-        return float("inf")
-    if not finite.any():
-        return 0.0
-    if not np.isfinite(ours[finite]).all():
-        return float("inf")
-    with np.errstate(over="ignore"):
-        difference = np.abs(ours[finite] - theirs[finite]).max()
-    scale = np.abs(theirs[finite]).max()
-    return float(difference / scale) if scale else float(difference)
 
 
 if __name__ == "__main__":

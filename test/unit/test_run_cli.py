@@ -17,9 +17,10 @@ import pytest
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.initializers import Array
+from penstock.tools.comparing import relative_error, report_errors
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.report import size_text, summary
-from penstock.tools.run import relative_error, report_errors, run_tool
+from penstock.tools.run import run_tool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIGITS, PLAN = str(EXAMPLES / "digits.mlir"), str(EXAMPLES / "plan.mlir")

@@ -8,16 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import ProgramImage, image_of
-from penstock.tools.errors import InternalError, UsageError, printable
+from penstock.tools.errors import UsageError
+from penstock.tools.failures import add_debug_option, exit_code_of
 
 _PROGRAM = "penstock-view"
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERNAL = 70
-EXIT_INTERRUPTED = 130
 
 
 def main() -> NoReturn:
@@ -32,30 +27,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     interrupted.
     """
     args = _arguments().parse_args(argv)
-    try:
-        return _run(args)
-    except UsageError as error:
-        return _fail(str(error), EXIT_USAGE)
-    except PenstockError as error:
-        return _fail(str(error), EXIT_FAILED)
-    except KeyboardInterrupt:
-        return _fail("interrupted", EXIT_INTERRUPTED)
-    except InternalError as error:
-        cause = error.__cause__ or error
-        return _fail(f"internal error in {error.where}: {cause!r}", EXIT_INTERNAL)
-    except Exception as error:
-        from penstock.tools.diagnostics import Rejected
-
-        if not isinstance(error, Rejected):
-            raise
-        for diagnosis in error.diagnoses:
-            print(diagnosis.render(str(args.file)), file=sys.stderr)
-        return EXIT_FAILED
-
-
-def _fail(message: str, code: int) -> int:
-    print(printable(f"{_PROGRAM}: error: {message}"), file=sys.stderr)
-    return code
+    return exit_code_of(lambda: _run(args), _PROGRAM, args.file, debug=args.debug)
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -97,6 +69,7 @@ def _arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="show what is placed on several ranks (processes) as one program",
     )
+    add_debug_option(parser)
     return parser
 
 

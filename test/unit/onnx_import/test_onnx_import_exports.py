@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from penstock.dialects.job import VariableOp
+from penstock.tools.comparing import relative_error
 from penstock.tools.onnx_import.model import (
     ImportedModel,
     import_file,
     run_onnxruntime,
 )
-from penstock.tools.run import relative_error
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.dialects.op.response_norm import LocalResponseNormOp
+from penstock.tools.comparing import relative_error
 from penstock.tools.onnx_import.model import import_file, run_onnxruntime
-from penstock.tools.run import relative_error
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from penstock.tools.comparing import relative_error
 from penstock.tools.onnx_import.model import (
     ImportedModel,
     import_file,
     run_onnxruntime,
 )
-from penstock.tools.run import relative_error, run_tool
+from penstock.tools.run import run_tool
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

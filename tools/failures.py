@@ -1,0 +1,90 @@
+"""
+How the commands end: their exit codes, and one way to tell errors.
+
+It imports nothing before it is needed: what starts from the cache needs little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.tools.errors import InternalError, UsageError, printable
+
+EXIT_FAILED = 1
+"""Bad input, or a run or a check that failed."""
+EXIT_USAGE = 2
+"""A bad command line."""
+EXIT_INTERNAL = 70
+"""A defect."""
+EXIT_INTERRUPTED = 130
+"""Ctrl-C."""
+
+
+def exit_code_of(
+    run: Callable[[], int], program: str, file: Path, *, debug: bool
+) -> int:
+    """
+    The exit code of a command: what `run` returns, or that of what it raises, which is
+    told on standard error. `file` is its input, the place of errors that name none;
+    with `debug` the traceback of a defect is shown, too.
+    """
+    try:
+        return run()
+    except UsageError as error:
+        return fail(program, str(error), EXIT_USAGE)
+    except BrokenPipeError:
+        # The reader is gone; Python must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except MemoryError as error:
+        text = f"out of memory: {error}".removesuffix(": ")
+        return fail(program, text, EXIT_FAILED)
+    except KeyboardInterrupt:
+        return fail(program, "interrupted", EXIT_INTERRUPTED)
+    except InternalError as error:
+        return _fail_inside(program, f" in {error.where}", error, debug)
+    except Exception as error:
+        return _fail_to_run(program, file, error, debug)
+
+
+def fail(program: str, message: str, code: int) -> int:
+    """Tell an error, and return the exit code."""
+    print(printable(f"{program}: error: {message}"), file=sys.stderr)
+    return code
+
+
+def _fail_to_run(program: str, file: Path, error: Exception, debug: bool) -> int:
+    from penstock.runtime.errors import PenstockError
+
+    if isinstance(error, PenstockError):
+        return fail(program, str(error), EXIT_FAILED)
+    # It imports much that a plan does not need.
+    from penstock.tools.diagnostics import Rejected
+
+    if not isinstance(error, Rejected):
+        return _fail_inside(program, "", error, debug)
+    for diagnosis in error.diagnoses:
+        print(diagnosis.render(str(file)), file=sys.stderr)
+    return EXIT_FAILED
+
+
+def _fail_inside(program: str, where: str, error: Exception, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    cause = error.__cause__ if isinstance(error, InternalError) else error
+    text = f"{type(cause).__name__}: {cause}" if cause is not None else "no reason"
+    hint = "" if debug else " (--debug shows the traceback)"
+    message = f"internal error{where}: {text}; please report it{hint}"
+    return fail(program, message, EXIT_INTERNAL)
+
+
+def add_debug_option(parser: ArgumentParser) -> None:
+    """Give a command the flag `--debug`."""
+    parser.add_argument(
+        "--debug", action="store_true", help="show Python tracebacks of internal errors"
+    )
