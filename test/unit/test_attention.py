@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx import numpy_helper
 from xdsl.dialects.builtin import FloatAttr, TensorType, f32, f64
 from xdsl.ir import Attribute, Block
 
@@ -26,6 +27,7 @@ from penstock.lowering.launch_schedule_attention import schedule_attention
 from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.jit import compile_cpu
 from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.onnx_import.model import import_model
 from penstock.tools.session import Model, Session
 
 Floats: TypeAlias = NDArray[np.floating]
@@ -435,3 +437,76 @@ def test_scores_are_not_in_the_plan() -> None:
     ports = 4 * prod((2, rows, 3, 16)) * 4
     assert peak_of(rows) > scores
     assert peak_of(rows, "op-fuse-attention") < ports * 1.1 < scores
+
+
+# ONNX --------------------------------------------------------------------------------
+
+Mask: TypeAlias = tuple[Sequence[int], type]
+NODES: Mapping[
+    str, tuple[Sequence[int], Sequence[int], Mask | None, Mapping[str, float]]
+] = {
+    "plain": ([2, 4, 20, 8], [2, 4, 24, 8], None, {}),
+    "causal": ([2, 4, 24, 8], [2, 4, 24, 8], None, {"is_causal": 1}),
+    "a mask of numbers": ([2, 4, 20, 8], [2, 4, 24, 8], ([20, 24], float), {}),
+    "a mask for each stack": ([2, 4, 20, 8], [2, 4, 24, 8], ([2, 1, 20, 24], bool), {}),
+    "groups": ([2, 6, 20, 8], [2, 2, 24, 8], None, {}),
+    "groups with a mask for each head": (
+        [2, 6, 20, 8],
+        [2, 2, 24, 8],
+        ([2, 6, 20, 24], float),
+        {},
+    ),
+    "groups with one mask": ([2, 6, 20, 8], [2, 2, 24, 8], ([2, 1, 20, 24], bool), {}),
+    "groups that are causal": ([2, 6, 24, 8], [2, 2, 24, 8], None, {"is_causal": 1}),
+    "heads in rows": (
+        [2, 20, 48],
+        [2, 24, 16],
+        None,
+        {"q_num_heads": 6, "kv_num_heads": 2, "scale": 0.25},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_attention_of_onnx_is_one_op(name: str) -> None:
+    from onnx import TensorProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    q, k, mask, attributes = NODES[name]
+    random = np.random.default_rng(9)
+    inputs: dict[str, NDArray[np.generic]] = {
+        name: random.normal(size=shape).astype(np.float32)
+        for name, shape in zip("qkv", (q, k, k), strict=True)
+    }
+    types = dict.fromkeys(inputs, TensorProto.FLOAT)
+    if mask is not None:
+        shape, kind = mask
+        numbers = random.normal(size=shape)
+        is_flag = kind is bool
+        types["m"] = TensorProto.BOOL if is_flag else TensorProto.FLOAT
+        inputs["m"] = numbers > -0.5 if is_flag else numbers.astype(np.float32)
+    node = helper.make_node("Attention", [*inputs], ["y"])
+    node.attribute.extend(
+        helper.make_attribute(key, value) for key, value in attributes.items()
+    )
+    ports = [
+        helper.make_tensor_value_info(name, types[name], array.shape)
+        for name, array in inputs.items()
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, q)
+    constants = [] if mask is None else [numpy_helper.from_array(inputs["m"], "m")]
+    graph = helper.make_graph([node], "g", ports[:3], [y], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)])
+    reference = ReferenceEvaluator(model)
+    results: object = reference.run(None, inputs)  # pyright: ignore[reportUnknownMemberType] ONNX carries no types
+    (wanted,) = cast("list[Floats]", results)
+    given = {name: inputs[name] for name in "qkv"}
+    imported = import_model(model, "g")
+    compiler, known = installed_compiler()
+    copy = imported.module.clone()
+    run_pipeline(compiler, known, copy, "op-infer-shapes,job-clean,op-fuse-attention")
+    assert [op for op in copy.walk() if isinstance(op, AttentionOp)]
+    assert not [op for op in copy.walk() if isinstance(op, SoftmaxOp)]
+    with Session(Model(imported.module, imported.weights, Path())) as session:
+        result = session.run(given)["y"]
+    np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=0, atol=2e-6)

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, f16, i1, i64
 from xdsl.ir import SSAValue
 
+from penstock.dialects.numpy_types import dtype_of
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.tools.onnx_import.graph import Converter, Declined, Node
 from penstock.tools.onnx_import.ops import Ops, Value
@@ -39,16 +40,16 @@ def attention(node: Node) -> None:
     if node.int("is_causal", 0) and rows + past != columns:
         raise Declined
     scale = node.float("scale", 1 / sqrt(width))
-    # Heads of queries that share a key are rows of one matrix.
-    folded = ops.reshape(query, [batch, groups, count // groups * rows, width])
-    scores = ops.mul(ops.matmul(folded, key, transpose_b=True), scale)
-    scores = ops.reshape(scores, [batch, count, rows, columns])
+    depth = ops.shape(value)[3]
+    if count != groups:
+        # Heads of queries that share a key are a dimension of the stack.
+        query = ops.reshape(query, [batch, groups, count // groups, rows, width])
+        key = ops.reshape(key, [batch, groups, 1, columns, width])
+        value = ops.reshape(value, [batch, groups, 1, columns, depth])
+    scores = ops.mul(ops.matmul(query, key, transpose_b=True), scale)
     scores = masked(node, scores, past)
     shares = ops.one(SoftmaxOp, scores, axis=IntegerAttr(-1, i64))
-    shares = ops.reshape(shares, [batch, groups, count // groups * rows, columns])
-    mixed = ops.matmul(shares, value)
-    depth = ops.shape(value)[3]
-    mixed = ops.reshape(mixed, [batch, count, rows, depth])
+    mixed = ops.reshape(ops.matmul(shares, value), [batch, count, rows, depth])
     if len(node.shape()) == 3:
         mixed = ops.transpose(mixed, [0, 2, 1, 3])
         mixed = ops.reshape(mixed, [batch, rows, count * depth])
@@ -82,19 +83,24 @@ def heads(ops: Ops, value: Value, count: int) -> Value:
 
 
 def masked(node: Node, scores: Value, past: int) -> Value:
-    """Scores without those that a mask, or time, forbids."""
-    ops, (*_, rows, columns) = node.ops, node.ops.shape(scores)
+    """Scores without those that a mask, or time, forbids: -inf is added to them."""
+    ops, (*stack, rows, columns) = node.ops, node.ops.shape(scores)
+    element = dtype_of(ops.element(scores))
+    nothing, forbidden = np.zeros([], element), np.full([], -np.inf, element)
     if node.int("is_causal", 0):
         seen = np.tri(rows, columns, past, dtype=np.bool_)
-        return ops.where(seen, scores, -np.inf)
+        return ops.add(scores, np.where(seen, nothing, forbidden))
     mask = node.optional(MASK)
     if mask is None:
         return scores
-    missing = columns - ops.shape(mask)[-1]
-    if missing:
+    shape = ops.shape(mask)
+    if shape[-1] != columns:
         raise Declined
     if ops.element(mask) == i1:
-        return ops.where(mask, scores, -np.inf)
+        mask = ops.where(mask, nothing, forbidden)
+    if len(stack) > 2 and len(shape) > 2:
+        heads = [1, 1] if shape[-3] == 1 else stack[-2:]
+        mask = ops.reshape(mask, [*shape[:-3], *heads, *shape[-2:]])
     return ops.add(scores, mask)
 
 
