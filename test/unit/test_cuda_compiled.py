@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
+import onnx
 import pytest
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -19,7 +20,10 @@ from penstock.lowering.numba_target import kernel_source
 from penstock.runtime import cubins
 from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
+from penstock.tools.compiler import installed_compiler
 from penstock.tools.cuda_targets import disassembled
+from penstock.tools.onnx_import.model import import_file
+from penstock.tools.session import Model, kernel_sources, lower, program_of
 
 needs_compiler = pytest.mark.skipif(
     find_spec("numba_cuda") is None,
@@ -95,6 +99,13 @@ JOBS = {
       %y = op.conv2d %x, %w
         : tensor<1x64x58x58xf32>, tensor<64x64x3x3xf32> -> tensor<1x64x56x56xf32>
       job.output "y", %y : tensor<1x64x56x56xf32>
+    """,
+    "vector": """
+      %x = job.input "x" : tensor<1x4096xf32>
+      %w = job.variable "w" init <zeros> : tensor<1000x4096xf32>
+      %y = op.matmul %x, %w transpose_b
+        : tensor<1x4096xf32>, tensor<1000x4096xf32> -> tensor<1x1000xf32>
+      job.output "y", %y : tensor<1x1000xf32>
     """,
     "mean": """
       %x = job.input "x" : tensor<1000x49xf32>
@@ -248,6 +259,17 @@ def test_products_are_tiled_in_shared_memory_and_registers(
 
 
 @needs_compiler
+def test_products_with_few_rows_are_shared_by_warps(phases_of: Compiled) -> None:
+    _, phase = phases_of("vector", "sm_90")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert ptx.count("shfl.sync.bfly.b32") == 5
+    assert ptx.count("ld.global.v4.f32") >= 2
+    assert ".f64" not in ptx
+    assert phase.items == 1000 / 8
+
+
+@needs_compiler
 def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
     (phase,) = phases_of("convolution", "sm_90")
     assert_lean(phase)
@@ -257,6 +279,24 @@ def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
     assert "div." not in ptx
     assert "rem." not in ptx
     assert ".f64" not in ptx
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet50", "squeezenet"])
+def test_kernels_of_models_keep_nothing_in_local_memory(name: str) -> None:
+    light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    imported = import_file(light / f"light_{name}.onnx", random_weights=1)
+    model = Model(imported.module, imported.weights, Path())
+    compiler, passes = installed_compiler()
+    lower(compiler, passes, model, "cuda")
+    sources = kernel_sources(program_of(model), ("cuda",))
+    compiled = compile_kernels(sources, (8, 0))
+    phases = [phase for phases in compiled.values() for phase in phases]
+    assert len(phases) >= len(sources) > 20
+    for phase in phases:
+        assert_lean(phase)
+        assert ".f64" not in phase.path("ptx").read_text()
 
 
 ONE_OPERAND = {
