@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.panels import PANELS
 from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE, ContractionAttr
+from penstock.lowering.launch_schedule_attention import schedule_attention
 from penstock.lowering.launch_schedule_contractions import (
     BYTES,
     REGISTERS,
@@ -77,9 +78,15 @@ class Rules(Alternative):
 
 
 def schedule(kernel: KernelOp, request: Request) -> None:
-    """Schedule what has no schedule yet, by the rules."""
-    if request.target == "cpu" and PANELS not in kernel.attributes:
-        schedule_kernel(kernel, request.vector_bytes, request.parts, request.constants)
+    """
+    Schedule what has no schedule yet, as the passes do that come after the selection.
+    """
+    if request.target != "cpu":
+        return
+    width = request.vector_bytes
+    if PANELS not in kernel.attributes:
+        schedule_kernel(kernel, width, request.parts, request.constants)
+    schedule_attention(kernel, width)
 
 
 class Tiles(Alternative):

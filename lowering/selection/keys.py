@@ -37,7 +37,7 @@ NOTES = ("cost", "refused", "selected")
 
 _PACKAGES = ("numba", "llvmlite", "penstock")
 _GENERATORS = (
-    *("lowering/numba/*.py", "lowering/launch_schedule_contractions*.py"),
+    *("lowering/numba/*.py", "lowering/launch_schedule_*.py"),
     *("lowering/selection/contractions.py", "runtime/attention.py"),
     *("runtime/c_functions.py", "runtime/columns.py", "runtime/jit.py"),
     *("runtime/kernel_support.py", "runtime/lanes.py", "runtime/lines.py"),

@@ -13,6 +13,16 @@ import pytest
 from xdsl.ir import Block, Region
 
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.plan import TaskOp
+from penstock.lowering.constant_arguments import called_kernels
+from penstock.lowering.launch_schedule_contractions import vector_bytes_here
+from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.pipelines import (
+    job_passes,
+    kernel_passes,
+    plan_passes,
+    timing,
+)
 from penstock.lowering.selection import registry
 from penstock.lowering.selection.alternatives import (
     Alternative,
@@ -20,9 +30,10 @@ from penstock.lowering.selection.alternatives import (
     Request,
 )
 from penstock.lowering.selection.choice import WORTH
+from penstock.lowering.selection.contractions import schedule
 from penstock.lowering.selection.database import Entry, KernelDatabase
 from penstock.runtime.profiler import Array, Effort, relative_error
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.errors import UsageError
 from penstock.tools.session import KERNELS, Model, Session
 from penstock.tools.tuning import (
@@ -179,6 +190,23 @@ def test_every_schedule_that_is_offered_is_right(tmp_path: Path) -> None:
         assert relative_error(found, expected) < 1e-5, name
 
 
+def test_rules_are_measured_as_the_passes_leave_kernels() -> None:
+    """An encoder has attention, products with and without epilogues, and rows."""
+    front = installed_compiler()
+    path = Path(__file__).parents[2] / "examples" / "encoder.mlir"
+    module = front[0].parse(path.read_bytes(), "encoder.mlir")
+    run_pipeline(*front, module, f"{job_passes('cpu')},{plan_passes()}")
+    sources: dict[str, str] = {}
+    for kernel, constants in called_kernels(module):
+        copy, width = kernel.clone(), vector_bytes_here()
+        schedule(copy, Request(kernel, frozenset(constants), 1, width))
+        sources[kernel.sym_name.data] = kernel_source(copy)
+    run_pipeline(*front, module, kernel_passes(1, panels=True))
+    for kernel, _ in called_kernels(module):
+        assert kernel_source(kernel) == sources.pop(kernel.sym_name.data)
+    assert sources == {}
+
+
 # What is kept -------------------------------------------------------------------------
 
 
@@ -205,10 +233,6 @@ def test_tasks_get_the_times_of_their_kernels(tmp_path: Path) -> None:
     path = tmp_path / "kernels.db"
     (subject,) = tuned(PRODUCT, path)
     compiler, passes = installed_compiler()
-    from penstock.dialects.plan import TaskOp
-    from penstock.lowering.pipelines import job_passes, timing
-    from penstock.tools.compiler import run_pipeline
-
     model = model_of(PRODUCT)
     text = ",".join((job_passes("cpu"), *timing(1, str(path))))
     run_pipeline(compiler, passes, model.module, text)
