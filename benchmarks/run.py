@@ -25,7 +25,8 @@ INTRO = """\
 
 This page is what `python benchmarks/run.py --write docs/benchmarks.md` wrote. `--only`,
 `--threads` and `--rounds` run less; `--all` runs also what takes minutes (`packing`, to
-which `--data` gives problems of others, and `scaling`); `--json` keeps every round.
+which `--data` gives problems of others, `scaling` and `tuning`); `--json` keeps every
+round.
 
 What to make of it: products and convolutions run in register tiles that a schedule in
 the IR describes, with what follows them computed before they are stored; softmax,
@@ -69,6 +70,12 @@ def _gemm(options: Options) -> Section:
     from benchmarks.gemm import gemm
 
     return gemm(options.rounds)
+
+
+def _tuning(options: Options) -> Section:
+    from benchmarks.tuning import tuning
+
+    return tuning(options.rounds)
 
 
 def _attention(options: Options) -> Section:
@@ -125,6 +132,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "elementwise": _elementwise,
     "gemm": _gemm,
     "attention": _attention,
+    "tuning": _tuning,
     "memory": _memory,
     "compile": _compile,
     "start": _start,
@@ -135,7 +143,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
 }
 """All benchmarks by name; each imports what it needs."""
 
-ON_REQUEST = frozenset({"packing", "scaling"})
+ON_REQUEST = frozenset({"packing", "scaling", "tuning"})
 """Those that only run with `--all`, or if they are named: they take minutes."""
 
 

@@ -388,3 +388,22 @@ def test_memory_of_a_plan_is_that_of_its_blocks() -> None:
     run_pipeline(compiler, passes, module, to_plan())
     sizes = {"peak": 2048, "bound": 2048, "sum": 3072, "weights": 1024}
     assert memory_of(module) == sizes
+
+
+# Tuning
+
+
+@pytest.mark.slow
+def test_tuned_kernels_are_measured_beside_the_rules() -> None:
+    from benchmarks.tuning import tuning
+
+    section = tuning(2, ["4x16x8"])
+    (table,) = section.tables
+    case, mean = table.rows
+    assert case[0] == "4x16x8"
+    rules, chosen, gain = map(float, case[1:4])
+    assert gain == pytest.approx(rules / chosen, rel=0.2)
+    assert case[4].startswith(("rules", "tiles <", "loops"))
+    assert mean[0] == "geometric mean"
+    assert mean[3] == case[3]
+    assert section.problems == []
