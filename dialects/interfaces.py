@@ -26,6 +26,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.halves import is_half
 from penstock.dialects.in_place import IN_PLACE, verify_hints
 from penstock.dialects.sbp import Part, SbpSignature, broadcast_signatures, part_type
 
@@ -86,6 +87,23 @@ class TensorOp(IRDLOperation, ABC):
 
         The operands have the shapes and dtypes of the op's operand types.
         """
+
+    def meaning(self, *operands: Array) -> Sequence[Array]:
+        """
+        The results in terms of NumPy, where floats of 16 bits are computed in 32, as in
+        kernels, and rounded at the end.
+        """
+        import numpy as np
+
+        halves = "float16", "bfloat16"
+        wide = [a.astype(np.float32) if a.dtype.name in halves else a for a in operands]
+        results = self.evaluate(*wide)
+        if all(a is b for a, b in zip(wide, operands, strict=True)):
+            return results
+        return [
+            rounded(array, tensor_type(value).element_type)
+            for array, value in zip(results, self.results, strict=True)
+        ]
 
     @abstractmethod
     def build_kernel(
@@ -237,6 +255,18 @@ class ContractionOp(TensorOp, ABC):
     An op with one result, each element of which is a sum of products. An elementwise op
     that follows can be computed in the same kernel (`op.epilogue`).
     """
+
+
+def rounded(array: Array, element: Attribute) -> Array:
+    """What was computed in more bits than the element type has."""
+    import numpy as np
+
+    from penstock.dialects.numpy_types import dtype_of
+
+    if not is_half(element):
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype_of(element))
 
 
 def tensor_type(value: SSAValue) -> TensorType:

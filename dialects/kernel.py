@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     TensorType,
+    f32,
     i1,
     i64,
 )
@@ -38,6 +39,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from penstock.dialects.halves import compute_in_f32, is_half
 from penstock.dialects.signless import drop_signs, is_unsigned
 
 PARALLEL = "parallel"
@@ -71,7 +73,12 @@ class KernelBuilder:
     def constant(self, value: float, type: Attribute) -> SSAValue:
         """A number of a float, integer, boolean or index type."""
         if isinstance(type, AnyFloat):
-            return self.insert(arith.ConstantOp(FloatAttr(float(value), type)))
+            # What will be computed in 32 bits has all of the number's.
+            number = FloatAttr(float(value), f32 if is_half(type) else type)
+            properties = {"value": number}
+            return self.insert(
+                arith.ConstantOp.create(properties=properties, result_types=[type])
+            )
         if isinstance(type, IndexType):
             return self.insert(arith.ConstantOp(IntegerAttr(int(value), type)))
         assert isa(type, IntegerType), f"there are no constants of type {type}"
@@ -413,7 +420,7 @@ def kernel_body(op: KernelMaker) -> Region:
     """
     The body of a kernel for an op: its arguments are memrefs like the op's operands
     `%in0`, `%in1`... and results `%out0`..., whose shapes must be static. Unsigned
-    integers are signless there.
+    integers are signless there, and floats of 16 bits computed in 32.
     """
     values = (*op.operands, *op.results)
     block = Block(arg_types=[as_memref(value.type) for value in values])
@@ -424,6 +431,7 @@ def kernel_body(op: KernelMaker) -> Region:
             arg.name_hint = f"{prefix}{index}"
     op.build_kernel(KernelBuilder(InsertPoint.at_end(block)), ins, outs)
     body = Region(block)
+    compute_in_f32(body)
     drop_signs(body)
     return body
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerType,
     TensorType,
+    bf16,
     f16,
     f32,
     f64,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
 
 DTYPE_NAMES: dict[AnyFloat | IntegerType, str] = {
+    bf16: "bfloat16",
     f16: "float16",
     f32: "float32",
     f64: "float64",
@@ -64,7 +66,12 @@ def dtype_of(element: Attribute) -> np.dtype[np.generic]:
     """
     import numpy as np
 
-    return np.dtype(dtype_name_of(element))
+    if (name := dtype_name_of(element)) == "bfloat16":
+        # NumPy learns this dtype from it.
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
 
 
 def element_type_of(dtype: np.dtype[np.generic]) -> AnyFloat | IntegerType:

@@ -117,6 +117,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return OpUseWinogradPass
 
+    def get_op_widen_sums():
+        from penstock.lowering.op_widen_sums import OpWidenSumsPass
+
+        return OpWidenSumsPass
+
     def get_plan_add_ticks():
         from penstock.lowering.plan_add_ticks import PlanAddTicksPass
 
@@ -239,6 +244,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "op-infer-shapes": get_op_infer_shapes,
         "op-split-pads": get_op_split_pads,
         "op-use-winograd": get_op_use_winograd,
+        "op-widen-sums": get_op_widen_sums,
         "plan-add-ticks": get_plan_add_ticks,
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,

@@ -55,7 +55,7 @@ def computed(op: TensorOp, operands: Sequence[ConstantOp]) -> Sequence[Array] | 
     try:
         # Infinities and NaNs are results like any other.
         with np.errstate(all="ignore"):
-            return op.evaluate(*(array_of(operand.value) for operand in operands))
+            return op.meaning(*(array_of(operand.value) for operand in operands))
     except (ArithmeticError, LookupError, ValueError):
         return None
 

@@ -72,6 +72,7 @@ def job_passes(
             "job-clean",
             "op-fold-constants",
             *("op-use-winograd",) * winograd,
+            "op-widen-sums",
             "op-split-pads",
             "job-clean",
             "job-place" if device is None else f'job-place{{device="{device}"}}',

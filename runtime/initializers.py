@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
+from penstock.runtime.dtypes import reread
 from penstock.runtime.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -63,9 +64,10 @@ def _filled(
 ) -> Array:
     with np.errstate(over="ignore"):
         value = np.asarray(fill).astype(dtype)
-    if dtype.kind == "f" and not np.isfinite(value.astype(np.float64)):
+    is_float = dtype.kind == "f" or dtype.name == "bfloat16"
+    if is_float and not np.isfinite(value.astype(np.float64)):
         raise PenstockError(f"variable '{name}' of {dtype.name} cannot hold {fill}")
-    if dtype.kind != "f" and value != fill:
+    if not is_float and value != fill:
         raise PenstockError(f"variable '{name}' of {dtype.name} cannot hold {fill}")
     return np.full(shape, value)
 
@@ -166,7 +168,7 @@ class WeightFiles:
         its dtype is of another kind (floats for integers).
         """
         path = self._directory / file
-        array = self._array(path, key, name)
+        array = reread(self._array(path, key, name), dtype)
         if array.shape != tuple(shape):
             raise PenstockError(
                 f"array '{key}' of {path} has shape {array.shape}, "

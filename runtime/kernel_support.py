@@ -55,6 +55,7 @@ def c_kernel(function: Function) -> Function:
 ################################################################################
 
 _ELEMENTS = {
+    "bf16": (types.float32, ir.IntType(16)),
     "f16": (types.float32, ir.HalfType()),
     "f32": (types.float32, ir.FloatType()),
     "f64": (types.float64, ir.DoubleType()),
@@ -119,6 +120,8 @@ def _get_item(context, builder, signature, args):
     buffer = signature.args[0]
     value = builder.load(builder.gep(args[0], [args[1]], inbounds=True))
     _touches_only(builder, value, buffer)
+    if buffer.element == "bf16":
+        return _from_upper_half(builder, value)
     return builder.fpext(value, ir.FloatType()) if buffer.element == "f16" else value
 
 
@@ -127,9 +130,25 @@ def _set_item(context, builder, signature, args):
     buffer, value = signature.args[0], args[2]
     if buffer.element == "f16":
         value = builder.fptrunc(value, ir.HalfType())
+    if buffer.element == "bf16":
+        value = _upper_half(builder, value)
     store = builder.store(value, builder.gep(args[0], [args[1]], inbounds=True))
     _touches_only(builder, store, buffer)
     return context.get_dummy_value()
+
+
+def _upper_half(builder, value):
+    """The upper bits of a `float32` that fits into 16 bits."""
+    word = builder.bitcast(value, ir.IntType(32))
+    upper = builder.lshr(word, ir.Constant(word.type, 16))
+    return builder.trunc(upper, ir.IntType(16))
+
+
+def _from_upper_half(builder, upper):
+    """The `float32` with these upper bits."""
+    word = builder.zext(upper, ir.IntType(32))
+    whole = builder.shl(word, ir.Constant(word.type, 16))
+    return builder.bitcast(whole, ir.FloatType())
 
 
 def _touches_only(builder, instruction, buffer):
@@ -165,6 +184,7 @@ def _buffer_of(element):
     return buffer
 
 
+buffer_bf16 = _buffer_of("bf16")
 buffer_f16 = _buffer_of("f16")
 buffer_f32 = _buffer_of("f32")
 buffer_f64 = _buffer_of("f64")
@@ -295,6 +315,33 @@ def round_f16(_typing, value):
         return builder.fpext(builder.fptrunc(number, ir.HalfType()), ir.FloatType())
 
     return types.float32(value), generate
+
+
+@intrinsic
+def round_bf16(_typing, value):
+    """The nearest float of 16 bits with the exponent of a `float32`, as one."""
+
+    def generate(context, builder, signature, args):
+        number = args[0]
+        if isinstance(number.type, ir.DoubleType):
+            number = _to_odd_f32(builder, number)
+        return _rounded_to_bf16(builder, number)
+
+    return types.float32(value), generate
+
+
+def _rounded_to_bf16(builder, number):
+    """The upper half of the bits, the nearest one, and of two as near the even one."""
+    bits = ir.IntType(32)
+    word = builder.bitcast(number, bits)
+    last = builder.and_(builder.lshr(word, ir.Constant(bits, 16)), ir.Constant(bits, 1))
+    half = builder.add(last, ir.Constant(bits, 0x7FFF))
+    upper = ir.Constant(bits, 0xFFFF0000)
+    rounded = builder.and_(builder.add(word, half), upper)
+    # A NaN stays one, whatever its lower bits were.
+    quiet = builder.and_(builder.or_(word, ir.Constant(bits, 0x00400000)), upper)
+    is_nan = builder.fcmp_unordered("uno", number, number)
+    return builder.bitcast(builder.select(is_nan, quiet, rounded), ir.FloatType())
 
 
 @intrinsic

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.devices import Chunk, Cpu, Device
+from penstock.runtime.dtypes import numpy_dtype, reread
 from penstock.runtime.edges import COPY, FEED, FETCH
 from penstock.runtime.errors import PenstockError, find_deadlock
 from penstock.runtime.image import (
@@ -263,7 +264,7 @@ class _Values:
         assert op.init is not None, "checked by the verifier"
         if (given := self._weights.get(op.port_name)) is not None:
             return part_of(variable, given)
-        dtype = np.dtype(variable.kind.dtype)
+        dtype = numpy_dtype(variable.kind.dtype)
         name, shape = op.port_name, variable.whole
         value = initial_value(op.init, name, shape, dtype, files)
         return value[(*variable.place, ...)]
@@ -274,7 +275,7 @@ def part_of(variable: Variable, given: npt.ArrayLike) -> Array:
     The part of a whole array that a variable is. Raises PenstockError if that is none
     of the variable's whole shape and dtype.
     """
-    dtype = np.dtype(variable.kind.dtype)
+    dtype = numpy_dtype(variable.kind.dtype)
     array = fitting(f"variable '{variable.port}'", given, variable.whole, dtype)
     return array[(*variable.place, ...)]
 
@@ -464,7 +465,7 @@ class _Loader:
         table = np.zeros(2 + BATCH * turns, np.int64)
         table[1] = kind.size
         shape = port_shape(kind, turns)
-        ports[port] = Port(port, shape, np.dtype(kind.dtype), table, turns)
+        ports[port] = Port(port, shape, numpy_dtype(kind.dtype), table, turns)
         return Call(kernel, (Fixed(table.ctypes.data), self._argument(place)))
 
     def _argument(self, name: str) -> Argument:
@@ -495,7 +496,7 @@ def fitting(
     What was given as a contiguous array in the byte order of this machine, copied only
     if need be. Raises PenstockError unless it has a shape and a dtype.
     """
-    array: Array = np.asarray(given)
+    array: Array = reread(np.asarray(given), dtype)
     if array.shape != tuple(shape):
         raise PenstockError(
             f"{what} has shape {tuple(shape)}, got an array of shape {array.shape}"

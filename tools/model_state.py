@@ -31,10 +31,8 @@ def initial_state(
     weights, else what its initialiser stands for, the files of which are looked up in
     the directory. Raises PenstockError if a file is missing or does not fit.
     """
-    import numpy as np
-
     from penstock.dialects.launch import VariableOp
-    from penstock.dialects.numpy_types import dtype_name_of
+    from penstock.dialects.numpy_types import dtype_of
     from penstock.runtime.initializers import WeightFiles, initial_value
 
     found: dict[str, Array] = {}
@@ -48,7 +46,7 @@ def initial_state(
             if (given := weights.get(name)) is not None:
                 found[name] = given
                 continue
-            dtype = np.dtype(dtype_name_of(op.type.element_type))
+            dtype = dtype_of(op.type.element_type)
             found[name] = initial_value(op.init, name, op.whole_shape, dtype, files)
     return found
 

@@ -170,10 +170,10 @@ class _Evaluation:
         turns = max((self._turns.get(x, 1) for x in op.results), default=1)
         operands = [self._values[operand] for operand in op.operands]
         if turns == 1:
-            return op.evaluate(*operands)
+            return op.meaning(*operands)
         several = [self._turns.get(operand, 1) > 1 for operand in op.operands]
         acts = [
-            op.evaluate(
+            op.meaning(
                 *(x[i] if y else x for x, y in zip(operands, several, strict=True))
             )
             for i in range(turns)

@@ -15,6 +15,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
     TensorType,
+    bf16,
     f16,
     f32,
     f64,
@@ -70,7 +71,7 @@ class Elements(NamedTuple):
 
 
 BOOLEANS = Elements("booleans", (i1,))
-FLOATS = Elements("floats", (f16, f32, f64))
+FLOATS = Elements("floats", (bf16, f16, f32, f64))
 INTEGERS = Elements("integers", (i8, i16, i32, i64, *UNSIGNED))
 NUMBERS = Elements("numbers", (*FLOATS.types, *INTEGERS.types))
 ANY_ELEMENTS = Elements("numbers or booleans", (*NUMBERS.types, i1))

@@ -364,7 +364,7 @@ class BodyPrinter(ABC):
         match type_name(buffer.type.element_type):
             case "i1":
                 return f"{text} != 0"
-            case "f16":
+            case "bf16" | "f16":
                 return self.scalars.call("f32", text)
             case _:
                 return text

@@ -3,9 +3,9 @@ Scalar ops as Python expressions.
 
 An expression has exactly the type of its op: `f32` and `f64` are computed in their
 own type, integers of less than 64 bits are cut after each operation, `index` is a
-64-bit integer, `i1` a boolean, and `f16` a 32-bit float that is rounded to 16 bits
-after each operation. Names that are not Python's come from the support module of the
-target.
+64-bit integer, `i1` a boolean, and `f16` and `bf16` are 32-bit floats that are rounded
+to 16 bits after each operation. Names that are not Python's come from the support
+module of the target.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    bf16,
     f16,
     f32,
     f64,
@@ -27,7 +28,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 INTEGERS = {8: "i8", 16: "i16", 32: "i32", 64: "i64"}
-FLOATS = {f16: "f16", f32: "f32", f64: "f64"}
+FLOATS = {bf16: "bf16", f16: "f16", f32: "f32", f64: "f64"}
+HALVES = ("bf16", "f16")
 
 Expression: TypeAlias = Callable[["Scalars", Operation, Sequence[str]], "str | None"]
 """Prints an op given its operands; None if there is no such expression."""
@@ -77,7 +79,7 @@ class Scalars:
                 return None
 
     def float_constant(self, value: float, type: str) -> str:
-        """A number of type f16, f32 or f64."""
+        """A number of a type of floats."""
         if value != value:
             self.names.add("nan")
             text = "nan"
@@ -91,7 +93,7 @@ class Scalars:
     def integer_constant(self, value: int, type: Attribute) -> str | None:
         """An integer of a type that kernels compute with."""
         match type_name(type):
-            case None | "f16" | "f32" | "f64":
+            case None | "bf16" | "f16" | "f32" | "f64":
                 return None
             case "index":
                 return str(value)
@@ -111,8 +113,8 @@ class Scalars:
     def wrapped(self, type: Attribute, text: str) -> str:
         """An operation's result, cut or rounded to what its type can hold."""
         match type_name(type):
-            case "f16":
-                return self.call("round_f16", text)
+            case "bf16" | "f16" as name:
+                return self.call(f"round_{name}", text)
             case "i8" | "i16" | "i32" as name:
                 return self.call(name, text)
             case _:
@@ -150,13 +152,12 @@ def _integer_operator(symbol: str, of_booleans: str) -> Expression:
 
 
 def _function(name: str) -> Expression:
-    """A function whose result is exact, or for `f16` computed in `f32` and rounded."""
+    """A function, for floats of 16 bits computed in `f32` and rounded."""
 
     def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
         text = scalars.call(name, *operands)
-        if type_name(op.results[0].type) == "f16":
-            return scalars.call("round_f16", text)
-        return text
+        type = op.results[0].type
+        return scalars.wrapped(type, text) if type_name(type) in HALVES else text
 
     return build
 
@@ -310,8 +311,8 @@ def _float_of(unsigned: bool) -> Expression:
             value = scalars.call(
                 "u64" if source == "index" else f"u{source[1:]}", value
             )
-        if target == "f16":
-            return scalars.call("round_f16", scalars.call("f64", value))
+        if target in HALVES:
+            return scalars.call(f"round_{target}", scalars.call("f64", value))
         return scalars.call(target or "", value)
 
     return build
@@ -332,7 +333,8 @@ def _integer_of(unsigned: bool) -> Expression:
 
 def _cast_float(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
     target = type_name(op.results[0].type)
-    return scalars.call("round_f16" if target == "f16" else target or "", operands[0])
+    rounds = f"round_{target}" if target in HALVES else target or ""
+    return scalars.call(rounds, operands[0])
 
 
 def _bitcast(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
@@ -421,7 +423,8 @@ EXPRESSIONS: dict[str, Expression] = {
 SUPPORT_NAMES = frozenset(
     (
         *("acos", "acosh", "add_reordered", "asin", "asinh", "atan", "atan2", "atanh"),
-        *("buffer_f16", "buffer_f32", "buffer_f64", "buffer_i16", "buffer_i32"),
+        *("buffer_bf16", "buffer_f16", "buffer_f32", "buffer_f64", "buffer_i16"),
+        *("buffer_i32",),
         *("buffer_i64", "buffer_i8", "buffer_u8", "c_kernel", "cbrt", "ceil"),
         *(
             "copysign",
@@ -446,7 +449,17 @@ SUPPORT_NAMES = frozenset(
         ),
         *("i32", "i64", "i8", "inf", "log", "log10", "log1p", "log2", "maximum"),
         *("maxnum", "minimum", "minnum", "nan", "pow", "rem_trunc", "round_away"),
-        *("round_even", "round_f16", "select", "shl", "shr", "sin", "sinh", "sqrt"),
+        *(
+            "round_even",
+            "round_bf16",
+            "round_f16",
+            "select",
+            "shl",
+            "shr",
+            "sin",
+            "sinh",
+            "sqrt",
+        ),
         *("tan", "tanh", "trunc", "u16", "u32", "u64", "u8"),
     )
 )

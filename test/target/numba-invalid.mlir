@@ -9,8 +9,8 @@ launch.kernel @k target "tpu" (%a: memref<4xf32>) {
 
 // -----
 
-// expected-error@+1 {{target numba: kernel @k: elements of bf16 have no source}}
-launch.kernel @k target "cpu" (%a: memref<4xbf16>) {
+// expected-error@+1 {{target numba: kernel @k: elements of tf32 have no source}}
+launch.kernel @k target "cpu" (%a: memref<4xtf32>) {
 }
 
 // -----

@@ -791,8 +791,10 @@ def check_kernel(
     ulps: float = 0,
 ) -> None:
     """Compare the kernel of an op with its meaning."""
-    expected = evaluated(op, *arrays, properties=properties)
-    (result,) = run_op(op_on(op, *arrays, properties=properties), *arrays)
+    built = op_on(op, *arrays, properties=properties)
+    # Kernels round floats of 16 bits once.
+    (expected,) = built.meaning(*arrays)
+    (result,) = run_op(built, *arrays)
     if expected.dtype.kind == "f":
         assert_close(result, expected, ulps)
     else:

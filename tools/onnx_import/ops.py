@@ -294,4 +294,4 @@ def computed(
     """The results of an op on arrays."""
     types = [TensorType(element_type_of(a.dtype), a.shape) for a in arrays]
     made = op.inferred(list(map(create_ssa_value, types)), properties, count)
-    return made.evaluate(*arrays)
+    return made.meaning(*arrays)

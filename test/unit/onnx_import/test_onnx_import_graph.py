@@ -301,13 +301,13 @@ def test_inputs_without_a_shape_are_all_listed(make_model: MakeModel):
     dims[1].ClearField("dim_value")
     model.graph.input[1].type.tensor_type.ClearField("shape")
     sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2])
-    unsigned = helper.make_tensor_value_info("u", TensorProto.UINT8, [2])
+    unsigned = helper.make_tensor_value_info("u", TensorProto.FLOAT8E5M2, [2])
     model.graph.input.extend([sequence, unsigned])
     assert complaints(model) == [
         "input 'x': extents 'batch', ? of its shape are not known",
         "input 'z': its shape is not known",
         "input 's': it is no tensor",
-        "input 'u': there are no tensors of uint8",
+        "input 'u': there are no tensors of float8_e5m2",
     ]
 
 

@@ -1,0 +1,28 @@
+"""The dtypes of NumPy by their names, `bfloat16` among them, and arrays from files."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.generic]
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """The dtype of a name, also of `bfloat16`, which NumPy has to be taught."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def reread(array: Array, dtype: np.dtype[np.generic]) -> Array:
+    """
+    An array as this dtype if it is one of bytes as long as that: NumPy writes what it
+    does not know so, and `bfloat16` is nothing else in a file.
+    """
+    is_bytes = array.dtype.type is np.void and array.dtype.fields is None
+    if dtype.name != "bfloat16" or not is_bytes:
+        return array
+    return array.view(dtype) if array.dtype.itemsize == dtype.itemsize else array
