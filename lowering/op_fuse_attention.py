@@ -46,8 +46,9 @@ from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp
 from penstock.dialects.op.linear import MatmulOp
-from penstock.dialects.op.movement import TransposeOp
+from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
+from penstock.lowering.attention_groups import repeat_of, split, split_order
 from penstock.lowering.in_place_hints import Overwritten
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
 
@@ -68,6 +69,8 @@ class Side:
     factor: float = 1.0
     passed: tuple[Operation, ...] = ()
     """The ops that need not be computed for it, from the last to the first."""
+    shape: tuple[int, ...] | None = None
+    """What it is viewed as, if that is another shape than its own."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,16 @@ class Scores:
     scale: float
     mask: SSAValue | None
     ops: tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Heads that share keys and values."""
+
+    place: int
+    """The axis of heads."""
+    times: int
+    """How many heads each has."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +106,7 @@ class Attention:
     by: tuple[int, ...]
     scale: float
     mask: SSAValue | None
+    group: Group | None = None
 
 
 def splat_of(value: SSAValue) -> float | None:
@@ -168,7 +182,12 @@ def side_of(
     order = [*range(rank)]
     if swapped:
         order[-2:] = reversed(order[-2:])
-    side = Side(value, tuple(order))
+    return walked(Side(value, tuple(order)), user, is_mean)
+
+
+def walked(side: Side, user: Operation, is_mean: bool) -> Side:
+    """What a side is made of, without transposes and products with constants."""
+    rank = len(side.order)
     while isinstance(op := side.value.owner, Operation):
         if not is_only_for(side.value, user):
             break
@@ -183,6 +202,42 @@ def side_of(
             break
         side, user = replace(side, passed=(*side.passed, op)), op
     return side
+
+
+def unrepeated(side: Side, user: Operation, is_mean: bool) -> tuple[Side, Group] | None:
+    """A side without repeats of its heads, and which these are, if there are any."""
+    user = side.passed[-1] if side.passed else user
+    if (repeat := repeat_of(side.value, user)) is None:
+        return None
+    group = Group(side.order.index(repeat.axis), repeat.times)
+    passed, value = [*side.passed, *repeat.passed], repeat.value
+    while isinstance(op := value.owner, ReshapeOp) and is_only_for(value, passed[-1]):
+        passed.append(op)
+        value = op.source
+    side = replace(side, value=value, passed=tuple(passed), shape=repeat.shape)
+    if tensor_type(value).get_shape() != repeat.shape:
+        return side, group
+    return walked(replace(side, shape=None), passed[-1], is_mean), group
+
+
+def grouped(found: Attention, first: MatmulOp, last: MatmulOp) -> Attention:
+    """Attention whose keys and values are not repeated, if they were alike."""
+    k, v = unrepeated(found.k, first, False), unrepeated(found.v, last, True)
+    ranks = {len(side.order) for side in (found.q, found.k, found.v)}
+    if k is None or v is None or k[1] != v[1] or ranks != {len(found.by)}:
+        return found
+    if k[1].place >= len(found.by) - 2:
+        return found
+    old = {*found.k.passed, *found.v.passed}
+    ops = tuple(op for op in found.ops if op not in old)
+    return replace(
+        found,
+        ops=(*ops, *v[0].passed, *k[0].passed),
+        k=k[0],
+        v=v[0],
+        scale=found.scale / found.k.factor * k[0].factor,
+        group=k[1],
+    )
 
 
 def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
@@ -210,7 +265,8 @@ def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
             ops, by = (last, *ops), order
     ops += (*v.passed, *q.passed, *k.passed)
     scale = scores.scale * q.factor * k.factor
-    return Attention(ops, softmax, q, k, v, by, scale, scores.mask)
+    found = Attention(ops, softmax, q, k, v, by, scale, scores.mask)
+    return grouped(found, first, product)
 
 
 def check_pays(found: Attention, min_keys: int) -> None:
@@ -244,13 +300,64 @@ def as_order(order: Sequence[int]) -> Attribute | None:
     return None if [*order] == [*range(len(order))] else int_list(order)
 
 
+def in_groups(found: Attention, group: Group) -> tuple[Attention, list[ReshapeOp]]:
+    """Attention whose axis of heads is two, and the views that this takes."""
+    views: list[ReshapeOp] = []
+    sides: list[Side] = []
+    for side, heads in ((found.q, group.times), (found.k, 1), (found.v, 1)):
+        shape = side.shape or tensor_type(side.value).get_shape()
+        axis = side.order[group.place]
+        wanted = split(shape, axis, shape[axis] // heads, heads)
+        views.append(ReshapeOp(side.value, wanted))
+        order = split_order(side.order, group.place)
+        sides.append(replace(side, value=views[-1].result, order=order))
+    q, k, v = sides
+    by = split_order(found.by, found.by.index(group.place))
+    mask = found.mask
+    if mask is not None:
+        shape = tensor_type(mask).get_shape()
+        axis = group.place - len(found.by) + len(shape)
+        if axis >= 0:
+            heads = 1 if shape[axis] == 1 else group.times
+            wanted = split(shape, axis, shape[axis] // heads, heads)
+            views.append(ReshapeOp(mask, wanted))
+            mask = views[-1].result
+    return replace(found, q=q, k=k, v=v, by=by, mask=mask), views
+
+
 def fuse(found: Attention) -> None:
     """Replace ops by one, where the last of them stood."""
     last = found.ops[0]
+    before: list[ReshapeOp] = []
+    if found.group is not None:
+        found, before = in_groups(found, found.group)
+    attention = attention_op(found)
+    made: list[Operation] = [*before, attention]
+    result = attention.result
+    if found.group is not None:
+        shape = tensor_type(last.results[0]).get_shape()
+        made.append(ReshapeOp(result, shape))
+        result = made[-1].results[0]
+    attention.location = found.softmax.location
+    for op in made:
+        if "placement" in last.attributes:
+            op.attributes["placement"] = last.attributes["placement"]
+    if "slots" in last.attributes:
+        made[-1].attributes["slots"] = last.attributes["slots"]
+    Rewriter.insert_op(made, InsertPoint.before(last))
+    last.results[0].replace_all_uses_with(result)
+    result.name_hint = last.results[0].name_hint
+    for op in found.ops:
+        op.detach()
+        op.erase()
+
+
+def attention_op(found: Attention) -> AttentionOp:
+    """The op that computes attention."""
     operands = [found.q.value, found.k.value, found.v.value]
     if found.mask is not None:
         operands.append(found.mask)
-    attention = AttentionOp.inferred(
+    return AttentionOp.inferred(
         operands,
         {
             "scale": FloatAttr(found.scale, f64),
@@ -260,16 +367,6 @@ def fuse(found: Attention) -> None:
             "by": as_order(found.by),
         },
     )
-    attention.location = found.softmax.location
-    for key in ("placement", "slots"):
-        if key in last.attributes:
-            attention.attributes[key] = last.attributes[key]
-    Rewriter.insert_op(attention, InsertPoint.before(last))
-    last.results[0].replace_all_uses_with(attention.result)
-    attention.result.name_hint = last.results[0].name_hint
-    for op in found.ops:
-        op.detach()
-        op.erase()
 
 
 def fuse_job(job: JobOp, min_keys: int) -> None:

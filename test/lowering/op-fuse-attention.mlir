@@ -117,6 +117,76 @@ job.job @shared_keys placement <cpu, [0:0]> {
   job.output "y", %y : !y
 }
 
+// Keys and values that are repeated for heads of a group are read where they are: then
+// heads are two axes, groups and heads of a group.
+// CHECK-LABEL: job.job @groups
+job.job @groups placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<24x6x8xf32>
+  %k = job.input "k" : tensor<2x32x8xf32>
+  %v = job.input "v" : tensor<32x2x16xf32>
+  %m = job.input "m" : tensor<6x1x32xf32>
+  // CHECK-NOT: op.expand
+  // CHECK:     %[[Q:.+]] = op.reshape %q to [24, 2, 3, 8]
+  // CHECK:     %[[K:.+]] = op.reshape %k to [2, 1, 32, 8]
+  // CHECK:     %[[V:.+]] = op.reshape %v to [32, 2, 1, 16]
+  // CHECK:     %[[M:.+]] = op.reshape %m to [2, 3, 1, 32]
+  // CHECK:     %[[O:.+]] = op.attention %[[Q]], %[[K]], %[[V]] mask %[[M]] q_by [1, 2, 0, 3] v_by [1, 2, 0, 3] by [2, 0, 1, 3] : {{.*}} -> tensor<24x2x3x16xf32>
+  // CHECK:     %y = op.reshape %[[O]] to [24, 6, 16]
+  %a = op.transpose %q by [1, 0, 2] : tensor<24x6x8xf32> -> tensor<6x24x8xf32>
+  %k0 = op.reshape %k to [2, 32, 8] : tensor<2x32x8xf32> -> tensor<2x32x8xf32>
+  %k1 = op.reshape %k0 to [2, 1, 32, 8] : tensor<2x32x8xf32> -> tensor<2x1x32x8xf32>
+  %k2 = op.expand %k1 to [2, 3, 32, 8] : tensor<2x1x32x8xf32> -> tensor<2x3x32x8xf32>
+  %k3 = op.reshape %k2 to [6, 32, 8] : tensor<2x3x32x8xf32> -> tensor<6x32x8xf32>
+  %v0 = op.transpose %v by [1, 0, 2] : tensor<32x2x16xf32> -> tensor<2x32x16xf32>
+  %v1 = op.reshape %v0 to [2, 1, 32, 16] : tensor<2x32x16xf32> -> tensor<2x1x32x16xf32>
+  %v2 = op.expand %v1 to [2, 3, 32, 16] : tensor<2x1x32x16xf32> -> tensor<2x3x32x16xf32>
+  %v3 = op.reshape %v2 to [6, 32, 16] : tensor<2x3x32x16xf32> -> tensor<6x32x16xf32>
+  %p = op.matmul %a, %k3 transpose_b : tensor<6x24x8xf32>, tensor<6x32x8xf32> -> tensor<6x24x32xf32>
+  %b = op.add %p, %m : tensor<6x24x32xf32>, tensor<6x1x32xf32> -> tensor<6x24x32xf32>
+  %s = op.softmax %b axis 2 : tensor<6x24x32xf32> -> tensor<6x24x32xf32>
+  %o = op.matmul %s, %v3 : tensor<6x24x32xf32>, tensor<6x32x16xf32> -> tensor<6x24x16xf32>
+  %y = op.transpose %o by [1, 0, 2] : tensor<6x24x16xf32> -> tensor<24x6x16xf32>
+  job.output "y", %y : tensor<24x6x16xf32>
+}
+
+// Where only keys are repeated they stay so.
+// CHECK-LABEL: job.job @keys_in_groups
+job.job @keys_in_groups placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<24x6x8xf32>
+  %k = job.input "k" : tensor<2x32x8xf32>
+  %v = job.input "v" : tensor<6x32x16xf32>
+  %m = job.input "m" : tensor<6x1x32xf32>
+  // CHECK: op.expand
+  // CHECK: op.attention %q, %k3, %v mask %m q_by [1, 0, 2] : {{.*}} -> tensor<6x24x16xf32>
+  %a = op.transpose %q by [1, 0, 2] : tensor<24x6x8xf32> -> tensor<6x24x8xf32>
+  %k0 = op.reshape %k to [2, 32, 8] : tensor<2x32x8xf32> -> tensor<2x32x8xf32>
+  %k1 = op.reshape %k0 to [2, 1, 32, 8] : tensor<2x32x8xf32> -> tensor<2x1x32x8xf32>
+  %k2 = op.expand %k1 to [2, 3, 32, 8] : tensor<2x1x32x8xf32> -> tensor<2x3x32x8xf32>
+  %k3 = op.reshape %k2 to [6, 32, 8] : tensor<2x3x32x8xf32> -> tensor<6x32x8xf32>
+  %p = op.matmul %a, %k3 transpose_b : tensor<6x24x8xf32>, tensor<6x32x8xf32> -> tensor<6x24x32xf32>
+  %b = op.add %p, %m : tensor<6x24x32xf32>, tensor<6x1x32xf32> -> tensor<6x24x32xf32>
+  %s = op.softmax %b axis 2 : tensor<6x24x32xf32> -> tensor<6x24x32xf32>
+  %y = op.matmul %s, %v : tensor<6x24x32xf32>, tensor<6x32x16xf32> -> tensor<6x24x16xf32>
+  job.output "y", %y : tensor<6x24x16xf32>
+}
+
+// So do those that are repeated otherwise, all after each other.
+// CHECK-LABEL: job.job @other_repeats
+job.job @other_repeats placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<6x24x8xf32>
+  %k = job.input "k" : tensor<2x32x8xf32>
+  %v = job.input "v" : tensor<2x32x8xf32>
+  // CHECK: op.attention %q, %k3, %v3 : {{.*}} -> tensor<6x24x8xf32>
+  %k2 = op.expand %k to [3, 2, 32, 8] : tensor<2x32x8xf32> -> tensor<3x2x32x8xf32>
+  %k3 = op.reshape %k2 to [6, 32, 8] : tensor<3x2x32x8xf32> -> tensor<6x32x8xf32>
+  %v2 = op.expand %v to [3, 2, 32, 8] : tensor<2x32x8xf32> -> tensor<3x2x32x8xf32>
+  %v3 = op.reshape %v2 to [6, 32, 8] : tensor<3x2x32x8xf32> -> tensor<6x32x8xf32>
+  %p = op.matmul %q, %k3 transpose_b : tensor<6x24x8xf32>, tensor<6x32x8xf32> -> tensor<6x24x32xf32>
+  %s = op.softmax %p axis 2 : tensor<6x24x32xf32> -> tensor<6x24x32xf32>
+  %y = op.matmul %s, %v3 : tensor<6x24x32xf32>, tensor<6x32x8xf32> -> tensor<6x24x8xf32>
+  job.output "y", %y : tensor<6x24x8xf32>
+}
+
 // Two products with one softmax need it.
 // CHECK-LABEL: job.job @shared_shares
 job.job @shared_shares placement <cpu, [0:0]> {

@@ -439,6 +439,51 @@ def test_scores_are_not_in_the_plan() -> None:
     assert peak_of(rows, "op-fuse-attention") < ports * 1.1 < scores
 
 
+GROUPS = """
+job.job @j placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<21x6x8xf32>
+  %k = job.input "k" : tensor<2x33x8xf32>
+  %v = job.input "v" : tensor<33x2x16xf32>
+  %m = job.input "m" : tensor<6x1x33xf32>
+  %a = op.transpose %q by [1, 0, 2] : tensor<21x6x8xf32> -> tensor<6x21x8xf32>
+  %b = op.reshape %k to [2, 1, 33, 8] : tensor<2x33x8xf32> -> tensor<2x1x33x8xf32>
+  %c = op.expand %b to [2, 3, 33, 8] : tensor<2x1x33x8xf32> -> tensor<2x3x33x8xf32>
+  %d = op.reshape %c to [6, 33, 8] : tensor<2x3x33x8xf32> -> tensor<6x33x8xf32>
+  %e = op.transpose %v by [1, 0, 2] : tensor<33x2x16xf32> -> tensor<2x33x16xf32>
+  %f = op.reshape %e to [2, 1, 33, 16] : tensor<2x33x16xf32> -> tensor<2x1x33x16xf32>
+  %g = op.expand %f to [2, 3, 33, 16] : tensor<2x1x33x16xf32> -> tensor<2x3x33x16xf32>
+  %h = op.reshape %g to [6, 33, 16] : tensor<2x3x33x16xf32> -> tensor<6x33x16xf32>
+  %p = op.matmul %a, %d transpose_b
+    : tensor<6x21x8xf32>, tensor<6x33x8xf32> -> tensor<6x21x33xf32>
+  %n = op.add %p, %m : tensor<6x21x33xf32>, tensor<6x1x33xf32> -> tensor<6x21x33xf32>
+  %s = op.softmax %n axis 2 : tensor<6x21x33xf32> -> tensor<6x21x33xf32>
+  %o = op.matmul %s, %h
+    : tensor<6x21x33xf32>, tensor<6x33x16xf32> -> tensor<6x21x16xf32>
+  %y = op.transpose %o by [1, 0, 2] : tensor<6x21x16xf32> -> tensor<21x6x16xf32>
+  job.output "y", %y : tensor<21x6x16xf32>
+}
+"""
+
+
+def test_groups_of_heads_share_keys_and_values() -> None:
+    compiler = installed_compiler()[0]
+    module = compiler.parse(GROUPS.encode(), "test.mlir")
+    random = np.random.default_rng(4)
+    shapes = {"q": (21, 6, 8), "k": (2, 33, 8), "v": (33, 2, 16), "m": (6, 1, 33)}
+    inputs = {
+        name: random.normal(size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    q, k, v, m = (array.astype(np.float64) for array in inputs.values())
+    scores = np.einsum("qhd,hkd->hqk", q, np.repeat(k, 3, 0)) + m
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    wanted = np.einsum("hqk,khd->qhd", shares, np.repeat(v, 3, 1))
+    with Session(Model(module, {}, Path())) as session:
+        result = session.run(inputs)["y"].astype(np.float64)
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=4e-6)
+
+
 # ONNX --------------------------------------------------------------------------------
 
 Mask: TypeAlias = tuple[Sequence[int], type]
