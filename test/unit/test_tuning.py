@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,14 @@ from penstock.lowering.selection.alternatives import (
 from penstock.lowering.selection.choice import WORTH
 from penstock.lowering.selection.contractions import schedule
 from penstock.lowering.selection.database import Entry, KernelDatabase
-from penstock.runtime.profiler import Array, Effort, relative_error
+from penstock.runtime.jit import CompiledKernel
+from penstock.runtime.profiler import (
+    Array,
+    Contender,
+    Effort,
+    Result,
+    relative_error,
+)
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.errors import UsageError
 from penstock.tools.session import KERNELS, Model, Session
@@ -40,6 +47,7 @@ from penstock.tools.tuning import (
     MOST_CANDIDATES,
     Subject,
     Tuning,
+    confirmed,
     problem_lines,
     tune,
     tuning_lines,
@@ -164,6 +172,39 @@ def test_schedules_of_a_product_are_measured_and_right(tmp_path: Path) -> None:
         (text,) = selected(session)
         assert text.startswith(f"{expected}: ")
         assert relative_error(session.run({"x": x})["y"], plain) < 1e-5
+
+
+def test_what_was_fastest_by_chance_is_found_out() -> None:
+    """Who had luck once is measured again, and so is whoever is fastest then."""
+    truth = {"rules": 100.0, "a": 105.0, "b": 120.0, "c": 125.0, "d": 90.0}
+    lucky = {**truth, "a": 70.0, "b": 80.0, "c": 85.0, "d": 91.0}
+    kernel = CompiledKernel("k", 0, 1, False)
+    contenders = [Contender(name, kernel, []) for name in truth]
+    asked: list[list[str]] = []
+
+    def times_of(some: Sequence[Contender], seed: int) -> list[Result]:
+        names = [contender.name for contender in some]
+        asked.append(names)
+        return [Result(name, [truth[name]]) for name in names]
+
+    first = [Result(name, [time]) for name, time in lucky.items()]
+    found = confirmed(contenders, first, times_of)
+    assert {result.name: result.median_ns for result in found} == truth
+    # "d", which nobody looked at before, is the fastest after the first final.
+    assert asked[0] == ["rules", "a", "b", "c"]
+    assert asked[1] == ["rules", "a", "d"]
+    assert len(asked) == 2
+
+
+def test_nothing_is_confirmed_where_the_rules_are_fastest() -> None:
+    def times_of(some: Sequence[Contender], seed: int) -> list[Result]:
+        raise AssertionError(some)
+
+    kernel = CompiledKernel("k", 0, 1, False)
+    contenders = [Contender(name, kernel, []) for name in ("rules", "a", "failed")]
+    first = [Result("rules", [1.0]), Result("a", [2.0]), Result("failed", [])]
+    assert confirmed(contenders, first, times_of) == first
+    assert confirmed(contenders[2:], first[2:], times_of) == first[2:]
 
 
 def test_every_schedule_that_is_offered_is_right(tmp_path: Path) -> None:
