@@ -95,7 +95,7 @@ def use_simulator_if_no_gpu() -> bool:
 
     Raises `PenstockError` if it would have to, but Numba is imported already.
     """
-    if "numba" in sys.modules:
+    if is_decided():
         if _is_simulated() or gpu_count():
             return _is_simulated()
         raise PenstockError(
@@ -105,6 +105,11 @@ def use_simulator_if_no_gpu() -> bool:
     if os.environ.get(SIMULATOR) != "1" and not gpu_count():
         os.environ[SIMULATOR] = "1"
     return os.environ.get(SIMULATOR) == "1"
+
+
+def is_decided() -> bool:
+    """Whether it is too late to choose between a device and the simulator."""
+    return "numba" in sys.modules
 
 
 def _is_simulated() -> bool:

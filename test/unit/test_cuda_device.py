@@ -5,9 +5,11 @@ Whether CUDA is simulated is decided when Numba is imported, so that each test r
 process of its own.
 """
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 START = """
 from pathlib import Path
@@ -200,3 +202,26 @@ def test_simulator_cannot_come_after_numba():
         else:
             assert gpu_count() > 0
     """)
+
+
+def test_device_may_be_asked_for_first_where_nothing_is_compiled_yet(tmp_path: Path):
+    script = """
+        import sys
+        from typing import Annotated
+        import numpy as np
+        import penstock
+
+        @penstock.job
+        def shifted(x: Annotated[penstock.Tensor, (2,), "f32"]):
+            return x + 1
+
+        with penstock.Session(device="cuda"):
+            assert shifted(np.ones(2, np.float32)).tolist() == [2, 2]
+    """
+    cold = {**os.environ, "PENSTOCK_CACHE_DIR": str(tmp_path)}
+    cold.pop("NUMBA_ENABLE_CUDASIM", None)
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    process = subprocess.run(
+        command, env=cold, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (process.returncode, process.stderr) == (0, "")
