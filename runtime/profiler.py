@@ -6,7 +6,8 @@ floats, booleans, and zeros for integers, which are in range wherever they stand
 place. What the first one computes is what the others are checked against. Then they
 take turns, so that whatever else the machine does hits all of them alike: rounds to
 warm up, and rounds that count, each with as many calls as take `TURN_NS`. Who is
-clearly slower after a few rounds drops out.
+clearly slower after a few rounds drops out. Times are those that the thread has worked,
+where the system tells, so that it does not count when others are given the processor.
 
 Where several threads share the work, each part is measured alone, and the time is that
 of parts which threads take one after the other.
@@ -15,7 +16,7 @@ of parts which threads take one after the other.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 from math import ceil
@@ -25,13 +26,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from penstock.runtime.atomics import Integer, call_kernel, compiled
+from penstock.runtime.atomics import Integer, call_kernel, compiled, load_word
 from penstock.runtime.core import CHUNKS
 from penstock.runtime.image import Panels, TensorKind
 from penstock.runtime.jit import CompiledKernel
 from penstock.runtime.memory import HostChunk
 from penstock.runtime.stored import as_stored
-from penstock.runtime.system import now
 
 Array = npt.NDArray[np.generic]
 
@@ -85,17 +85,39 @@ class Result:
         return min(self.samples)
 
 
-@compiled(types.int64(*[types.int64] * 5), inline=False)
+_CLOCK = getattr(time, "CLOCK_THREAD_CPUTIME_ID", getattr(time, "CLOCK_MONOTONIC", 1))
+
+_gettime: Callable[[int, Integer], int] = types.ExternalFunction(
+    "clock_gettime", types.int32(types.int32, types.int64)
+)
+
+
+@compiled(types.int64(types.int64))
+def read_clock(words: Integer) -> int:
+    """The nanoseconds that this thread has worked; needs memory for two words."""
+    _gettime(_CLOCK, words)
+    return int(load_word(words)) * 1_000_000_000 + int(load_word(words + 8))
+
+
+@compiled(types.int64(*[types.int64] * 6), inline=False)
 def time_calls(
-    kernel: Integer, row: Integer, part: Integer, parts: Integer, calls: Integer
+    kernel: Integer,
+    row: Integer,
+    part: Integer,
+    parts: Integer,
+    calls: Integer,
+    words: Integer,
 ) -> int:
-    """The nanoseconds of a number of calls; if one fails, its code times -1."""
-    start = now()
+    """
+    The nanoseconds that this thread works on a number of calls; if one fails, its code
+    times -1. `words` is the address of two words that it may write.
+    """
+    start = read_clock(words)
     for _ in range(calls):
         code = int(call_kernel(kernel, row, part, parts))
         if code != 0:
             return -code
-    return now() - start
+    return read_clock(words) - start
 
 
 ################################################################################
@@ -208,6 +230,7 @@ class Turn:
         self.result = Result(contender.name)
         self._kernel = contender.kernel
         self._row = arguments.row(contender.panels)
+        self._words = np.zeros(2, np.int64)
         self._threads = threads
         useful = min(contender.kernel.parts, CHUNKS * threads)
         self._parts = useful if threads > 1 else 1
@@ -225,9 +248,13 @@ class Turn:
         return makespan(times, self._threads)
 
     def _time(self, part: int) -> int:
-        address = self._row.ctypes.data
         taken = time_calls(
-            self._kernel.address, address, part, self._parts, self._calls
+            self._kernel.address,
+            self._row.ctypes.data,
+            part,
+            self._parts,
+            self._calls,
+            self._words.ctypes.data,
         )
         if taken < 0:
             self.result.problem = f"assertion {-taken} of it fails on random arguments"

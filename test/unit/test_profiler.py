@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +20,7 @@ from penstock.runtime.profiler import (
     makespan,
     profile,
     relative_error,
+    time_calls,
 )
 from penstock.runtime.stored import as_stored
 
@@ -67,6 +69,15 @@ def test_times_grow_with_the_work() -> None:
     assert len(found["one"].samples) == 12
     assert 4 < found["eight"].least_ns / found["one"].least_ns < 16
     assert found["one"].least_ns <= found["one"].median_ns
+
+
+def test_times_are_those_that_the_thread_has_worked() -> None:
+    arguments, words = Arguments(KINDS, seed=0), np.zeros(2, np.int64)
+    row = arguments.row([None, None])
+    kernel = contender("long", turns=20_000_000).kernel
+    before = time.thread_time_ns()
+    found = time_calls(kernel.address, row.ctypes.data, 0, 1, 2, words.ctypes.data)
+    assert found == pytest.approx(time.thread_time_ns() - before, rel=0.05)
 
 
 def test_who_is_clearly_slower_drops_out() -> None:
