@@ -13,7 +13,8 @@ the result, do not follow each other, which the attribute `no_schedule` says the
 * *Mix*. Of tiles whose vectors divide a row of the result, the one with the least
   modelled time for each product.
 * *Keys*. Blocks of up to 176 keys, as even as whole tiles allow, so that scores stay in
-  the nearest caches; up to 2048 in the form `rows`.
+  the nearest caches; up to 2048 in the form `rows`. Where a mask is transposed, several
+  blocks have whole vectors of keys, so that none of their elements is copied alone.
 
 Vectors have `vector_bytes`; by default what the processor has that compiles.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from math import ceil, lcm
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -40,7 +41,11 @@ from penstock.lowering.launch_schedule_contractions import (
     vector_bytes_here,
 )
 from penstock.lowering.numba.attention import Attention, attention_of
-from penstock.lowering.numba.attention_blocks import attention_misfit, unfit
+from penstock.lowering.numba.attention_blocks import (
+    attention_misfit,
+    is_packed,
+    unfit,
+)
 from penstock.lowering.numba.finishing import phases_of
 
 BYTES = {"f32": 4, "f64": 8}
@@ -105,7 +110,10 @@ def attention_schedule_of(attention: Attention, vector_bytes: int) -> AttentionA
             return found
     vectors = best_vectors(attention.rows, lanes, registers)
     height = height_of(vectors, registers)
-    keys = keys_of(attention.keys, KEYS, height)
+    keys, whole = keys_of(attention.keys, KEYS, height), lcm(height, lanes)
+    transposes = any(is_packed(operand) for _, operand in attention.inputs)
+    if transposes and whole <= KEYS < attention.keys:
+        keys = KEYS // whole * whole
     return AttentionAttr("columns", (height, vectors, lanes), mix, keys)
 
 

@@ -126,6 +126,11 @@ def unfit(attention: Attention) -> str | None:
     return None
 
 
+def is_packed(operand: Operand) -> bool:
+    """Whether an input of scores along queries is brought in their order first."""
+    return operand.row not in (0, 1)
+
+
 @dataclass(frozen=True)
 class _Kind:
     """Blocks of queries that have as many."""
@@ -222,7 +227,7 @@ class AttentionPrinter:
         lines.append(self._definition("outer_strip", "strip", 0, kind, facts))
         steps: list[tuple[int, int]] = []
         for number, (_, operand) in enumerate(self.attention.inputs):
-            if self._is_packed(operand):
+            if is_packed(operand):
                 steps.append((width, 1))
                 line = self._pack(kind, 1 + number, (operand.key, operand.row))
                 lines.append(line)
@@ -238,11 +243,6 @@ class AttentionPrinter:
         if kind.queries % kind.lanes:
             facts.append("masked=True")
         return self._definition("pack", "pack", number, kind, facts)
-
-    @staticmethod
-    def _is_packed(operand: Operand) -> bool:
-        """Whether an input of scores is brought in the order of scores first."""
-        return operand.row not in (0, 1)
 
     def _rows(self, kind: _Kind) -> list[str]:
         q, k = self.attention.q, self.attention.k
@@ -330,7 +330,7 @@ class AttentionPrinter:
         if self.schedule.is_columns:
             sizes[0] = attention.terms * rows
             for number, (_, operand) in enumerate(attention.inputs):
-                if self._is_packed(operand):
+                if is_packed(operand):
                     sizes[3 + number] = keys * rows
         for number, elements in sorted(sizes.items()):
             self.printer.line(
@@ -432,7 +432,7 @@ class AttentionPrinter:
         out, given = self.printer, list(inputs)
         used = str(kind.queries - (kind.vectors - 1) * kind.lanes)
         for number, (_, operand) in enumerate(self.attention.inputs):
-            if self.schedule.is_columns and self._is_packed(operand):
+            if self.schedule.is_columns and is_packed(operand):
                 panel, name = (
                     self._panel(3 + number),
                     self._name("pack", 1 + number, kind),

@@ -33,6 +33,30 @@ job.job @long placement <cpu, [0:0]> {
   job.output "y", %y : tensor<1024x64xf32>
 }
 
+// Under a mask for each score, blocks have a multiple of 6 and 16 keys.
+// CHECK-LABEL: launch.program @masked
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 144>
+job.job @masked placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<1024x64xf32>
+  %k = job.input "k" : tensor<1024x64xf32>
+  %v = job.input "v" : tensor<1024x64xf32>
+  %m = job.input "m" : tensor<1024x1024xf32>
+  %y = op.attention %q, %k, %v mask %m : tensor<1024x64xf32>, tensor<1024x64xf32>, tensor<1024x64xf32> mask tensor<1024x1024xf32> -> tensor<1024x64xf32>
+  job.output "y", %y : tensor<1024x64xf32>
+}
+
+// Not so under one for each key.
+// CHECK-LABEL: launch.program @keys
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 174>
+job.job @keys placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<1024x64xf32>
+  %k = job.input "k" : tensor<1024x64xf32>
+  %v = job.input "v" : tensor<1024x64xf32>
+  %m = job.input "m" : tensor<1024xf32>
+  %y = op.attention %q, %k, %v mask %m : tensor<1024x64xf32>, tensor<1024x64xf32>, tensor<1024x64xf32> mask tensor<1024xf32> -> tensor<1024x64xf32>
+  job.output "y", %y : tensor<1024x64xf32>
+}
+
 // 20 queries are 2 vectors.
 // CHECK-LABEL: launch.program @few
 // CHECK:       schedule = #launch.attention<columns, tile [14, 2, 16], mix [8, 1], keys 42>
