@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from penstock.tools.frontend.session import Session
     from penstock.tools.frontend.tensor import Tensor
     from penstock.tools.frontend.trace import assign, variable
+    from penstock.tools.onnx_session import OnnxSession
     from penstock.tools.workspace import Workspace
 
 __all__ = [
+    "OnnxSession",
     "PenstockError",
     "Session",
     "Tensor",
@@ -28,6 +30,7 @@ __all__ = [
 
 # The commands start faster without what is for functions in Python.
 _HOMES = {
+    "OnnxSession": "penstock.tools.onnx_session",
     "PenstockError": "penstock.runtime.errors",
     "Session": "penstock.tools.frontend.session",
     "Tensor": "penstock.tools.frontend.tensor",

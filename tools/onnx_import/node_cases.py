@@ -228,6 +228,9 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   computed when a model is read. `--dim batch=4` says what a name in a shape stands
   for. Inputs that a shape depends on are taken as known from `--inputs`: the job is
   made for these values.
+* In Python `penstock.OnnxSession("model.onnx").run({"x": x})` compiles a model for the
+  shapes of the arrays, and the values that a shape depends on, when it is first run with
+  them, and keeps the last eight that it has compiled.
 * An op without a converter of its own is written out where ONNX defines it by other
   ops.
 * Branches whose condition is known are chosen; loops and scans whose number of steps

@@ -1,0 +1,180 @@
+"""
+Models of ONNX whose shapes are known only when they are run.
+
+A session is compiled at the first run with certain shapes of inputs, and with certain
+values of those inputs that a shape depends on; further runs with these use it again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
+
+from penstock.runtime.errors import PenstockError
+from penstock.tools.onnx_import.model import import_for, read_onnx
+from penstock.tools.session import Model, Session
+
+if TYPE_CHECKING:
+    from penstock.tools.onnx_import.model import ImportedModel
+
+Array = npt.NDArray[np.generic]
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+MOST_SESSIONS = 8
+"""How many compiled sessions are kept by default."""
+
+
+class OnnxSession:
+    """
+    A model that is compiled for what it is run with, once for each. Close it after use.
+
+    `model` is a file or a model. Extents of inputs that have a name, or are left open,
+    are those of the arrays of a run. The `keep` sessions that were used last are kept,
+    each with variables of its own; `threads` is as of `Session`. Raises UsageError if
+    there is no such model.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ModelProto,
+        *,
+        threads: int = 1,
+        keep: int = MOST_SESSIONS,
+    ):
+        if keep < 1:
+            raise PenstockError(f"at least one session is kept, got keep={keep}")
+        self._name = "model" if isinstance(model, ModelProto) else str(model)
+        given = model if isinstance(model, ModelProto) else read_onnx(Path(model))
+        self._threads, self._keep = threads, keep
+        self._open_inputs = ModelProto()
+        """The inputs as the model has them, with their open extents."""
+        self._open_inputs.graph.input.extend(inputs_of(given.graph))
+        self._model = ModelProto()
+        self._model.CopyFrom(given)
+        self._sessions: OrderedDict[Key, Session] = OrderedDict()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def compiled(self) -> int:
+        """The number of sessions that are kept."""
+        return len(self._sessions)
+
+    def run(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+        """
+        The outputs by name for an array for each input. Raises PenstockError if the
+        arrays do not fit the model, `Rejected` if it cannot be compiled for them.
+        """
+        arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        session = self._session_for(arrays)
+        ports = session.executor.program.inputs
+        return dict(session.run({name: arrays[name] for name in ports}))
+
+    def close(self) -> None:
+        """Let go of all sessions."""
+        while self._sessions:
+            self._sessions.popitem()[1].close()
+
+    def _session_for(self, arrays: Mapping[str, Array]) -> Session:
+        shapes = self._check(arrays)
+        for key, session in self._sessions.items():
+            if key.shapes == shapes and key.holds(arrays):
+                self._sessions.move_to_end(key)
+                return session
+        imported = self._imported(arrays)
+        known = {name: arrays[name].copy() for name in sorted(imported.known)}
+        model = Model(imported.module, imported.weights, Path())
+        session = Session(model, threads=self._threads)
+        while len(self._sessions) >= self._keep:
+            self._sessions.popitem(last=False)[1].close()
+        self._sessions[Key(shapes, known)] = session
+        return session
+
+    def _imported(self, arrays: Mapping[str, Array]) -> ImportedModel:
+        for value in inputs_of(self._model.graph):
+            shape = value.type.tensor_type.shape
+            del shape.dim[:]
+            for extent in arrays[value.name].shape:
+                shape.dim.add().dim_value = extent
+        return import_for(self._model, self._name, arrays)
+
+    def _check(self, arrays: Mapping[str, Array]) -> Shapes:
+        """The shapes of the inputs. Raises PenstockError if they are none of them."""
+        values = self._open_inputs.graph.input
+        names = [value.name for value in values]
+        if missing := sorted(set(names) - arrays.keys()):
+            raise PenstockError(f"there is no array for {', '.join(missing)}")
+        if unknown := sorted(arrays.keys() - set(names)):
+            raise PenstockError(f"the model has no inputs {', '.join(unknown)}")
+        extents: dict[str, int] = {}
+        for value in values:
+            check_shape(value.name, value.type.tensor_type, arrays, extents)
+        return tuple((name, arrays[name].shape) for name in names)
+
+
+class Key:
+    """The shapes of all inputs and the values of some that a session is made for."""
+
+    def __init__(self, shapes: Shapes, known: Mapping[str, Array]):
+        self.shapes = shapes
+        self._known = known
+
+    def holds(self, arrays: Mapping[str, Array]) -> bool:
+        """Whether arrays have these values, bit by bit."""
+        return all(
+            array.dtype == arrays[name].dtype
+            and array.tobytes() == arrays[name].tobytes()
+            for name, array in self._known.items()
+        )
+
+
+def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
+    """The inputs of a graph that have no value of their own."""
+    own = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in own]
+
+
+def check_shape(
+    name: str,
+    type: TypeProto.Tensor,
+    arrays: Mapping[str, Array],
+    extents: dict[str, int],
+) -> None:
+    """
+    Raise PenstockError unless an array has the extents of an input, and those of one
+    name are the same everywhere; notes these.
+    """
+    shape = arrays[name].shape
+    if not type.HasField("shape"):
+        return
+    if len(shape) != len(type.shape.dim):
+        raise PenstockError(
+            f"input '{name}' has {len(type.shape.dim)} axes, got an array of shape "
+            f"{shape}"
+        )
+    for axis, (extent, dim) in enumerate(zip(shape, type.shape.dim, strict=True)):
+        wanted = dim.dim_value if dim.HasField("dim_value") else extent
+        if dim.dim_param:
+            wanted = extents.setdefault(dim.dim_param, extent)
+        if extent != wanted:
+            called = f" '{dim.dim_param}'" if dim.dim_param else ""
+            raise PenstockError(
+                f"axis {axis} of input '{name}' should have the extent{called} "
+                f"{wanted}, got {extent}"
+            )
