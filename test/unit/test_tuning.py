@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -358,6 +359,41 @@ def test_what_is_registered_is_an_alternative_with_a_name_of_its_own() -> None:
         registry.register_alternative(Rival())
     with pytest.raises(AlternativeError, match="no alternative for kernels but of int"):
         registry.checked(5, "what was registered")
+
+
+def installed_as(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Let an installed package offer what has this path, as `theirs`."""
+
+    def entries(*, group: str) -> list[EntryPoint]:
+        return [EntryPoint("theirs", value, group)] * (group == "penstock.kernels")
+
+    monkeypatch.setattr(registry, "entry_points", entries)
+    registry.installed.cache_clear()
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Look for installed alternatives anew after a test."""
+    yield
+    registry.installed.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_an_installed_package_offers_alternatives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = "penstock.lowering.selection.registry"
+    installed_as(monkeypatch, f"{place}:BUILT_IN")
+    expected = "BUILT_IN of the plug-in 'theirs' is no alternative for kernels"
+    with pytest.raises(AlternativeError, match=expected):
+        registry.installed()
+    installed_as(monkeypatch, f"{place}:nothing")
+    expected = "the alternative 'theirs' .* cannot be loaded: AttributeError: "
+    with pytest.raises(AlternativeError, match=expected):
+        registry.installed()
+    monkeypatch.setattr(registry, "THEIRS", Rival(), raising=False)
+    installed_as(monkeypatch, f"{place}:THEIRS")
+    assert [found.name for found in registry.installed()] == ["rules"]
 
 
 def test_names_of_installed_alternatives_must_differ(
