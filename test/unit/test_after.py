@@ -58,7 +58,8 @@ ONE = PlacementAttr("cpu", [(0, 0)])
 
 TO_PLAN = (
     "job-place,job-infer-sbp,job-insert-boxing,convert-job-to-plan,"
-    "plan-order-tasks{{in_place=true budget=1000}},plan-assign-streams{{streams=3 policy={}}},"
+    "plan-order-tasks{{in_place=true budget=1000}},"
+    "plan-assign-streams{{streams=3 policy={}}},"
     "plan-create-registers,regst-alias-registers,regst-plan-memory,"
     "plan-reduce-events,verify-plan"
 )

@@ -169,7 +169,8 @@ def test_few_rows_are_products_of_warps(
       %w = job.input "w" : tensor<{outputs}x{terms}xf32>
       %b = job.input "b" : tensor<{outputs}xf32>
       %p = op.matmul %x, %w transpose_b
-        : tensor<2x{terms}xf32>, tensor<{outputs}x{terms}xf32> -> tensor<2x{outputs}xf32>
+        : tensor<2x{terms}xf32>, tensor<{outputs}x{terms}xf32>
+        -> tensor<2x{outputs}xf32>
       %y = op.add %p, %b
         : tensor<2x{outputs}xf32>, tensor<{outputs}xf32> -> tensor<2x{outputs}xf32>
       job.output "y", %y : tensor<2x{outputs}xf32>
