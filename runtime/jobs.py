@@ -35,6 +35,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor, check_inputs
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.sections import Request, Section, Sections
+from penstock.runtime.stream import Stream
 from penstock.runtime.tables import Words
 
 if TYPE_CHECKING:
@@ -287,6 +288,17 @@ class JobExecutor:
             return runner.executor.run_many(pieces)
         fed = [check_inputs(self.inputs(job), piece) for piece in pieces]
         return [self.run(piece, job) for piece in fed]
+
+    def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
+        """
+        A run of a job that ends when there are no more pieces, see `Executor.stream`.
+        Raises PenstockError for one that has to do with others, which take turns.
+        """
+        job = self._name_of(job)
+        runner = self._runners[job]
+        if not runner.is_alone:
+            raise PenstockError(f"job '{job}' takes turns with others, piece by piece")
+        return runner.executor.stream(capacity)
 
     @contextmanager
     def stopped(self) -> Generator[None]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -24,7 +25,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import LoadedProgram, fitting
 from penstock.runtime.simulator import Simulation
-from penstock.runtime.stream_core import StreamCore, wait_limit
+from penstock.runtime.stream_core import CLOSED, StreamCore, wait_limit
 from penstock.runtime.stream_stepwise import NoRoom as NoRoom
 from penstock.runtime.stream_stepwise import Stepwise
 from penstock.runtime.stream_wiring import Wiring, piece_shape
@@ -228,6 +229,64 @@ class Stream:
         self._collect()
         taken = {name: list(pieces) for name, pieces in self._taken.items()}
         return Ending(taken, self._engine.left_over())
+
+    def run(self, inputs: Mapping[str, Iterable[Array]]) -> Ending:
+        """
+        Give what there is of each input, and end the input then; wait until all actors
+        have ended. Each iterable is asked in a thread of its own, but by engines that
+        have none. Inputs that are not named have no pieces. Raises what `put` and
+        `finish` raise, and what an iterable does.
+        """
+        for name in inputs:
+            self._wiring.find(name, self._wiring.inputs, "input")
+        if unnamed := self._wiring.inputs.keys() - inputs.keys():
+            self.end(*unnamed)
+        if isinstance(self._engine, Stepwise):
+            self._give_in_turns(inputs)
+        else:
+            self._give_at_once(inputs)
+        return self.finish()
+
+    def _give_in_turns(self, inputs: Mapping[str, Iterable[Array]]) -> None:
+        """Give a piece of each input after the other, where there is room."""
+        left = {name: iter(pieces) for name, pieces in inputs.items()}
+        held: dict[str, Array] = {}
+        while left:
+            stuck: NoRoom | None = None
+            gone = 0
+            for name, pieces in [*left.items()]:
+                if name not in held and (piece := next(pieces, None)) is not None:
+                    held[name] = piece
+                try:
+                    if name in held:
+                        self.put(name, held[name])
+                        del held[name]
+                    else:
+                        self.end(name)
+                        del left[name]
+                    gone += 1
+                except NoRoom as error:
+                    stuck = error
+            if stuck is not None and not gone:
+                raise stuck
+
+    def _give_at_once(self, inputs: Mapping[str, Iterable[Array]]) -> None:
+        """Give the pieces of all inputs, each in a thread."""
+        with ThreadPoolExecutor(max(len(inputs), 1), "penstock-feed") as pool:
+            fed = [pool.submit(self._give, *given) for given in inputs.items()]
+        errors = [error for x in fed if (error := x.exception()) is not None]
+        if errors:
+            # The others were told only that the stream is closed.
+            raise min(errors, key=lambda error: str(error) == CLOSED)
+
+    def _give(self, name: str, pieces: Iterable[Array]) -> None:
+        try:
+            for piece in pieces:
+                self.put(name, piece)
+            self.end(name)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def simulation(self) -> Simulation | None:

@@ -32,6 +32,10 @@ SHORT_SLICE = 1_000_000
 """Nanoseconds that a caller works for others before it looks for what it waits for."""
 
 
+CLOSED = "the stream is closed"
+"""What those are told who use a stream that is."""
+
+
 class StreamCore(Core):
     """
     One stream of a program: the caller fills registers and takes what is in others,
@@ -110,7 +114,7 @@ class StreamCore(Core):
     def check(self) -> None:
         """Raise what has ended the stream before its time."""
         if self._closed:
-            raise PenstockError("the stream is closed")
+            raise PenstockError(CLOSED)
         if self._control[STOP] != RUNNING:
             raise self._error(ENDLESS)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.loader import Port
     from penstock.runtime.shared_variables import SharedVariables
+    from penstock.runtime.stream import Stream
     from penstock.runtime.watchdog import Watchdog
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
@@ -502,6 +503,15 @@ class Session:
         shares nothing with others.
         """
         return self._jobs.run_many(pieces, job)
+
+    def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
+        """
+        A run of a job whose inputs bring pieces as they come, and in unequal numbers:
+        see `penstock.runtime.stream`. `capacity` pieces of an input wait at most. No
+        other run of the job may be made until it is closed. Raises PenstockError for a
+        job that takes turns with others.
+        """
+        return self._jobs.stream(job, capacity)
 
     def watch(self, watchdog: Watchdog) -> None:
         """
