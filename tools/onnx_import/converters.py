@@ -7,7 +7,7 @@ are brought to a newer version first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -26,10 +26,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.interfaces import TensorOp, broadcast_shapes, tensor_type
+from penstock.dialects.numpy_types import dtype_of
 from penstock.dialects.op import activation, comparison, elementwise, functions
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
-from penstock.dialects.op.checks import normal_axis
+from penstock.dialects.op.checks import highest, lowest, normal_axis
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import (
     ExpandOp,
@@ -60,6 +61,7 @@ from penstock.tools.onnx_import import (
     arithmetic,
     attention,
     einsum,
+    fourier,
     images,
     indexing,
     quantization,
@@ -253,6 +255,23 @@ def power(node: Node) -> None:
     node.give(CastOp, [result], {"to": element})
 
 
+EMPTY = {ReduceMaxOp: lowest, ReduceMinOp: highest}
+"""What ONNX takes for the largest and the smallest of no elements."""
+
+
+def give_bound(
+    node: Node, bound: Callable[[Attribute], float], axes: Sequence[int] | None
+) -> None:
+    """One number for all elements along some axes, of which there are none."""
+    shape = node.shape()
+    gone = {normal_axis(axis, len(shape)) for axis in axes or range(len(shape))}
+    kept = [1 if axis in gone else extent for axis, extent in enumerate(shape)]
+    if not node.int("keepdims", 1):
+        kept = [extent for axis, extent in enumerate(shape) if axis not in gone]
+    element = node.element()
+    node.give_value(np.full(kept, bound(element), dtype_of(element)))
+
+
 def reduce(op: type[ReduceOp]) -> Converter:
     """One number for all elements along some axes."""
 
@@ -260,6 +279,9 @@ def reduce(op: type[ReduceOp]) -> Converter:
         axes = node.ints_or_operand("axes", 1)
         if not axes and node.int("noop_with_empty_axes", 0):
             identity(node)
+            return
+        if op in EMPTY and 0 in node.shape():
+            give_bound(node, EMPTY[op], axes)
             return
         properties = {
             "axes": int_list(axes or []),
@@ -468,6 +490,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **arithmetic.CONVERTERS,
     **attention.CONVERTERS,
     **einsum.CONVERTERS,
+    **fourier.CONVERTERS,
     **images.CONVERTERS,
     **indexing.CONVERTERS,
     **quantization.CONVERTERS,

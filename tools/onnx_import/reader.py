@@ -46,7 +46,9 @@ RANDOM_OPS = frozenset(
 )
 """Ops whose results do not follow from their operands."""
 
-EVALUATED_OPS = frozenset({"Constant", "ConstantOfShape", "Range"})
+EVALUATED_OPS = frozenset(
+    {"Constant", "ConstantOfShape", "MelWeightMatrix", "NonZero", "Range", "Unique"}
+)
 """Ops that are not converted, but have known results where their operands are known."""
 
 
