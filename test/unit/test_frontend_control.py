@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import pytest
@@ -354,6 +354,12 @@ def test_steps_that_cannot_be_made():
         "increase takes x, got 'y'": lambda: Run(increase, {"y": "x"}),
         "noting is no job: its reads are a tuple": lambda: Run(note([]), {"x": "y"}),
         "several: 'x' is no tensor, but of several": lambda: Run(Job(several)),
+        "expected a step, got 3": lambda: Sequence(cast("Step", 3)),
+        "expected a step, got 'y'": lambda: Loop(cast("Step", "y"), count=1),
+        "expected a step, got <built-in function abs>: Run makes one of it": (
+            lambda: Once(cast("Step", abs))
+        ),
+        "expected a job or a function, got None": lambda: Run(cast("Job", None)),
     }
     for message, make in expected.items():
         with pytest.raises(ScheduleError) as caught:
@@ -361,15 +367,38 @@ def test_steps_that_cannot_be_made():
         assert str(caught.value) == message
 
 
+def test_how_many_arrays_jobs_return_is_checked_before_anything_runs():
+    seen: list[object] = []
+    first = Run(seen.append, ("x",))
+    for message, step in {
+        "increase returns 1 array, expected 2: a, b": Run(increase, writes=("a", "b")),
+        "compare returns 2 arrays, expected 0: none": Run(compare, {"limit": "x"}),
+    }.items():
+        with pytest.raises(ScheduleError) as caught:
+            Sequence(first, step).run(workspace_of(x=1))
+        assert str(caught.value) == message
+    assert seen == []
+
+
+def test_one_name_may_stand_alone():
+    def twice(value: Any) -> Any:
+        return 2 * value
+
+    workspace = workspace_of(value=1)
+    steps = Run(twice, "value", "value"), Run(increase, "value", "sum")
+    Sequence(*steps).run(workspace)
+    assert workspace.fetch("sum") == 3
+
+
 def test_what_steps_find_out_when_they_run():
     def text() -> str:
         return "text"
 
+    def two() -> tuple[int, int]:
+        return 1, 2
+
     expected: dict[str, Step] = {
-        "increase returned 1 arrays, expected 2: a, b": Run(
-            increase, writes=("a", "b")
-        ),
-        "compare returned 2 arrays, expected 0: none": Run(compare, {"limit": "x"}),
+        "two returned 2 arrays, expected 1: y": Run(two, (), "y"),
         "text returned a str": Run(text, (), "y"),
         "the flag 'x' should be one boolean, got int64 of shape ()": Loop(
             Run(increase, writes="x"), until="x"

@@ -31,10 +31,11 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.runtime.image import ProgramImage, image_of
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.run import run_tool as run_model
 from penstock.tools.session import lower, program_of, read_model
 from penstock.tools.view.command import run_tool
+from penstock.tools.view.data import Graph
 from penstock.tools.view.layout import Edge, layers_of, positions_of, spread
 from penstock.tools.view.memory import memory_of
 from penstock.tools.view.page import page_of
@@ -509,3 +510,32 @@ def test_thousands_of_tasks_stay_usable(tmp_path: Path):
     assert seen["fits"]
     # One drawing of everything, in milliseconds.
     assert seen["took"] < 2000
+
+
+def test_tasks_that_only_come_before_or_after_others_are_ticks() -> None:
+    text = """
+    job.job @a placement <cpu, [0:0]> {
+      %x = job.input "x" : tensor<4xf32>
+      %r = op.reshape %x to [2, 2] : tensor<4xf32> -> tensor<2x2xf32>
+      %y = op.softmax %r axis 1 : tensor<2x2xf32> -> tensor<2x2xf32>
+      job.output "y", %y : tensor<2x2xf32>
+    }
+    """
+    passes = (
+        "job-add-sections,convert-job-to-plan,plan-assign-streams,"
+        "plan-create-registers,regst-alias-registers,plan-add-ticks,"
+        "regst-plan-memory,convert-plan-to-launch"
+    )
+    compiler, table = installed_compiler()
+    module = compiler.parse(text.encode(), "a.mlir")
+    run_pipeline(compiler, table, module, passes)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    kinds = dict(
+        zip(
+            (actor.name for actor in image_of(program).actors),
+            Graph(image_of(program)).kinds,
+            strict=True,
+        )
+    )
+    assert kinds["total/source"] == kinds["outputs/sink"] == "tick"
+    assert (kinds["r"], kinds["y"]) == ("view", "op.softmax")

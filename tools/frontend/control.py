@@ -24,6 +24,7 @@ from threading import Event
 
 import numpy as np
 
+from penstock.dialects.job import OutputOp
 from penstock.runtime.errors import PenstockError
 from penstock.tools.frontend.guards import Array, is_array
 from penstock.tools.frontend.jobs import OUTPUT, Job
@@ -137,10 +138,13 @@ class Run(Step):
     def __init__(
         self,
         action: Job | Callable[..., object],
-        reads: Mapping[str, str] | tuple[str, ...] = (),
+        reads: Mapping[str, str] | str | tuple[str, ...] = (),
         writes: str | tuple[str, ...] = (),
     ):
+        if not callable(action):
+            raise ScheduleError(f"expected a job or a function, got {action!r}")
         self.action = action
+        reads = (reads,) if isinstance(reads, str) else reads
         self._writes = (writes,) if isinstance(writes, str) else tuple(writes)
         if isinstance(action, Job):
             renamed = _renamed(action, reads)
@@ -170,6 +174,20 @@ class Run(Step):
                     f"{self.name} reads '{name}', which is not written before"
                 )
         known.names |= self.writes
+        known.complaints += self._miscounts()
+
+    def _miscounts(self) -> Iterator[str]:
+        """What is wrong with the number of arrays that a job of one shape returns."""
+        if isinstance(self.action, Job) and self.action.signature.is_static:
+            module = self.action.trace().module
+            count = sum(isinstance(op, OutputOp) for op in module.walk())
+            if count != len(self._writes):
+                yield self._miscount("returns", count)
+
+    def _miscount(self, verb: str, count: int) -> str:
+        wanted = ", ".join(self._writes) or "none"
+        arrays = "1 array" if count == 1 else f"{count} arrays"
+        return f"{self.name} {verb} {arrays}, expected {len(self._writes)}: {wanted}"
 
     def execute(self, execution: Execution) -> None:
         workspace = execution.workspace
@@ -181,10 +199,7 @@ class Run(Step):
         leaves: dict[str, object] = {}
         flattened(result, OUTPUT, leaves)
         if len(leaves) != len(self._writes):
-            raise ScheduleError(
-                f"{self.name} returned {len(leaves)} arrays, "
-                f"expected {len(self._writes)}: {', '.join(self._writes) or 'none'}"
-            )
+            raise ScheduleError(self._miscount("returned", len(leaves)))
         for name, leaf in zip(self._writes, leaves.values(), strict=True):
             local = execution.is_scope and name not in workspace.forwarded
             workspace.feed(name, self._array(leaf), local=local, copy=False)
@@ -211,11 +226,19 @@ def _renamed(job: Job, reads: Mapping[str, str] | tuple[str, ...]) -> dict[str, 
     return renamed
 
 
+def _step(value: object) -> Step:
+    """A step of a schedule. Raises ScheduleError if it is none."""
+    if isinstance(value, Step):
+        return value
+    hint = ": Run makes one of it" if callable(value) else ""
+    raise ScheduleError(f"expected a step, got {value!r}{hint}")
+
+
 class Group(Step, ABC):
     """A step of several steps."""
 
     def __init__(self, *steps: Step):
-        self.steps = steps
+        self.steps = tuple(map(_step, steps))
 
     @property
     def reads(self) -> set[str]:
@@ -304,7 +327,7 @@ class Loop(Single):
             raise ScheduleError("a loop has either a count or a flag")
         if count is not None and count < 1:
             raise ScheduleError(f"a loop runs at least once, got {count}")
-        self.step = step
+        self.step = _step(step)
         self.count = count
         self.until = until
 
@@ -345,7 +368,7 @@ class Every(Single):
         if n < 1:
             raise ScheduleError(f"a step runs every n iterations, got n = {n}")
         self.n = n
-        self.step = step
+        self.step = _step(step)
 
     def check(self, known: Check) -> None:
         known.want_loop(f"every {self.n} iterations")
@@ -361,7 +384,7 @@ class Once(Single):
     """A step in the first iteration of the loop around it."""
 
     def __init__(self, step: Step):
-        self.step = step
+        self.step = _step(step)
 
     def check(self, known: Check) -> None:
         known.want_loop("once")
@@ -380,7 +403,7 @@ class Scope(Single):
     """
 
     def __init__(self, step: Step, forwarded: Mapping[str, str] | None = None):
-        self.step = step
+        self.step = _step(step)
         self.forwarded = dict(forwarded or {})
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from penstock.runtime.image import ProgramImage, Queue, Step
+from penstock.runtime.image import ActorImage, ProgramImage, Queue, Step
 from penstock.tools.view.layout import Edge, positions_of
 from penstock.tools.view.trace_file import TraceFile
 
@@ -29,11 +29,17 @@ class Graph:
             for index, actor in enumerate(image.actors)
             for name in actor.writes
         }
-        self.kinds = [self._kind(actor.steps) for actor in image.actors]
+        self.kinds = [self._kind(actor) for actor in image.actors]
 
-    def _kind(self, steps: Sequence[Step]) -> str:
-        """What a task does: its ops, each once; without any it is a view."""
-        return ", ".join(dict.fromkeys(map(self._op, steps))) or "view"
+    def _kind(self, actor: ActorImage) -> str:
+        """
+        What a task does: its ops, each once; without any it is a view, or a tick if it
+        makes nothing that has bytes.
+        """
+        if actor.steps:
+            return ", ".join(dict.fromkeys(map(self._op, actor.steps)))
+        queues = (self.queues[self.number[name]] for name in actor.writes)
+        return "view" if any(queue.kind is not None for queue in queues) else "tick"
 
     def _op(self, step: Step) -> str:
         if step.verb != "call":
