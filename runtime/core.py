@@ -14,11 +14,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.runtime.closing import Closing
 from penstock.runtime.edges import CALLBACK_FAILED
 from penstock.runtime.entries import (
     address_of_entry,
@@ -205,7 +205,7 @@ def _close_threads(threads: list[_Thread], memory: _Memory) -> None:
         threads.pop()
 
 
-class Core:
+class Core(Closing):
     """
     The executor of one program, on `threads` threads, or as many as it has workers if
     that is more; those besides the caller's live from the first run until `close`.
@@ -237,17 +237,6 @@ class Core:
         self._close_threads = weakref.finalize(
             self, _close_threads, self._threads, self._memory
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def memory(self) -> CoreMemory:

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
-from typing import NoReturn, Self, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
+from penstock.runtime.closing import Closing
 from penstock.runtime.core import Core, address_of_recorder
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.initializers import Array
@@ -31,7 +31,7 @@ WORK_PER_NANOSECOND = 10
 """Flops and bytes together that take a nanosecond of a virtual clock."""
 
 
-class Executor:
+class Executor(Closing):
     """
     Runs a program on the compiled core (`actors`), on the reference executor in plain
     Python (`sequential`), or on a virtual clock (`sim`), where acts take the time that
@@ -64,17 +64,6 @@ class Executor:
         self._closed = False
         self._lock = threading.Lock()
         self._pieces: tuple[Pieces, Pieces] = ([], [])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def program(self) -> LoadedProgram:

@@ -27,10 +27,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
+from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor, check_inputs
 from penstock.runtime.image import ProgramImage
@@ -141,7 +141,7 @@ class JobPort(NamedTuple):
     port: Port
 
 
-class JobExecutor:
+class JobExecutor(Closing):
     """
     Runs the jobs of a program, each from any thread. Close it after use.
 
@@ -172,17 +172,6 @@ class JobExecutor:
         self._asking = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._is_closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def program(self) -> LoadedProgram:

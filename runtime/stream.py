@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import LoadedProgram, fitting
@@ -109,7 +109,7 @@ class Engine(Protocol):
         ...
 
 
-class Stream:
+class Stream(Closing):
     """
     A stream of a program. Close it after use, or use it in a `with` block.
 
@@ -140,17 +140,6 @@ class Stream:
         self._taking = {name: threading.Lock() for name in program.outputs}
         self._notified: list[_Notifier] = []
         self._functions: dict[str, Callable[[Array], object]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """The shape of a piece of an input or output."""

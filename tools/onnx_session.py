@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
+from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.tools.onnx_import.model import import_for, read_onnx
 from penstock.tools.session import Model, Session
@@ -31,7 +31,7 @@ MOST_SESSIONS = 8
 """How many compiled sessions are kept by default."""
 
 
-class OnnxSession:
+class OnnxSession(Closing):
     """
     A model that is compiled for what it is run with, once for each. Close it after use.
 
@@ -59,17 +59,6 @@ class OnnxSession:
         self._model = ModelProto()
         self._model.CopyFrom(given)
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def compiled(self) -> int:

@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from penstock.runtime.closing import Closing
 from penstock.tools.errors import UsageError, explain_os_error
 from penstock.tools.progress import Progress
 
@@ -310,7 +310,7 @@ def open_devices(kinds: Collection[str]) -> dict[str, Device]:
     return {"cuda": open_cuda()}
 
 
-class Session:
+class Session(Closing):
     """
     A compiled model, ready to run. Close it after use. The model's module becomes the
     launch program.
@@ -427,17 +427,6 @@ class Session:
         session._program, session._plan, session._model = None, plan, None
         session._jobs = load_plan(plan, threads, engine)
         return session
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def program(self) -> ProgramOp:
