@@ -21,7 +21,7 @@ from threading import Thread
 from penstock.runtime.cache import VARIABLE, cache_dir
 from penstock.runtime.jit import is_kept
 
-LEAST_EACH = 4
+LEAST_EACH = 8
 """The kernels for which it pays to start a process, which takes as long as a few."""
 
 
