@@ -512,7 +512,7 @@ def test_all_that_has_no_source_is_reported_at_once(parse_kernel: ParseKernel) -
       %w = arith.extsi %v : i32 to i33
       memref.store %r, %a[%i] : memref<4xi32>""")
     kernel = parse_kernel(
-        'launch.kernel @k target "cpu" (%a: memref<4xi32>, %b: memref<4xbf16>)'
+        'launch.kernel @k target "cpu" (%a: memref<4xi32>, %b: memref<4xtf32>)'
         f" {{ {text} }}"
     )
     with pytest.raises(LocatedPassFailure) as caught:
@@ -520,7 +520,7 @@ def test_all_that_has_no_source_is_reported_at_once(parse_kernel: ParseKernel) -
     assert [message for _, message in caught.value.complaints] == [
         "kernel @k: math.ctpop (i32) -> (i32) has no source",
         "kernel @k: arith.extsi (i32) -> (i33) has no source",
-        "kernel @k: elements of bf16 have no source",
+        "kernel @k: elements of tf32 have no source",
     ]
     assert [op.name for op, _ in caught.value.complaints] == [
         "math.ctpop",
