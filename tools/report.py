@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from penstock.dialects.launch import ChunkOp, ProgramOp
+    from penstock.dialects.regst import MemoryCaseAttr
 
 
 class Report(NamedTuple):
@@ -43,15 +45,14 @@ def report_of(program: ProgramOp) -> Report:
 
     ops = list(program.body.block.ops)
     chunks = [op for op in ops if isinstance(op, ChunkOp)]
-    kinds = Counter(chunk.memory_case.kind.data for chunk in chunks)
-    ranks = {chunk.memory_case.rank for chunk in chunks}
+    memories: dict[MemoryCaseAttr, list[ChunkOp]] = {}
+    for chunk in chunks:
+        memories.setdefault(chunk.memory_case, []).append(chunk)
+    kinds = Counter(case.kind.data for case in memories)
+    ranks = {case.rank for case in memories}
     lines = tuple(
-        memory_line(
-            chunk,
-            of_device=kinds[chunk.memory_case.kind.data] > 1,
-            of_rank=len(ranks) > 1,
-        )
-        for chunk in chunks
+        memory_line(found, of_device=kinds[case.kind.data] > 1, of_rank=len(ranks) > 1)
+        for case, found in memories.items()
     )
     return Report(
         program.sym_name.data,
@@ -89,20 +90,26 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" + "s" * (number != 1)
 
 
-def memory_line(chunk: ChunkOp, of_device: bool = False, of_rank: bool = False) -> str:
+def memory_line(
+    chunks: Sequence[ChunkOp], of_device: bool = False, of_rank: bool = False
+) -> str:
     """
-    How full a chunk is at most, against what it would take at least. `of_device` names
-    the device whose memory it is, `of_rank` its rank.
+    How full the chunks of a memory are at most, against what they would take at least.
+    `of_device` names the device whose memory it is, `of_rank` its rank.
     """
     from penstock.dialects.job import DeviceAttr
 
-    case = f"{chunk.memory_case.kind.data.replace('_', ' ')} memory"
-    if of_device and isinstance(device := chunk.memory_case.device, DeviceAttr):
+    memory = chunks[0].memory_case
+    case = f"{memory.kind.data.replace('_', ' ')} memory"
+    if of_device and isinstance(device := memory.device, DeviceAttr):
         case += f" of {device.kind.data}:{device.index.data}"
     if of_rank:
-        case += f" of rank {chunk.memory_case.rank.data}"
-    if (sizes := chunk.memory_report) is None:
-        return f"{case}: {size_text(chunk.size.value.data)}"
+        case += f" of rank {memory.rank.data}"
+    sizes: Counter[str] = Counter()
+    for chunk in chunks:
+        if (report := chunk.memory_report) is None:
+            return f"{case}: {size_text(sum(x.size.value.data for x in chunks))}"
+        sizes.update(report)
     peak, bound, total = sizes["peak"], sizes["bound"], sizes["sum"]
     ratio = f" ({peak / bound:.3f} x the bound of {size_text(bound)})" if bound else ""
     return (

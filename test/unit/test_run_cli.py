@@ -178,6 +178,20 @@ def test_memories_of_one_kind_are_told_apart():
     ]
 
 
+def test_chunks_of_one_memory_are_told_together():
+    compiler, _ = installed_compiler()
+    chunk = "launch.chunk @{} on <0, host> size 64 {{memory = {}}}\n"
+    report = "{{bound = {}, peak = {}, sum = {}, variables = {}}}".format
+    texts = chunk.format("a", report(0, 0, 0, 8)), chunk.format("b", report(5, 6, 7, 0))
+    text = f"launch.program @p rank 0 {{\n{''.join(texts)}}}"
+    program = compiler.parse(text.encode(), "p.mlir").body.block.first_op
+    assert isinstance(program, ProgramOp)
+    assert summary(program, program, 1).splitlines()[1:] == [
+        "host memory: activations peak 6 B (1.200 x the bound of 5 B), 7 B unshared; "
+        "weights 8 B",
+    ]
+
+
 RANKS = """
 job.job @halves placement <cpu, [0:0, 1:0]> {
   %x = job.input "x" : tensor<8x4xf32>
