@@ -62,14 +62,18 @@ def dtype_name_of(element: Attribute) -> str:
 
 def dtype_of(element: Attribute) -> np.dtype[np.generic]:
     """
-    The dtype of an element type. Raises `VerifyException` if there is none.
+    The dtype of an element type. Raises `VerifyException` if there is none, or if what
+    teaches it to NumPy is not installed.
     """
     import numpy as np
 
     if (name := dtype_name_of(element)) == "bfloat16":
-        # NumPy learns this dtype from it.
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise VerifyException(
+                "arrays of bf16 need the extra 'bf16': pip install 'penstock[bf16]'"
+            ) from error
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)
 

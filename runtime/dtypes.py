@@ -5,14 +5,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from penstock.runtime.errors import PenstockError
+
 Array = npt.NDArray[np.generic]
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The dtype of a name, also of `bfloat16`, which NumPy has to be taught."""
+    """
+    The dtype of a name, also of `bfloat16`, which NumPy has to be taught. Raises
+    PenstockError if that is not installed.
+    """
     if name == "bfloat16":
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise PenstockError(
+                "arrays of bfloat16 need the extra 'bf16': pip install 'penstock[bf16]'"
+            ) from error
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)
 

@@ -1,5 +1,6 @@
 """Arrays as dense attributes, and back, with every bit."""
 
+import sys
 from io import StringIO
 
 import numpy as np
@@ -14,6 +15,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
     TensorType,
+    bf16,
     f32,
     i1,
     i32,
@@ -35,6 +37,8 @@ from penstock.dialects.numpy_types import (
 )
 from penstock.dialects.op import Op
 from penstock.dialects.op.constant import ConstantOp
+from penstock.runtime.dtypes import numpy_dtype
+from penstock.runtime.errors import PenstockError
 
 DTYPES = list(DTYPE_NAMES.values())
 SHAPES = [(), (1,), (5,), (2, 3), (0,), (2, 0, 3), (40, 3)]
@@ -47,9 +51,9 @@ def random_bits(
     generator = np.random.default_rng(seed)
     if dtype == "bool":
         return generator.integers(0, 2, shape).astype(bool)
-    size = np.dtype(dtype).itemsize
+    size = numpy_dtype(dtype).itemsize
     data = generator.bytes(size * int(np.prod(shape)))
-    return np.frombuffer(data, dtype).reshape(shape)
+    return np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
 
 
 def assert_same(a: NDArray[np.generic], b: NDArray[np.generic]) -> None:
@@ -77,8 +81,8 @@ def printed(op: ConstantOp) -> str:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_element_types_and_dtypes_are_one_to_one(dtype: str):
-    element = element_type_of(np.dtype(dtype))
-    assert dtype_of(element) == np.dtype(dtype)
+    element = element_type_of(numpy_dtype(dtype))
+    assert dtype_of(element) == numpy_dtype(dtype)
     assert dtype_name_of(element) == dtype
 
 
@@ -102,7 +106,7 @@ def test_an_array_survives_as_text(dtype: str, shape: tuple[int, ...]):
     array = random_bits(dtype, shape)
     if array.dtype.kind == "f":
         # A number is printed for a NaN of whatever payload.
-        array = np.where(np.isnan(array), np.array(1.5, dtype), array)
+        array = np.where(np.isnan(array), np.array(1.5, numpy_dtype(dtype)), array)
     value = dense_of(array)
     again = parsed(printed(ConstantOp(value)))
     assert_same(array_of(again.value), array)
@@ -127,7 +131,7 @@ def test_floats_that_are_printed_as_bits_survive_as_text(
     dtype: str, numbers: list[float]
 ):
     with np.errstate(over="ignore"):
-        array = np.array(numbers).astype(dtype)
+        array = np.array(numbers).astype(numpy_dtype(dtype))
     value = dense_of(array)
     assert parsed(printed(ConstantOp(value))).value == value
 
@@ -208,3 +212,12 @@ def test_a_constant_of_several_numbers_has_no_kernel():
         match=r"^a constant with different elements is data, not a kernel$",
     ):
         op.build_kernel(KernelBuilder(InsertPoint.at_end(Block())), [], [memref])
+
+
+def test_what_teaches_numpy_bf16_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    expected = "need the extra 'bf16': pip install"
+    with pytest.raises(VerifyException, match=expected):
+        dtype_of(bf16)
+    with pytest.raises(PenstockError, match=expected):
+        numpy_dtype("bfloat16")
