@@ -20,14 +20,15 @@ from penstock.dialects.op.elementwise import INTEGERS, MaximumOp, MinimumOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMinOp
 from penstock.dialects.op.rounding import RoundOp
 from penstock.dialects.signless import ui8
+from penstock.tools.onnx_import.convolutions import convolved
 from penstock.tools.onnx_import.graph import (
     Converter,
     Node,
     Unsupported,
     element_type_of_onnx,
 )
-from penstock.tools.onnx_import.images import Steps, convolved, pads_of, per_axis
 from penstock.tools.onnx_import.ops import Ops, Value
+from penstock.tools.onnx_import.windows import Steps, pads_of, per_axis
 
 
 def spread(
