@@ -7,30 +7,20 @@ Compile a module and run it: where the compiler and the executor meet.
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from penstock.runtime.closing import Closing
-from penstock.tools.errors import UsageError, explain_os_error
-from penstock.tools.progress import Progress
+from penstock.tools.loading import kernel_sources, load, load_plan
+from penstock.tools.model import KERNELS, Model, lower, program_of, read_model
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Operation
-
-    from penstock.dialects.job import JobOp
     from penstock.dialects.launch import ProgramOp
-    from penstock.dialects.plan import PlanOp
-    from penstock.runtime.devices import Device
     from penstock.runtime.executor import Executor
     from penstock.runtime.initializers import Array
-    from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.loader import Port
     from penstock.runtime.shared_variables import SharedVariables
     from penstock.runtime.stream import Stream
@@ -41,273 +31,15 @@ if TYPE_CHECKING:
     from penstock.tools.saved_plan.derived import Derived
     from penstock.tools.saved_plan.plan import Plan
 
-
-KERNELS = "PENSTOCK_KERNELS"
-"""The variable of the environment that names a kernel database for all sessions."""
-
-
-@dataclass
-class Model:
-    """
-    A module to run, the values of variables that it does not say itself, and the
-    folder in which the files of its initialisers are looked up.
-    """
-
-    module: ModuleOp
-    weights: Mapping[str, Array]
-    directory: Path
-
-    @property
-    def entries(self) -> list[JobOp | PlanOp | ProgramOp]:
-        """The jobs, plans and programs of the module, as they are listed."""
-        from penstock.dialects.job import JobOp
-        from penstock.dialects.launch import ProgramOp
-        from penstock.dialects.plan import PlanOp
-
-        ops = self.module.body.block.ops
-        return [op for op in ops if isinstance(op, JobOp | PlanOp | ProgramOp)]
-
-    @property
-    def entry(self) -> Operation:
-        """
-        The one job, plan or program of the module. Raises UsageError if there is none
-        or more than one.
-        """
-        found = self.entries
-        if len(found) != 1:
-            raise UsageError(
-                f"the module should hold one job, plan or program, got {len(found)}"
-            )
-        return found[0]
-
-    @property
-    def has_several(self) -> bool:
-        """Whether the module holds several jobs or plans, to be merged."""
-        from penstock.dialects.launch import ProgramOp
-
-        found = self.entries
-        return len(found) > 1 and not any(isinstance(op, ProgramOp) for op in found)
-
-    def only(self, job: str | None) -> Model:
-        """
-        A copy with one of several jobs or plans, to be looked at alone. Raises
-        UsageError if none, or none of several, has this name.
-        """
-        copy = Model(self.module.clone(), self.weights, self.directory)
-        if job is None or not self.has_several:
-            return copy
-        for op in copy.entries:
-            if op.sym_name.data != job:
-                op.detach()
-                op.erase()
-        if not copy.entries:
-            known = ", ".join(op.sym_name.data for op in self.entries)
-            raise UsageError(f"there is no job '{job}', the module has {known}")
-        return copy
-
-
-def read_model(compiler: Compiler, path: Path) -> Model:
-    """Parse and verify a file of IR. Raises UsageError if it cannot be read."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
-    module = compiler.parse(data, str(path))
-    compiler.verify(module)
-    return Model(module, {}, path.parent)
-
-
-def lower(
-    compiler: Compiler,
-    passes: PassTable,
-    model: Model,
-    device: str | None = None,
-    streams: int = 1,
-    *,
-    simulate_ranks: bool = False,
-    model_jobs: bool = False,
-    strategy: str = "parallelism",
-    panels: bool = True,
-    database: Path | None = None,
-    winograd: bool = False,
-) -> None:
-    """
-    Take a model's module, whatever its level, to a launch program, which is one for all
-    jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy`,
-    `panels`, `database` and `winograd` are those of the pipeline; where no kernel
-    database is given, it is the one that the environment names, if it does. Raises
-    UsageError if the module holds nothing to run, or something beside a program, or
-    with `winograd` and `model_jobs`, and `Rejected` if what it holds cannot be lowered.
-    """
-    from penstock.lowering.pipelines import pipeline
-    from penstock.tools.compiler import run_pipeline
-
-    if winograd and model_jobs:
-        raise UsageError("weights for Winograd are not loaded and saved by jobs")
-    if not model.has_several:
-        _ = model.entry
-    text = pipeline(
-        device,
-        streams,
-        simulate_ranks=simulate_ranks,
-        merge=model.has_several or model_jobs,
-        model_jobs=model_jobs,
-        strategy=strategy,
-        panels=panels,
-        database=path_for_pass(database or database_of_environment()),
-        winograd=winograd,
-    )
-    run_pipeline(compiler, passes, model.module, text)
-
-
-def database_of_environment() -> Path | None:
-    """
-    The kernel database that `PENSTOCK_KERNELS` names, if it does; with a warning
-    instead where that cannot be used.
-    """
-    if not (name := os.environ.get(KERNELS)):
-        return None
-    from penstock.lowering.selection.database import DatabaseError, KernelDatabase
-
-    try:
-        KernelDatabase(Path(name)).close()
-    except DatabaseError as error:
-        text = f"nothing counts as measured: {error}"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return None
-    return Path(name)
-
-
-def path_for_pass(path: Path | None) -> str | None:
-    """A path as the option of a pass. Raises UsageError if it cannot be one."""
-    if path is None:
-        return None
-    text = str(path)
-    if any(character in text for character in '"\\\n'):
-        raise UsageError(f"the path of a kernel database has no quotes, got {path}")
-    return text
-
-
-def program_of(model: Model) -> ProgramOp:
-    """The launch program of a lowered model. Raises UsageError if it is not one."""
-    from penstock.dialects.launch import ProgramOp
-
-    if not isinstance(entry := model.entry, ProgramOp):
-        raise UsageError(f"{entry.name} was not lowered to a launch program")
-    return entry
-
-
-def kernel_sources(
-    program: ProgramOp, targets: Collection[str] = ("cpu", "cuda")
-) -> dict[str, str]:
-    """
-    The source text of each kernel for one of these kinds of devices by its name.
-    Raises `Rejected` with all in the kernels that has no source.
-    """
-    from penstock.dialects.diagnostics import LocatedPassFailure
-    from penstock.dialects.launch import KernelOp
-    from penstock.lowering.numba_target import kernel_source
-    from penstock.tools.diagnostics import reject_if_any
-
-    sources: dict[str, str] = {}
-    complaints: list[tuple[Operation, str]] = []
-    for op in program.body.block.ops:
-        if not isinstance(op, KernelOp) or op.target.data not in targets:
-            continue
-        try:
-            sources[op.sym_name.data] = kernel_source(op)
-        except LocatedPassFailure as failure:
-            complaints += failure.complaints
-    reject_if_any(complaints, "")
-    return sources
-
-
-def cpu_sources(program: ProgramOp, sources: Mapping[str, str]) -> dict[str, str]:
-    """Those of the sources that are of kernels for the processor."""
-    from penstock.dialects.launch import KernelOp
-
-    return {
-        name: sources[name]
-        for op in program.body.block.ops
-        if isinstance(op, KernelOp) and op.target.data == "cpu"
-        if (name := op.sym_name.data) in sources
-    }
-
-
-def load(
-    program: ProgramOp,
-    model: Model,
-    threads: int,
-    engine: str,
-    *,
-    show_progress: bool = False,
-    shared: SharedVariables | None = None,
-) -> JobExecutor:
-    """
-    Allocate and compile what a program needs, and show the progress on a terminal if
-    wanted. Its variables are those of other programs with the same `shared`. Raises
-    PenstockError if it cannot run.
-    """
-    from penstock.dialects.launch import ChunkOp
-
-    cases = [op.memory_case for op in program.walk() if isinstance(op, ChunkOp)]
-    devices = open_devices({case.device_kind for case in cases})
-    from penstock.runtime.compile_pool import compile_missing
-    from penstock.runtime.image import image_of
-    from penstock.runtime.jobs import JobExecutor
-    from penstock.runtime.loader import load_program_jobs
-    from penstock.tools.compiling import ShownCpu
-
-    sources = kernel_sources(program, ("cpu", *devices))
-    with Progress("compiling kernels", len(sources)) as progress:
-        shown = ShownCpu(progress) if show_progress else None
-        compile_missing(
-            cpu_sources(program, sources),
-            done=(lambda name: None) if shown is None else shown.is_there,
-        )
-        if shown is not None:
-            devices["cpu"] = shown
-        loaded = load_program_jobs(
-            program,
-            sources,
-            weights=model.weights,
-            directory=model.directory,
-            threads=threads,
-            devices=devices,
-            shared=shared,
-        )
-    return JobExecutor(image_of(program), loaded, engine)
-
-
-def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
-    """
-    Allocate what a saved plan needs, and find its machine code. Raises PenstockError if
-    it cannot run.
-    """
-    devices = open_devices(plan.devices)
-    from penstock.runtime.compile_pool import compile_missing
-    from penstock.runtime.jobs import JobExecutor
-    from penstock.runtime.loader import load_jobs
-
-    image, sources = plan.image, plan.derived.sources
-    named = (kernel.name for kernel in image.kernels if kernel.target == "cpu")
-    compile_missing({name: sources[name] for name in named})
-    loaded = load_jobs(image, sources, plan.values, threads=threads, devices=devices)
-    return JobExecutor(image, loaded, engine)
-
-
-def open_devices(kinds: Collection[str]) -> dict[str, Device]:
-    """
-    The devices besides the processor among these kinds.
-
-    It comes before anything that imports Numba, which reads only once whether CUDA is
-    simulated.
-    """
-    if "cuda" not in kinds:
-        return {}
-    from penstock.runtime.cuda import open_cuda
-
-    return {"cuda": open_cuda()}
+__all__ = [
+    "KERNELS",
+    "Model",
+    "Session",
+    "kernel_sources",
+    "lower",
+    "program_of",
+    "read_model",
+]
 
 
 class Session(Closing):

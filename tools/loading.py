@@ -1,0 +1,131 @@
+"""From a launch program, or a saved plan, to executors that can run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.tools.progress import Progress
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.devices import Device
+    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.shared_variables import SharedVariables
+    from penstock.tools.model import Model
+    from penstock.tools.saved_plan.plan import Plan
+
+
+def kernel_sources(
+    program: ProgramOp, targets: Collection[str] = ("cpu", "cuda")
+) -> dict[str, str]:
+    """
+    The source text of each kernel for one of these kinds of devices by its name.
+    Raises `Rejected` with all in the kernels that has no source.
+    """
+    from penstock.dialects.diagnostics import LocatedPassFailure
+    from penstock.dialects.launch import KernelOp
+    from penstock.lowering.numba_target import kernel_source
+    from penstock.tools.diagnostics import reject_if_any
+
+    sources: dict[str, str] = {}
+    complaints: list[tuple[Operation, str]] = []
+    for op in program.body.block.ops:
+        if not isinstance(op, KernelOp) or op.target.data not in targets:
+            continue
+        try:
+            sources[op.sym_name.data] = kernel_source(op)
+        except LocatedPassFailure as failure:
+            complaints += failure.complaints
+    reject_if_any(complaints, "")
+    return sources
+
+
+def cpu_sources(program: ProgramOp, sources: Mapping[str, str]) -> dict[str, str]:
+    """Those of the sources that are of kernels for the processor."""
+    from penstock.dialects.launch import KernelOp
+
+    return {
+        name: sources[name]
+        for op in program.body.block.ops
+        if isinstance(op, KernelOp) and op.target.data == "cpu"
+        if (name := op.sym_name.data) in sources
+    }
+
+
+def load(
+    program: ProgramOp,
+    model: Model,
+    threads: int,
+    engine: str,
+    *,
+    show_progress: bool = False,
+    shared: SharedVariables | None = None,
+) -> JobExecutor:
+    """
+    Allocate and compile what a program needs, and show the progress on a terminal if
+    wanted. Its variables are those of other programs with the same `shared`. Raises
+    PenstockError if it cannot run.
+    """
+    from penstock.dialects.launch import ChunkOp
+
+    cases = [op.memory_case for op in program.walk() if isinstance(op, ChunkOp)]
+    devices = open_devices({case.device_kind for case in cases})
+    from penstock.runtime.compile_pool import compile_missing
+    from penstock.runtime.image import image_of
+    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.loader import load_program_jobs
+    from penstock.tools.compiling import ShownCpu
+
+    sources = kernel_sources(program, ("cpu", *devices))
+    with Progress("compiling kernels", len(sources)) as progress:
+        shown = ShownCpu(progress) if show_progress else None
+        compile_missing(
+            cpu_sources(program, sources),
+            done=(lambda name: None) if shown is None else shown.is_there,
+        )
+        if shown is not None:
+            devices["cpu"] = shown
+        loaded = load_program_jobs(
+            program,
+            sources,
+            weights=model.weights,
+            directory=model.directory,
+            threads=threads,
+            devices=devices,
+            shared=shared,
+        )
+    return JobExecutor(image_of(program), loaded, engine)
+
+
+def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
+    """
+    Allocate what a saved plan needs, and find its machine code. Raises PenstockError if
+    it cannot run.
+    """
+    devices = open_devices(plan.devices)
+    from penstock.runtime.compile_pool import compile_missing
+    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.loader import load_jobs
+
+    image, sources = plan.image, plan.derived.sources
+    named = (kernel.name for kernel in image.kernels if kernel.target == "cpu")
+    compile_missing({name: sources[name] for name in named})
+    loaded = load_jobs(image, sources, plan.values, threads=threads, devices=devices)
+    return JobExecutor(image, loaded, engine)
+
+
+def open_devices(kinds: Collection[str]) -> dict[str, Device]:
+    """
+    The devices besides the processor among these kinds.
+
+    It comes before anything that imports Numba, which reads only once whether CUDA is
+    simulated.
+    """
+    if "cuda" not in kinds:
+        return {}
+    from penstock.runtime.cuda import open_cuda
+
+    return {"cuda": open_cuda()}
