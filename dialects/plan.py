@@ -69,15 +69,20 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.bodies import Body
 from penstock.dialects.job import (
     AssignOp,
+    CallbackNotifyOp,
+    CaseOp,
     CopyOp,
     DeviceAttr,
+    EsacOp,
     ForeignInputOp,
     ForeignOutputOp,
     InputOp,
     OutputOp,
+    ReentrantLockOp,
     SinkTickOp,
     SourceTickOp,
     VariableOp,
+    WaitAndSendIdsOp,
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.regst import (
@@ -390,16 +395,18 @@ class TaskOp(IRDLOperation):
     @property
     def kind(self) -> str:
         """
-        `assign`, `input`, `output`, `tick`, `variable`, `copy` or `compute`, by the op
-        that it executes.
+        `assign`, `input`, `main`, `output`, `tick`, `variable`, `copy` or `compute`, by
+        the op that it executes.
         """
         match self.op:
             case AssignOp():
                 return "assign"
             case InputOp() | ForeignInputOp():
                 return "input"
-            case OutputOp() | ForeignOutputOp():
+            case OutputOp() | ForeignOutputOp() | CallbackNotifyOp():
                 return "output"
+            case CaseOp() | EsacOp() | ReentrantLockOp() | WaitAndSendIdsOp():
+                return "main"
             case VariableOp():
                 return "variable"
             case ConstantOp(splat=None):
@@ -421,6 +428,8 @@ class TaskOp(IRDLOperation):
         written = self.outs or self.results_
         yielded = [value.type for value in block.last_op.values]
         verify_payloads("writes", written, yielded)
+        if self.kind == "main":
+            verify_main(self)
 
 
 def verify_payloads(
@@ -435,6 +444,24 @@ def verify_payloads(
         got = ", ".join(map(str, inside))
         expected = ", ".join(map(str, types))
         raise VerifyException(f"the task {what} ({expected}), but its body has ({got})")
+
+
+def verify_main(task: TaskOp) -> None:
+    """
+    Raise `VerifyException` unless a task has what its op of a main job reads, in order,
+    and a control register for each of its branches.
+    """
+    op = task.op
+    if tuple(op.operands) != task.body.block.args:
+        raise VerifyException(f"the task of {op.name} reads what that does, in order")
+    if not isinstance(op, CaseOp | EsacOp):
+        return
+    found = len(task.signals if isinstance(op, CaseOp) else task.waits)
+    if found != len(op.names):
+        names = ", ".join(name.data for name in op.names)
+        raise VerifyException(
+            f"{op.name} needs a control register for each of {names}, got {found}"
+        )
 
 
 Plan = Dialect(

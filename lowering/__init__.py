@@ -142,6 +142,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanFormChainsPass
 
+    def get_plan_link_main():
+        from penstock.lowering.plan_link_main import PlanLinkMainPass
+
+        return PlanLinkMainPass
+
     def get_plan_merge_jobs():
         from penstock.lowering.plan_merge_jobs import PlanMergeJobsPass
 
@@ -249,6 +254,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
         "plan-form-chains": get_plan_form_chains,
+        "plan-link-main": get_plan_link_main,
         "plan-merge-jobs": get_plan_merge_jobs,
         "plan-order-tasks": get_plan_order_tasks,
         "plan-order-updates": get_plan_order_updates,

@@ -52,6 +52,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     AssignOp,
+    CallbackNotifyOp,
     CopyOp,
     DeviceAttr,
     ForeignInputOp,
@@ -68,6 +69,7 @@ from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alia
 from penstock.lowering.aliases import Holds, does_nothing
 from penstock.lowering.chunk_report import memory_report
 from penstock.lowering.job_interfaces import Interfaces
+from penstock.lowering.main_actors import kind_of, lists_of
 from penstock.lowering.program_kernels import (
     Finding,
     Kernels,
@@ -179,7 +181,10 @@ class ProgramBuilder:
         self._symbols = self._name_registers()
         self._has_jobs = len(plan.jobs) > 1
         self._interfaces = Interfaces(plan)
-        self._releases = self._name_releases() if self._has_jobs else {}
+        is_linked = any(task.kind == "main" for task in self._tasks)
+        # A main job knows from the sinks of sections when inputs are not in use.
+        has_releases = self._has_jobs and not is_linked
+        self._releases = self._name_releases() if has_releases else {}
         self._signals: dict[TaskOp, list[str]] = {}
         for release in self._releases.values():
             for reader, symbol in release.signals.items():
@@ -348,6 +353,8 @@ class ProgramBuilder:
             ],
             Region(Block(steps)),
             task.job if self._has_jobs else None,
+            kind=kind_of(task.op),
+            lists=lists_of(task.op),
             every={self._symbols[x]: n for x, n in self._rates.every(task).items()},
         )
         actor.location = task.location
@@ -355,7 +362,7 @@ class ProgramBuilder:
 
     def _is_idle(self, task: TaskOp) -> bool:
         """Whether all that an actor has to do lies there already."""
-        if task.kind == "tick":
+        if task.kind in ("tick", "main"):
             return True
         return does_nothing(task) or self._interfaces.is_handed_on(task)
 
@@ -408,7 +415,7 @@ class ProgramBuilder:
                 return launch.FetchOp(op.port.data, ins[0])
             case ForeignInputOp():
                 return launch.FeedOp(op.buffer.data, outs[0])
-            case ForeignOutputOp():
+            case ForeignOutputOp() | CallbackNotifyOp():
                 return launch.FetchOp(op.buffer.data, ins[0])
             case CopyOp():
                 return launch.CopyOp(ins[0], outs[0])

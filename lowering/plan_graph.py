@@ -111,6 +111,8 @@ class PlanGraph:
             self.sources[register] = [s for s in read if self.shares(s, register)]
         self.is_view = [self._shows_operands(i) for i in range(len(self.tasks))]
         """Whether each task writes nothing."""
+        self.is_main = [task.kind == "main" for task in self.tasks]
+        """Whether each task needs not all of its registers, and so orders nothing."""
 
     def root(self, register: RegisterOp) -> SSAValue:
         """The register that the aliases of a register end at."""
@@ -159,6 +161,8 @@ class PlanGraph:
                 register.register, facts.initial, facts.slots - facts.initial
             )
             for holder in holders:
+                if self.is_main[writer] or self.is_main[holder]:
+                    continue
                 edges.append(Edge(writer, holder, full))
                 edges.append(Edge(holder, writer, free))
         return MarkedGraph(len(self.tasks), edges)

@@ -99,7 +99,7 @@ class Turn:
         called: dict[str, str] = {}
         reads: list[str] = []
         writes: list[str] = []
-        for name in names_of(actor.reads):
+        for name in self._own_reads(actor):
             called[name] = self._piece(name, act // rates.get(name, 1))
             reads.append(called[name])
         for name in names_of(actor.writes):
@@ -121,6 +121,10 @@ class Turn:
         )
         if actor.kind_name in ("esac", "lock", "send_ids"):
             self.steps[-1].append(Access([*reads, *writes], writes))
+
+    def _own_reads(self, actor: ActorOp) -> list[str]:
+        """What an actor reads, but for signals from and to a main job."""
+        return [name for name in names_of(actor.reads) if name in self._writer]
 
     def _unfinished(self, name: str, whole: str, act: int, rounds: int) -> str:
         """What a piece is called after an act of the round in which it is written."""
@@ -170,7 +174,7 @@ class Turn:
             if acts > 1:
                 edges[Edge(first + acts - 1, first, 1)] = None
         for reader, actor in enumerate(self._all):
-            for name in names_of(actor.reads):
+            for name in self._own_reads(actor):
                 self._add_edges(edges, name, reader)
         return list(edges)
 

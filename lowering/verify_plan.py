@@ -38,7 +38,9 @@ others wrote. Then
 * registers of two jobs share bytes only if the jobs exclude each other, or as one
   interface, which lies in one place for all jobs; nothing else lies on variables and
   interfaces, which last from run to run, but views of them; tasks and aliases use what
-  belongs to their own job, or variables.
+  belongs to their own job, or variables;
+* where jobs are linked to a main job, its lock keeps those apart that exclude each
+  other, or use what one of them writes (`verify_plan_main`).
 
 All that is wrong is listed. A plan may be checked at each step from registers on: those
 without places share no bytes yet, so there is less to be found. A plan on values is
@@ -64,6 +66,7 @@ from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
 from penstock.lowering.verify_plan_bytes import bad_aliases, shared_bytes
 from penstock.lowering.verify_plan_events import bad_events, equal_orders
 from penstock.lowering.verify_plan_hints import bad_hints
+from penstock.lowering.verify_plan_main import bad_main
 from penstock.lowering.verify_plan_symmetry import asymmetries
 from penstock.lowering.verify_plan_updates import bad_updates
 
@@ -91,6 +94,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
     yield from bad_hints(plan_graph)
     yield from bad_updates(plan_graph)
     yield from bad_events(plan_graph)
+    yield from bad_main(plan_graph)
 
 
 def acting_variables(variables: Sequence[TaskOp]) -> Iterator[Finding]:

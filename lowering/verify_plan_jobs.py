@@ -127,10 +127,12 @@ def overwritten_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
 def foreign_registers(jobs: Jobs) -> Iterator[Finding]:
     """Tasks and aliases that use what belongs to another job."""
     graph = jobs.plan_graph
-    for task, access in zip(graph.tasks, graph.access, strict=True):
+    for index, (task, access) in enumerate(zip(graph.tasks, graph.access, strict=True)):
         job = None if task.job is None else task.job.data
         for register in dict.fromkeys((*access.ins, *access.waits)):
             owner = jobs.of.get(register)
+            if graph.is_main[index] or graph.is_main[graph.writer.get(register, index)]:
+                continue
             if owner is not None and owner != job:
                 yield (
                     task,

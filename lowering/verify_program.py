@@ -29,7 +29,9 @@ written all of it (`kernel_effects`). Then
   are those of a register whose first step that writes it needs them.
 
 In a program of several jobs all of this holds of each job alone, and the rules between
-jobs are those of `verify_program_jobs`.
+jobs are those of `verify_program_jobs`. Whoever runs it keeps jobs from running at the
+same time, or else a main job does, with a lock that is proven to do so
+(`verify_program_main`).
 
 All that is wrong is listed.
 """
@@ -49,6 +51,7 @@ from penstock.dialects.launch import ProgramOp
 from penstock.lowering.marked_graph import clashes, marks_of
 from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
 from penstock.lowering.verify_program_jobs import bad_sharing, early_releases
+from penstock.lowering.verify_program_main import bad_main
 from penstock.lowering.verify_program_updates import bad_updates
 
 Finding = tuple[Operation, str]
@@ -60,6 +63,8 @@ def findings_in(program: ProgramOp) -> Iterator[Finding]:
     for graph in graphs:
         yield from findings_of(graph)
     yield from bad_sharing(graphs)
+    if not any(graph.graph.cycles for graph in graphs):
+        yield from bad_main(graphs)
 
 
 def findings_of(graph: ProgramGraph) -> Iterator[Finding]:

@@ -168,6 +168,14 @@ class ProgramImage(NamedTuple):
         return tuple(dict.fromkeys(named))
 
     @property
+    def is_linked(self) -> bool:
+        """Whether jobs hand something on to each other, as to a main job."""
+        job = {name: actor.job for actor in self.actors for name in actor.writes}
+        return any(
+            job[name] != actor.job for actor in self.actors for name in actor.reads
+        )
+
+    @property
     def port_turns(self) -> dict[str, int]:
         """How many pieces of each port there are in a turn."""
         return {

@@ -126,7 +126,8 @@ def load_program(
     devices: Mapping[str, Device] | None = None,
 ) -> LoadedProgram:
     """
-    Allocate, initialise and compile everything that a program needs.
+    Allocate, initialise and compile everything that a program needs. One of several
+    jobs has to be linked to a main job, which launches them.
 
     `sources` has the text of each kernel that is called by name; `weights` are values
     of variables by port, which take the place of their initialisers; files of
@@ -137,7 +138,7 @@ def load_program(
     cannot run to its end.
     """
     image = image_of(program)
-    if image.jobs:
+    if image.jobs and not image.is_linked:
         listed = ", ".join(image.jobs)
         raise PenstockError(f"the program has several jobs: {listed}")
     values = _Values(program, image, weights or {}, directory or Path())
@@ -157,8 +158,9 @@ def load_program_jobs(
 ) -> dict[str, LoadedProgram]:
     """
     What `load_program` does, for each job of a program by its name, in one memory. A
-    program that names none is one job of its own name. Variables lie where other
-    programs have them that were loaded with the same `shared`.
+    program that names none is one job of its own name, and so is one that is linked to
+    a main job. Variables lie where other programs have them that were loaded with the
+    same `shared`.
     """
     image = image_of(program)
     values = _Values(program, image, weights or {}, directory or Path())
@@ -183,7 +185,7 @@ def load_jobs(
     memory.
     """
     memory = _with_memory(image, sources, values, threads, devices, shared)
-    if not image.jobs:
+    if not image.jobs or image.is_linked:
         return {image.name: memory.finish()}
     programs: dict[str, LoadedProgram] = {}
     for job in image.jobs:

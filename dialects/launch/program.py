@@ -249,7 +249,7 @@ def verify_jobs(
 ) -> None:
     """
     Raise `VerifyException` unless each actor of a program of several jobs says one, and
-    uses what only actors of this one write.
+    uses what only actors of this one write, or signals from and to those that choose.
     """
     jobs = program.jobs
     for actor in program.actors if jobs else ():
@@ -259,6 +259,8 @@ def verify_jobs(
         for register in names_of(actor.reads):
             writer = table[writers[register]]
             assert isinstance(writer, ActorOp), "only actors write"
+            if writer.kind_name == "case" or actor.kind_name == "esac":
+                continue
             if (other := writer.job_name) != job:
                 raise VerifyException(
                     f"@{name} of job '{job}' reads @{register} of job '{other}'"
