@@ -20,6 +20,7 @@ def pipeline(
     simulate_ranks: bool = False,
     merge: bool = False,
     model_jobs: bool = False,
+    main: bool = False,
     strategy: str = "parallelism",
     panels: bool = True,
     database: str | None = None,
@@ -34,19 +35,27 @@ def pipeline(
     process. `merge` makes one program of all jobs, with those that bring in and take
     out what several of them know by one name, and `strategy` says which of them never
     run at the same time. `model_jobs` adds those that initialise, load and save all
-    variables, also where there is one job. Without `panels` variables lie as their
+    variables, also where there is one job. `main` links all jobs to a main job, which
+    launches them by their numbers, and wants `merge`. Without `panels` variables lie as their
     arrays do, so that other programs can share them. `database` is the path of a kernel
     database: what was measured says how kernels are computed, and how long tasks take.
     `winograd` allows the error of `op-use-winograd`.
     """
     return ",".join(
         (
-            job_passes(device, merge=merge, model_jobs=model_jobs, winograd=winograd),
+            job_passes(
+                device,
+                merge=merge,
+                model_jobs=model_jobs,
+                main=main,
+                winograd=winograd,
+            ),
             *timing(streams, database),
             plan_passes(
                 streams,
                 simulate_ranks=simulate_ranks,
                 merge=merge,
+                main=main,
                 strategy=strategy,
                 timed=database is not None,
             ),
@@ -60,6 +69,7 @@ def job_passes(
     *,
     merge: bool = False,
     model_jobs: bool = False,
+    main: bool = False,
     winograd: bool = False,
 ) -> str:
     """The passes that take a job to a plan whose tasks are in no order yet."""
@@ -85,6 +95,8 @@ def job_passes(
             "op-fuse-epilogues",
             "op-fuse-rows",
             "job-clean",
+            # What jobs share is what is left of them.
+            *("job-add-sections",) * main,
             "convert-job-to-plan",
             "plan-order-updates",
         )
@@ -96,6 +108,7 @@ def plan_passes(
     *,
     simulate_ranks: bool = False,
     merge: bool = False,
+    main: bool = False,
     strategy: str = "parallelism",
     timed: bool = False,
 ) -> str:
@@ -112,10 +125,12 @@ def plan_passes(
             f"plan-assign-streams{{streams={streams}{policy}}}",
             "plan-create-registers",
             "regst-mark-interfaces",
+            *("plan-add-ticks",) * main,
             "regst-alias-registers",
             "regst-plan-memory",
             "plan-reduce-events",
-            *((merging(strategy),) if merge else ()),
+            *((merging(strategy, alone=main),) if merge else ()),
+            *("plan-link-main", "verify-ticks") * main,
             "verify-plan",
             launch,
             # Programs may be written by hand, too.
@@ -153,20 +168,21 @@ def with_options(name: str, options: Sequence[str]) -> str:
     return f"{name}{{{' '.join(options)}}}" if options else name
 
 
-def merging(strategy: str) -> str:
-    """The pass that makes one plan of several."""
-    is_usual = strategy == "parallelism"
-    return "plan-merge-jobs" + ("" if is_usual else f"{{strategy={strategy}}}")
+def merging(strategy: str, *, alone: bool = False) -> str:
+    """The pass that makes one plan of several, or of one that is `alone`."""
+    options = [f"strategy={strategy}"] * (strategy != "parallelism")
+    return with_options("plan-merge-jobs", options + ["alone=true"] * alone)
 
 
 PIPELINES: Mapping[str, str] = {
     "cpu": pipeline("cpu"),
     "cuda": pipeline("cuda"),
     "jobs": pipeline(merge=True),
+    "main": pipeline(merge=True, main=True),
     "model": pipeline(merge=True, model_jobs=True),
 }
 """
 The text of each standard pipeline by its name: for jobs on one kind of device, and for
-several jobs in one program, wherever they are placed, without and with those that set
-and save its variables.
+several jobs in one program, wherever they are placed: as they are, with a main job that
+launches them, and with those that set and save its variables.
 """

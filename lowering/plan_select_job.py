@@ -6,6 +6,7 @@ blocks and chunks that these use, all in their places and of their sizes. The pl
 named like the job, and says what the job's own plan said before it was merged. It can
 be launched alone, and takes the memory that the job has among the others.
 
+A plan whose jobs are linked to a main job (`plan-link-main`) cannot be taken apart.
 Plans whose tasks say no job are left alone, and so are plans of other jobs, as long as
 there is one of this job.
 """
@@ -85,5 +86,10 @@ class PlanSelectJobPass(ModulePass):
         found = [plan for plan in plans if self.job in plan.jobs]
         if not found:
             raise PassFailedException(f"no task belongs to job '{self.job}'")
+        for plan in found:
+            if any(task.kind == "main" for task in plan.tasks):
+                raise PassFailedException(
+                    f"the jobs of @{plan.sym_name.data} are linked to a main job"
+                )
         for plan in found:
             select_job(plan, self.job)

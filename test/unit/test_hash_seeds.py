@@ -73,7 +73,7 @@ PIPELINES = {
         f"job-add-push-pull,job-add-sections,verify-jobs,{TO_PLAN},{TO_TASKS},"
         "plan-assign-streams,plan-create-registers,regst-mark-interfaces,"
         f"plan-add-ticks,verify-ticks,{TO_PLACES},plan-reduce-events,"
-        "plan-merge-jobs{strategy=writers},verify-plan",
+        "plan-merge-jobs{strategy=writers},plan-link-main,verify-plan",
     ),
 }
 

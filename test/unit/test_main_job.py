@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
 from penstock.dialects.job import ReentrantLockOp
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executor import Executor
 from penstock.runtime.loader import load_program, load_program_jobs
@@ -49,16 +50,6 @@ job.job @alone placement <cpu, [0:0]> {
 }
 """
 
-PASSES = (
-    "job-add-push-pull{shared=true},verify-jobs,job-add-sections,op-infer-shapes,"
-    "job-clean,job-place,job-infer-sbp,convert-job-to-plan,plan-order-updates,"
-    "plan-order-tasks,plan-assign-streams,plan-create-registers,"
-    "regst-mark-interfaces,plan-add-ticks,regst-alias-registers,regst-plan-memory,"
-    "plan-reduce-events,plan-merge-jobs,verify-ticks,verify-plan"
-)
-LINKED = ",plan-link-main,verify-ticks,verify-deadlock,verify-plan"
-"""What links the jobs, once they are one plan."""
-
 TRAIN, EVAL, ALONE, PUSH = range(4)
 """The jobs by number; what is pushed is `x`, which two of them read."""
 
@@ -71,8 +62,7 @@ def compiled(linked: bool = True) -> tuple[ProgramOp, Mapping[str, str]]:
     """The program of all jobs, and the sources of its kernels."""
     compiler, known = installed_compiler()
     module = compiler.parse(JOBS.encode(), "jobs.mlir")
-    passes = f"{PASSES}{LINKED * linked},convert-plan-to-launch,verify-program"
-    run_pipeline(compiler, known, module, passes)
+    run_pipeline(compiler, known, module, PIPELINES["main" if linked else "jobs"])
     (program,) = (op for op in module.body.block.ops if isinstance(op, ProgramOp))
     kernels = (x for x in program.body.block.ops if isinstance(x, KernelOp))
     return program, {x.sym_name.data: kernel_source(x) for x in kernels}
@@ -233,7 +223,9 @@ def test_a_linked_program_is_one_job_of_its_name() -> None:
 def test_a_lock_that_keeps_nobody_apart_is_found_in_plan_and_program() -> None:
     compiler, known = installed_compiler()
     module = compiler.parse(JOBS.encode(), "jobs.mlir")
-    run_pipeline(compiler, known, module, PASSES + LINKED)
+    # Up to the plan on which verify-plan runs.
+    passes = PIPELINES["main"].partition(",verify-plan")[0]
+    run_pipeline(compiler, known, module, passes)
     (lock,) = (op for op in module.walk() if isinstance(op, ReentrantLockOp))
     lock.lists = ArrayAttr([DenseArrayBase.from_list(i64, []) for _ in lock.lists])
     shared = {

@@ -135,5 +135,6 @@ def test_standard_pipelines_are_those_of_kinds_of_devices_and_of_several_jobs():
         "cpu": pipeline("cpu", 1),
         "cuda": pipeline("cuda", 1),
         "jobs": pipeline(merge=True),
+        "main": pipeline(merge=True, main=True),
         "model": pipeline(merge=True, model_jobs=True),
     }
