@@ -155,14 +155,14 @@ def test_extents_that_are_none(text: str, save: Save, capsys: Capture):
 
 def test_everything_that_is_wrong_is_one_message(save: Save, capsys: Capture):
     nodes = [
-        helper.make_node("NonZero", ["x"], ["a"], name="first"),
-        helper.make_node("NonZero", ["a"], ["y"], name="second"),
+        helper.make_node("Bernoulli", ["x"], ["a"], name="first"),
+        helper.make_node("Bernoulli", ["a"], ["y"], name="second"),
     ]
     model = save(nodes, batch="n")
     assert fails(capsys, model, "--extra-output", "no") == (
         1,
         f"{model}: error: the model cannot be imported:\n"
-        "  op NonZero is not known: 2 nodes (first, second)\n"
+        "  op Bernoulli is not known: 2 nodes (first, second)\n"
         "  input 'x': extents 'n' of its shape are not known\n"
         "  output 'no': there is no such value\n",
     )
