@@ -36,10 +36,10 @@ def pipeline(
     out what several of them know by one name, and `strategy` says which of them never
     run at the same time. `model_jobs` adds those that initialise, load and save all
     variables, also where there is one job. `main` links all jobs to a main job, which
-    launches them by their numbers, and wants `merge`. Without `panels` variables lie as their
-    arrays do, so that other programs can share them. `database` is the path of a kernel
-    database: what was measured says how kernels are computed, and how long tasks take.
-    `winograd` allows the error of `op-use-winograd`.
+    launches them by their numbers, and wants `merge`. Without `panels` variables lie as
+    their arrays do, so that other programs can share them. `database` is the path of a
+    kernel database: what was measured says how kernels are computed, and how long tasks
+    take. `winograd` allows the error of `op-use-winograd`.
     """
     return ",".join(
         (

@@ -281,11 +281,12 @@ class JobExecutor(Closing):
     def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
         """
         A run of a job that ends when there are no more pieces, see `Executor.stream`.
-        Raises PenstockError for one that has to do with others, which take turns.
+        Raises PenstockError for one that has to do with others, which take turns. Jobs
+        that are linked to a main job are one here.
         """
         job = self._name_of(job)
         runner = self._runners[job]
-        if not runner.is_alone:
+        if len(self._runners) > 1 and not runner.is_alone:
             raise PenstockError(f"job '{job}' takes turns with others, piece by piece")
         return runner.executor.stream(capacity)
 

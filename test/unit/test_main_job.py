@@ -4,6 +4,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from penstock.runtime.loader import load_program, load_program_jobs
 from penstock.runtime.stream import Stream
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.diagnostics import Rejected
+from penstock.tools.session import Session
 
 Array = npt.NDArray[np.float32]
 
@@ -218,6 +220,18 @@ def test_a_linked_program_is_one_job_of_its_name() -> None:
     with Executor(jobs["main"]) as runner, pytest.raises(PenstockError) as raised:
         runner.run(inputs)
     assert "so it runs as a stream" in str(raised.value)
+
+
+def test_a_session_of_a_linked_program_is_a_stream(tmp_path: Path) -> None:
+    path = tmp_path / "main.mlir"
+    program, _ = compiled()
+    path.write_text(str(program))
+    jobs = [PUSH, TRAIN, EVAL, PUSH, TRAIN, ALONE, EVAL]
+    inputs = launches(jobs, 9)
+    with Session.open(path) as session, session.stream() as stream:
+        outputs = stream.run(inputs).outputs
+    for name, pieces in expected(jobs, inputs).items():
+        assert_equal(outputs[name], pieces)
 
 
 def test_a_lock_that_keeps_nobody_apart_is_found_in_plan_and_program() -> None:
