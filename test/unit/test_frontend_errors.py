@@ -137,12 +137,13 @@ FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
         lambda x, i, b: penstock.op("op.rellu", x),
     ),
     (
-        "unknown dtype 'i4', expected one of f16, f32, f64, i1, i8, i16, i32, i64",
+        "unknown dtype 'i4', expected one of bf16, f16, f32, f64, i1, i8, i16, i32, "
+        "i64, ui8, ui16, ui32, ui64",
         lambda x, i, b: x.astype("i4"),
     ),
     (
-        "unknown dtype 'complex128', expected one of f16, f32, f64, i1, i8, i16, i32, "
-        "i64",
+        "unknown dtype 'complex128', expected one of bf16, f16, f32, f64, i1, i8, i16, "
+        "i32, i64",
         lambda x, i, b: x.astype(complex),
     ),
     (
@@ -322,7 +323,7 @@ def test_annotations_inside_others():
     assert str(caught.value).startswith("inside: 'x' should be annotated such as ")
     with pytest.raises(TraceError) as caught:
         Job(wrong)
-    assert "unknown dtype 'f8', expected one of f16, " in str(caught.value)
+    assert "unknown dtype 'f8', expected one of bf16, f16, " in str(caught.value)
 
 
 # Calls ----------------------------------------------------------------------------
