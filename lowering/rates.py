@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
 from math import gcd
 from typing import NamedTuple, TypeVar
 
@@ -206,14 +207,24 @@ class PlanRates:
                 for link in near[task]
             )
 
+        # Who comes last goes on first, so that little is on its way. Who can act can do
+        # so until it does: others only add pieces.
+        ready: list[int] = []
+        is_listed = [False] * len(done)
+        changed = set(range(len(done)))
         while True:
-            # Who comes last goes on first, so that little is on its way.
-            ready = (i for i in reversed(range(len(done))) if can_act(i))
-            if (task := next(ready, None)) is None:
+            for task in changed:
+                if not is_listed[task] and can_act(task):
+                    is_listed[task] = True
+                    heappush(ready, -task)
+            if not ready:
                 return most
+            task = -heappop(ready)
+            is_listed[task] = False
             for link in readers.get(task, ()):
                 most[link.value] = max(most[link.value], held(link))
             done[task] += 1
+            changed = {task, *(link.flow.target for link in readers.get(task, ()))}
 
     def stuck(self, slots: Callable[[SSAValue], int]) -> list[TaskOp]:
         """The tasks that do not come to the end of a launch with these slots."""
