@@ -17,6 +17,7 @@ are its tokens. `verify-plan` checks what must hold of the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -307,6 +308,24 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[values])
 
 
+KINDS: dict[str, tuple[type[Operation], ...]] = {
+    "assign": (AssignOp,),
+    "input": (InputOp, ForeignInputOp),
+    "output": (OutputOp, ForeignOutputOp, CallbackNotifyOp),
+    "main": (CaseOp, EsacOp, ReentrantLockOp, WaitAndSendIdsOp),
+    "variable": (VariableOp,),
+    "tick": (SourceTickOp, SinkTickOp),
+    "copy": (CopyOp,),
+}
+"""The kinds of tasks that do not compute, by the ops that these execute."""
+
+
+@cache
+def kind_of_tasks(op: type[Operation]) -> str:
+    """The kind of the tasks that execute ops of a class."""
+    return next((kind for kind, ops in KINDS.items() if issubclass(op, ops)), "compute")
+
+
 @irdl_op_definition
 class TaskOp(IRDLOperation):
     """
@@ -398,25 +417,10 @@ class TaskOp(IRDLOperation):
         `assign`, `input`, `main`, `output`, `tick`, `variable`, `copy` or `compute`, by
         the op that it executes.
         """
-        match self.op:
-            case AssignOp():
-                return "assign"
-            case InputOp() | ForeignInputOp():
-                return "input"
-            case OutputOp() | ForeignOutputOp() | CallbackNotifyOp():
-                return "output"
-            case CaseOp() | EsacOp() | ReentrantLockOp() | WaitAndSendIdsOp():
-                return "main"
-            case VariableOp():
-                return "variable"
-            case ConstantOp(splat=None):
-                return "variable"
-            case SourceTickOp() | SinkTickOp():
-                return "tick"
-            case CopyOp():
-                return "copy"
-            case _:
-                return "compute"
+        op = self.op
+        if isinstance(op, ConstantOp) and op.splat is None:
+            return "variable"
+        return kind_of_tasks(type(op))
 
     def verify_(self) -> None:
         if self.results_ and self.outs:
