@@ -111,16 +111,17 @@ class PlanRates:
     def __init__(self, plan: PlanOp) -> None:
         self.tasks = [task for task in plan.tasks if task.kind != "variable"]
         self.is_rated = is_rated(task.op for task in self.tasks)
+        self.links: list[Link] = []
+        self._writer: dict[SSAValue, TaskOp] = {}
+        if not self.is_rated:
+            self.turns = dict.fromkeys(self.tasks, 1)
+            return
         number = {task: i for i, task in enumerate(self.tasks)}
         self._writer = {
             value: task
             for task in self.tasks
             for value in (*task.outs, *task.signals, *task.results_)
         }
-        self.links: list[Link] = []
-        if not self.is_rated:
-            self.turns = dict.fromkeys(self.tasks, 1)
-            return
         data = [
             Link(value, Flow(number[source], i, made(source.op), taken(task.op)))
             for i, task in enumerate(self.tasks)
@@ -184,7 +185,9 @@ class PlanRates:
         return self.turns[writer] // self.every(writer).get(value, 1)
 
     def slots_needed(self) -> dict[SSAValue, int]:
-        """Slots of each value with which a launch comes to its end."""
+        """Slots of each value with which a launch comes to its end, if that matters."""
+        if not self.is_rated:
+            return {}
         most = dict.fromkeys((link.value for link in self.links), 1)
         done = [0] * len(self.tasks)
         near: list[list[Link]] = [[] for _ in done]
