@@ -35,7 +35,8 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.core.typing.templates import signature as typed
 from numba.extending import intrinsic, lower_builtin
 
-from penstock.runtime import vector_math
+from penstock.runtime.own_functions import own_function
+from penstock.runtime.vector_math import Floats
 
 inf, nan = math.inf, math.nan
 f32, f64 = np.float32, np.float64
@@ -253,14 +254,14 @@ def _libm_call(arity, name):
 
 
 def _own(arity, name):
-    """Our function `name` for `float32`, that of the C library for `float64`."""
+    """Our function `name` for the types we have one for, else that of the C library."""
     theirs = _libm_call(arity, name)
-    ours = vector_math.FUNCTIONS[name]
 
     def generate(builder, *values):
-        if isinstance(values[0].type, ir.DoubleType):
+        ours = own_function(name, values[0].type)
+        if ours is None:
             return theirs(builder, *values)
-        return ours(*(vector_math.Floats(builder, value) for value in values)).value
+        return ours(*(Floats(builder, value) for value in values)).value
 
     return _function(arity, generate)
 
@@ -278,7 +279,7 @@ sqrt, fma = _llvm(1, "sqrt"), _llvm(3, "fma")
 exp, exp2, expm1 = _own(1, "exp"), _own(1, "exp2"), _own(1, "expm1")
 log, log2 = _own(1, "log"), _own(1, "log2")
 log10, log1p = _own(1, "log10"), _own(1, "log1p")
-sin, cos, tan = _libm(1, "sin"), _libm(1, "cos"), _libm(1, "tan")
+sin, cos, tan = _own(1, "sin"), _own(1, "cos"), _own(1, "tan")
 asin, acos, atan = _libm(1, "asin"), _libm(1, "acos"), _libm(1, "atan")
 sinh, cosh, tanh = _libm(1, "sinh"), _libm(1, "cosh"), _own(1, "tanh")
 asinh, acosh, atanh = _libm(1, "asinh"), _libm(1, "acosh"), _libm(1, "atanh")

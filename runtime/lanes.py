@@ -21,8 +21,8 @@ from typing import TypeAlias
 from llvmlite import ir
 from numba.core import cgutils
 
-from penstock.runtime import vector_math
-from penstock.runtime.vector_math import FLOAT, Floats, scalar_of
+from penstock.runtime.own_functions import own_function
+from penstock.runtime.vector_math import Floats
 
 ELEMENTS = {"f32": (ir.FloatType(), 4), "f64": (ir.DoubleType(), 8)}
 """What an element is in LLVM code, and its bytes."""
@@ -280,11 +280,11 @@ def _libm(name: str) -> Callable[..., Vector]:
 
 
 def _own(name: str) -> Callable[..., Vector]:
-    """Our function of 32-bit floats; that of the C library, lane by lane, of others."""
-    ours = vector_math.FUNCTIONS[name]
+    """Our function for types we have one for, else the C library's, lane by lane."""
 
     def function(self: Lanes, *values: Vector) -> Vector:
-        if scalar_of(values[0].value.type) != FLOAT:
+        ours = own_function(name, values[0].value.type)
+        if ours is None:
             return self.each(name, *values)
         return self.made(ours(*(Floats(self.builder, v.value) for v in values)).value)
 
@@ -330,7 +330,7 @@ class Lanes:
     exp, exp2, expm1 = _own("exp"), _own("exp2"), _own("expm1")
     log, log2 = _own("log"), _own("log2")
     log10, log1p = _own("log10"), _own("log1p")
-    sin, cos, tan = _libm("sin"), _libm("cos"), _libm("tan")
+    sin, cos, tan = _own("sin"), _own("cos"), _own("tan")
     asin, acos, atan = _libm("asin"), _libm("acos"), _libm("atan")
     sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _own("tanh")
     asinh, acosh, atanh = _libm("asinh"), _libm("acosh"), _libm("atanh")

@@ -367,10 +367,10 @@ def _log_parts(x: Floats) -> tuple[Floats, Floats]:
     return m - 1.0, n.where(is_small, n - 23.0)
 
 
-def _log_ends(x: Floats, result: Floats) -> Floats:
+def log_ends(x: Floats, result: Floats) -> Floats:
     """The logarithm of x, where it is known for positive finite x."""
     result = result.where(x.compared("==", math.inf), math.inf)
-    result = result.where(_below(x, 0.0), math.nan)
+    result = result.where(below(x, 0.0), math.nan)
     return result.where(x.compared("==", 0.0), -math.inf)
 
 
@@ -386,7 +386,7 @@ def log(x: Floats) -> Floats:
     f, n = _log_parts(x)
     high, low = _log_of_fraction(f)
     result = n.times_plus(LN2_HIGH, n.times_plus(LN2_LOW, low) + high)
-    return _log_ends(x, result)
+    return log_ends(x, result)
 
 
 def log2(x: Floats) -> Floats:
@@ -395,7 +395,7 @@ def log2(x: Floats) -> Floats:
     high, low = _log_of_fraction(f)
     rest = high.times_plus(LOG2_E_LOW, (low * LOG2_E))
     result = high.times_plus(LOG2_E_HIGH, rest)
-    return _log_ends(x, n + result)
+    return log_ends(x, n + result)
 
 
 def log10(x: Floats) -> Floats:
@@ -405,7 +405,7 @@ def log10(x: Floats) -> Floats:
     rest = high.times_plus(LOG10_E_LOW, (low * LOG10_E))
     rest = n.times_plus(LOG10_2_LOW, rest)
     result = n.times_plus(LOG10_2_HIGH, high.times_plus(LOG10_E_HIGH, rest))
-    return _log_ends(x, result)
+    return log_ends(x, result)
 
 
 def _split(value: float) -> tuple[float, float]:
@@ -449,7 +449,7 @@ def log1p(x: Floats) -> Floats:
     f = f.where(n.compared("==", 0.0), wide)
     result = n.times_plus(math.log(2.0), _wide_log(f)).narrow()
     result = result.where(x.compared("==", math.inf), math.inf)
-    result = result.where(_below(x, -1.0), math.nan)
+    result = result.where(below(x, -1.0), math.nan)
     result = result.where(x.compared("==", -1.0), -math.inf)
     return result.where(x.size().compared("<", 2.0**-26), x)
 
@@ -506,7 +506,7 @@ def tanh(x: Floats) -> Floats:
     square = size * size
     near = (polynomial(square, TANH) * square).times_plus(size, size)
     far = x.number(1.0) - x.number(2.0) / (_exp_near(size + size) + 1.0)
-    return far.where(_below(size, 0.625), near).with_sign_of(x)
+    return far.where(below(size, 0.625), near).with_sign_of(x)
 
 
 def erf(x: Floats) -> Floats:
@@ -514,10 +514,10 @@ def erf(x: Floats) -> Floats:
     size = x.size().at_most(4.0)
     near = polynomial(size * size, ERF_NEAR).times_plus(size, size)
     far = x.number(1.0) - _exp_near(polynomial(size, ERF_FAR))
-    return far.where(_below(size, 0.85), near).with_sign_of(x)
+    return far.where(below(size, 0.85), near).with_sign_of(x)
 
 
-def _below(x: Floats, bound: float) -> LlvmValue:
+def below(x: Floats, bound: float) -> LlvmValue:
     """Whether x is less than a bound, or NaN."""
     return x.builder.fcmp_unordered("<", x.value, x.number(bound).value)
 

@@ -1,4 +1,4 @@
-"""Our functions of 32-bit floats, against the same in higher precision."""
+"""Our functions of floats, against the same in higher precision."""
 
 # Numba and llvmlite carry no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -19,26 +19,47 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
-from scipy import special
 
-from penstock.runtime import kernel_support, vector_math
+from penstock.runtime import circular_math, kernel_support, vector_math, wide_math
 from penstock.runtime.lanes import Code, Lanes
+from penstock.runtime.own_functions import FUNCTIONS
+from penstock.runtime.vector_math import DOUBLE, FLOAT
 
-Floats: TypeAlias = NDArray[np.float32]
+Floats: TypeAlias = NDArray[np.floating]
 Truth: TypeAlias = Callable[..., NDArray[np.longdouble]]
 
+
+def erf(x: NDArray[np.longdouble]) -> NDArray[np.longdouble]:
+    """The error function, as a sum of terms of one sign."""
+    size = np.minimum(np.abs(x), 6)
+    term = total = size
+    for k in range(1, 130):
+        term = term * (2 * size * size / (2 * k + 1))
+        total = total + term
+    root = np.sqrt(np.arctan(np.longdouble(1)))
+    return np.copysign(np.exp(-size * size) * total / root, x)
+
+
 TRUTHS: dict[str, Truth] = {
-    "erf": lambda x: special.erf(x.astype(np.float64)).astype(np.longdouble),
+    "erf": erf,
     **{
         name: getattr(np, name)
         for name in ("exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "tanh")
     },
+    **{name: getattr(np, name) for name in ("cos", "sin", "tan")},
 }
 ULPS = {
     **{"exp": 1.1, "exp2": 1.0, "expm1": 1.7, "tanh": 1.3, "erf": 1.2, "pow": 0.51},
     **{"log": 0.9, "log2": 1.1, "log10": 1.0, "log1p": 0.51},
+    **{"sin": 0.52, "cos": 0.52, "tan": 0.52},
 }
-"""What the documentation of the module says."""
+WIDE_ULPS = {
+    **{"exp": 1.0, "exp2": 1.0, "expm1": 1.2, "tanh": 1.4, "erf": 1.2},
+    **{"log": 0.7, "log2": 0.8, "log10": 0.7, "log1p": 0.7},
+}
+"""What the documentation of the modules says."""
+
+NAMES = [*product(["f32"], ULPS), *product(["f64"], WIDE_ULPS)]
 
 ENDS = np.array(
     [
@@ -58,6 +79,21 @@ def every(step: int) -> Floats:
     near = near.astype(np.uint32).reshape(-1)
     payload = np.array([0x7FC00001, 0xFFC12345, 0x7F800001], np.uint32)
     return np.concatenate([bits, near, payload]).view(np.float32)
+
+
+def wide(count: int) -> Floats:
+    """Floats of 64 bits with random bits, of usual sizes, and near borders."""
+    rng = np.random.default_rng(count)
+    bits = rng.integers(0, 1 << 64, count, dtype=np.uint64)
+    ends = np.array(
+        [*ENDS, 709.78, -708.4, -745.13, 1023.999, -1074.2, 0.52, 0.999, 5.95]
+    )
+    near = np.add.outer(ends.view(np.uint64), np.arange(-4, 5, dtype=np.int64))
+    parts = [bits.view(np.float64), near.astype(np.uint64).view(np.float64).reshape(-1)]
+    scales = 1e-3, 1.0, 6.0, 300.0
+    parts += [rng.normal(0, scale, count) for scale in scales]
+    parts += [np.exp(rng.uniform(-scale, scale, count)) for scale in scales]
+    return np.concatenate(parts)
 
 
 def applied(function: Callable[..., object], *operands: Floats) -> Floats:
@@ -83,7 +119,7 @@ def check(name: str, got: Floats, operands: tuple[Floats, ...]) -> None:
     truth = np.power if name == "pow" else TRUTHS[name]
     with np.errstate(all="ignore"):
         wanted = np.asarray(truth(*(x.astype(np.longdouble) for x in operands)))
-        rounded = wanted.astype(np.float32)
+        rounded = wanted.astype(got.dtype)
         finite = np.isfinite(rounded) & np.isfinite(got)
         np.testing.assert_array_equal(got[~finite], rounded[~finite])
         is_zero = finite & (rounded == 0) & (got == 0)
@@ -91,7 +127,31 @@ def check(name: str, got: Floats, operands: tuple[Floats, ...]) -> None:
             np.signbit(got[is_zero]), np.signbit(rounded[is_zero])
         )
         error = np.abs(got - wanted)[finite] / np.spacing(np.abs(rounded[finite]))
-    assert error.max(initial=0) <= ULPS[name]
+    ulps = ULPS if got.dtype == np.float32 else WIDE_ULPS
+    assert error.max(initial=0) <= ulps[name]
+
+
+@pytest.mark.parametrize("name", WIDE_ULPS)
+def test_results_of_64_bits_are_as_near_as_documented(name: str) -> None:
+    x = wide(5_000)
+    check(name, applied(getattr(kernel_support, name), x), (x,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WIDE_ULPS)
+def test_many_results_of_64_bits(name: str) -> None:
+    x = wide(100_000)
+    check(name, applied(getattr(kernel_support, name), x), (x,))
+
+
+def test_documentation_has_all_functions() -> None:
+    texts = {
+        FLOAT: f"{vector_math.__doc__}{circular_math.__doc__}",
+        DOUBLE: f"{wide_math.__doc__}",
+    }
+    for type, ulps in ((FLOAT, ULPS), (DOUBLE, WIDE_ULPS)):
+        assert FUNCTIONS[type].keys() == ulps.keys()
+        assert all(f"`{name}` " in texts[type] for name in ulps)
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -129,12 +189,15 @@ def test_powers_at_borders() -> None:
     check("pow", applied(kernel_support.pow, x, y), (x, y))
 
 
-def of_vectors(name: str, count: int):
+def of_vectors(element: str, name: str, count: int):
     """A function of numbers that computes a vector of 8, and gives one lane of it."""
+    type, scalar = {"f32": (types.float32, FLOAT), "f64": (types.float64, DOUBLE)}[
+        element
+    ]
 
     def generate(context, builder, signature, args):
-        lanes = Lanes(Code(builder, "f32"), 8)
-        others = ir.Constant(ir.VectorType(ir.FloatType(), 8), [0.25] * 8)
+        lanes = Lanes(Code(builder, element), 8)
+        others = ir.Constant(ir.VectorType(scalar, 8), [0.25] * 8)
         place = ir.Constant(ir.IntType(32), 5)
         vectors = (
             lanes.made(builder.insert_element(others, value, place)) for value in args
@@ -143,27 +206,29 @@ def of_vectors(name: str, count: int):
         return builder.extract_element(result, place)
 
     if count == 1:
-        return intrinsic(lambda _typing, a: (types.float32(a), generate))
-    return intrinsic(lambda _typing, a, b: (types.float32(a, b), generate))
+        return intrinsic(lambda _typing, a: (type(a), generate))
+    return intrinsic(lambda _typing, a, b: (type(a, b), generate))
 
 
-@pytest.mark.parametrize("name", vector_math.FUNCTIONS)
-def test_vectors_are_computed_like_numbers(name: str) -> None:
-    x = every(16_777_213)
+@pytest.mark.parametrize(("element", "name"), NAMES)
+def test_vectors_are_computed_like_numbers(element: str, name: str) -> None:
+    x = every(16_777_213) if element == "f32" else wide(100)
     operands = (x, x[::-1].copy()) if name == "pow" else (x,)
     np.testing.assert_array_equal(
-        applied(of_vectors(name, len(operands)), *operands),
+        applied(of_vectors(element, name, len(operands)), *operands),
         applied(getattr(kernel_support, name), *operands),
     )
 
 
-@pytest.mark.parametrize("name", ["exp", "exp2"])
-def test_processors_without_scaling(name: str) -> None:
-    ours = partial(vector_math.FUNCTIONS[name], scaling=False)
+@pytest.mark.parametrize(("element", "name"), product(["f32", "f64"], ["exp", "exp2"]))
+def test_processors_without_scaling(element: str, name: str) -> None:
+    type = FLOAT if element == "f32" else DOUBLE
+    ours = partial(FUNCTIONS[type][name], scaling=False)
 
     def generate(context, builder, signature, args):
         return ours(vector_math.Floats(builder, args[0])).value
 
-    function = intrinsic(lambda _typing, a: (types.float32(a), generate))
-    x = every(65_537)
+    number = types.float32 if element == "f32" else types.float64
+    function = intrinsic(lambda _typing, a: (number(a), generate))
+    x = every(65_537) if element == "f32" else wide(5_000)
     check(name, applied(function, x), (x,))
