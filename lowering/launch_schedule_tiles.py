@@ -1,7 +1,7 @@
 """
 Give sums of products in kernels for `cuda` a schedule: tiles of blocks and threads.
 
-A `linalg` op is scheduled if it adds products of two `f32` to its output, if its loops
+A `linalg` op is scheduled if it adds products of two floats to its output, if its loops
 can be sorted into rows, columns and terms (`penstock.lowering.numba.contractions`), as
 those of matrix products and convolutions can, and if there are at least 4 rows and
 columns, 256 elements and 8 terms. What has a schedule already keeps it. The attribute
@@ -10,14 +10,18 @@ columns, 256 elements and 8 terms. What has a schedule already keeps it. The att
 * *Tiles*. Of a few sizes, the one with the least modelled time: the turns in which
   `processors` take one tile each, times the size of a tile, over the share of its time
   in which a tile of this size computes.
+* *Tensor cores* multiply floats of 16 bits: then tiles are of blocks and warps, sums
+  have 32 bits and are rounded when they are stored.
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -28,16 +32,39 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.tiles import TilesAttr
-from penstock.lowering.numba.contractions import Contraction, contraction_of
+from penstock.lowering.numba.contractions import (
+    DEVICE_ELEMENTS,
+    Contraction,
+    contraction_of,
+)
 from penstock.lowering.numba.finishing import most_folds, phases_of
+from penstock.lowering.numba.scalars import HALVES
 
-CHOICES = (
+Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
+
+CHOICES: Sequence[Choice] = (
     ((128, 128, 8), (8, 8), 1.0),
     ((64, 64, 16), (4, 4), 0.7),
     ((32, 64, 16), (4, 4), 0.55),
     ((16, 64, 16), (2, 4), 0.35),
 )
 """The tiles of a block and of a thread, and the share of time in which they compute."""
+DOUBLE_CHOICES: Sequence[Choice] = (
+    ((64, 64, 8), (4, 4), 1.0),
+    ((32, 64, 8), (4, 4), 0.7),
+    ((16, 64, 16), (2, 4), 0.4),
+)
+"""The same for `f64`, which takes twice the registers and the shared memory."""
+TENSOR_CHOICES: Sequence[Choice] = (
+    ((128, 128, 32), (64, 32), 1.0),
+    ((64, 128, 32), (32, 32), 0.75),
+    ((64, 64, 32), (32, 32), 0.6),
+    ((32, 64, 32), (16, 32), 0.4),
+    ((16, 64, 32), (16, 16), 0.25),
+)
+"""The same on tensor cores, with the tiles of warps."""
+TENSOR_STAGES = 4
+CHOICES_OF = {"f32": CHOICES, "f64": DOUBLE_CHOICES}
 LEAST_SIDE, LEAST_ELEMENTS, LEAST_TERMS = 4, 256, 8
 
 
@@ -45,15 +72,18 @@ def is_worth_tiles(contraction: Contraction) -> bool:
     """Whether a contraction is large enough for tiles."""
     rows, columns, terms = contraction.extents
     return (
-        contraction.element == "f32"
-        and min(rows, columns) >= LEAST_SIDE
+        min(rows, columns) >= LEAST_SIDE
         and rows * columns >= LEAST_ELEMENTS
         and terms >= LEAST_TERMS
     )
 
 
 def best_tiles(
-    rows: int, columns: int, others: int, processors: int
+    rows: int,
+    columns: int,
+    others: int,
+    processors: int,
+    choices: Sequence[Choice] = CHOICES,
 ) -> tuple[tuple[int, int, int], tuple[int, int]]:
     """The tiles of a block and of a thread with the least modelled time."""
 
@@ -61,7 +91,7 @@ def best_tiles(
         tiles = others * ceil(rows / block[0]) * ceil(columns / block[1])
         return ceil(tiles / processors) * block[0] * block[1] / share
 
-    block, thread, _ = min(CHOICES, key=lambda choice: time(choice[0], choice[2]))
+    block, thread, _ = min(choices, key=lambda choice: time(choice[0], choice[2]))
     return block, thread
 
 
@@ -71,14 +101,17 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
     for position, op in enumerate(phases):
         if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
             continue
-        found = contraction_of(op)
+        found = contraction_of(op, DEVICE_ELEMENTS)
         if not isinstance(found, Contraction) or not is_worth_tiles(found):
             continue
         rows, columns, _ = found.extents
         others = prod(found.outer_extents)
-        block, thread = best_tiles(rows, columns, others, processors)
+        is_narrow = found.element in HALVES
+        choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
+        block, thread = best_tiles(rows, columns, others, processors, choices)
         folds = most_folds(found, phases, position)
-        op.attributes[SCHEDULE] = TilesAttr(block, thread, folds)
+        stages = TENSOR_STAGES if is_narrow else 0
+        op.attributes[SCHEDULE] = TilesAttr(block, thread, folds, stages)
 
 
 @dataclass(frozen=True)

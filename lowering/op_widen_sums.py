@@ -6,7 +6,9 @@ between casts of their operands, one for each value and placement, and of their 
 Other ops need no pass: kernels compute each element in `f32` and round it once. But a
 sum of many terms lies in its result while it grows, and would be rounded at each step,
 so that a `bf16` stops to grow after a few hundred terms; and only `f32` has tiles. An
-op with hints of its own about memory is left as it is.
+op with hints of its own about memory is left as it is, and so are products of matrices
+and convolutions on `cuda`, whose kernels add floats of 16 bits in 32 (but for those
+with one channel a group).
 """
 
 from collections.abc import Hashable
@@ -14,26 +16,45 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, f32
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.halves import is_half
 from penstock.dialects.in_place import IN_PLACE
 from penstock.dialects.interfaces import ContractionOp, TensorOp, tensor_type
-from penstock.dialects.job import JobOp
+from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSumOp
+from penstock.dialects.walks import outermost
 
 SUMS = ContractionOp | ReduceMeanOp | ReduceProdOp | ReduceSumOp
 
 
-def widen_sums(block: Block) -> None:
-    """Let the sums of a block be of 32 bits."""
+def widen_sums(job: JobOp, device: str | None = None) -> None:
+    """Let the sums of a job, which may be moved to a device, be of 32 bits."""
     wide: dict[Hashable, SSAValue] = {}
-    for op in tuple(block.ops):
-        if isinstance(op, SUMS) and is_narrow(op):
+    for op in tuple(job.body.block.ops):
+        if not isinstance(op, SUMS) or not is_narrow(op):
+            continue
+        if kind_of(op, job, device) != "cuda" or not has_tensor_cores(op):
             widen(op, wide)
+
+
+def kind_of(op: TensorOp, job: JobOp, device: str | None) -> str:
+    """The kind of device that an op will run on."""
+    if device is not None and "placement" not in op.attributes:
+        return device
+    return placement_of(op, job).kind.data
+
+
+def has_tensor_cores(op: TensorOp) -> bool:
+    """Whether devices add the products of an op in 32 bits as they are."""
+    if isinstance(op, Conv2dOp):
+        return not op.is_depthwise
+    return isinstance(op, MatmulOp | GemmOp)
 
 
 def is_narrow(op: TensorOp) -> bool:
@@ -89,7 +110,9 @@ class OpWidenSumsPass(ModulePass):
 
     name = "op-widen-sums"
 
+    device: str | None = None
+    """The kind of device that `job-place` will move jobs to, if it will."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                widen_sums(job.body.block)
+        for job in outermost(op, JobOp):
+            widen_sums(job, self.device)

@@ -82,7 +82,9 @@ def job_passes(
             "job-clean",
             "op-fold-constants",
             *("op-use-winograd",) * winograd,
-            "op-widen-sums",
+            with_options(
+                "op-widen-sums", [] if device is None else [f'device="{device}"']
+            ),
             "op-split-pads",
             "job-clean",
             "job-place" if device is None else f'job-place{{device="{device}"}}',

@@ -21,7 +21,8 @@ from numba import cuda
 from numba.cuda import cgutils, types
 from numba.cuda.extending import intrinsic
 
-I32, HALF = ir.IntType(32), ir.HalfType()
+I16, I32, I64 = (ir.IntType(bits) for bits in (16, 32, 64))
+HALF = ir.HalfType()
 WARP_LANES = 32
 GLOBAL, SHARED = 1, 3
 """The address spaces of what buffers lie in, and of what a block shares."""
@@ -160,6 +161,72 @@ def round_f16(typingctx, value):
     return (types.float32(value), code) if isinstance(value, types.Float) else None
 
 
+def _widened_bf16(builder, bits):
+    """A `bfloat16`, or a vector of them, given as bits, as `float32`."""
+    is_vector = isinstance(bits.type, ir.VectorType)
+    count = bits.type.count if is_vector else 1
+    wide, single = I32, ir.FloatType()
+    amount = I32(16)
+    if is_vector:
+        amount = ir.Constant(ir.VectorType(I32, count), [16] * count)
+        wide, single = ir.VectorType(I32, count), ir.VectorType(single, count)
+    return builder.bitcast(builder.shl(builder.zext(bits, wide), amount), single)
+
+
+def _rounded_to_bf16(builder, value):
+    """The bits of the nearest `bfloat16`."""
+    if isinstance(value.type, ir.DoubleType):
+        value = _rounded_to_odd(builder, value)
+    type = ir.FunctionType(I16, [value.type])
+    return builder.asm(type, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value], False)
+
+
+def _rounded_to_odd(builder, value):
+    """A `float32` which, rounded further, is what the number rounded once is."""
+    single, one = builder.fptrunc(value, ir.FloatType()), I32(1)
+    back = builder.fpext(single, value.type)
+    bits = builder.bitcast(single, I32)
+    sizes = [
+        builder.and_(builder.bitcast(v, I64), ir.Constant(I64, (1 << 63) - 1))
+        for v in (back, value)
+    ]
+    is_larger = builder.icmp_unsigned(">", *sizes)
+    bits = builder.select(is_larger, builder.sub(bits, one), bits)
+    is_off = builder.fcmp_unordered("!=", back, value)
+    bits = builder.select(is_off, builder.or_(bits, one), bits)
+    return builder.bitcast(bits, ir.FloatType())
+
+
+@intrinsic
+def from_bf16(typingctx, bits):
+    """A `bfloat16` that is kept as `uint16`, as a `float32`."""
+
+    def code(context, builder, signature, args):
+        return _widened_bf16(builder, args[0])
+
+    return types.float32(types.uint16), code
+
+
+@intrinsic
+def to_bf16(typingctx, value):
+    """The bits of the nearest `bfloat16`."""
+
+    def code(context, builder, signature, args):
+        return _rounded_to_bf16(builder, args[0])
+
+    return (types.uint16(value), code) if isinstance(value, types.Float) else None
+
+
+@intrinsic
+def round_bf16(typingctx, value):
+    """The nearest `bfloat16`, as a `float32`."""
+
+    def code(context, builder, signature, args):
+        return _widened_bf16(builder, _rounded_to_bf16(builder, args[0]))
+
+    return (types.float32(value), code) if isinstance(value, types.Float) else None
+
+
 # Integers
 
 
@@ -257,7 +324,7 @@ quotient, remainder = _index_function("udiv"), _index_function("urem")
 # Memory
 
 
-def _place(context, builder, type, buffer, index, space=GLOBAL):
+def place_of(context, builder, type, buffer, index, space=GLOBAL):
     """The address of an element in a kind of memory."""
     if not isinstance(type, types.CPointer):
         buffer = context.make_array(type)(context, builder, value=buffer).data
@@ -266,7 +333,7 @@ def _place(context, builder, type, buffer, index, space=GLOBAL):
     return builder.addrspacecast(place, ir.PointerType(element, space))
 
 
-def _element(type):
+def element_of(type):
     """The type of a buffer's elements, or None if it is none."""
     if isinstance(type, types.CPointer | types.Array):
         return type.dtype
@@ -274,17 +341,21 @@ def _element(type):
 
 
 def _load(count, space=GLOBAL):
-    """A function that loads so many elements at once; halves become `float32`."""
+    """
+    A function that loads so many elements at once. Floats of 16 bits, of which
+    `bfloat16` is kept as `uint16`, become `float32`.
+    """
 
     @intrinsic
     def load(typingctx, buffer, index):
-        if (element := _element(buffer)) is None:
+        if (element := element_of(buffer)) is None:
             return None
         is_half = element == types.float16
-        result = types.UniTuple(types.float32 if is_half else element, count)
+        is_narrow = is_half or element == types.uint16
+        result = types.UniTuple(types.float32 if is_narrow else element, count)
 
         def code(context, builder, signature, args):
-            place = _place(context, builder, signature.args[0], *args, space)
+            place = place_of(context, builder, signature.args[0], *args, space)
             stored = HALF if is_half else place.type.pointee
             vector = ir.VectorType(stored, count)
             place = builder.bitcast(place, ir.PointerType(vector, space))
@@ -292,6 +363,8 @@ def _load(count, space=GLOBAL):
             loaded = builder.load(place, align=size * count)
             if is_half:
                 loaded = builder.fpext(loaded, ir.VectorType(ir.FloatType(), count))
+            elif is_narrow:
+                loaded = _widened_bf16(builder, loaded)
             parts = [builder.extract_element(loaded, I32(k)) for k in range(count)]
             return cgutils.pack_array(builder, parts)
 
@@ -301,18 +374,21 @@ def _load(count, space=GLOBAL):
 
 
 def _store(count):
-    """A function that stores so many elements at once, halves from `float32`."""
+    """A function that stores so many elements at once; `_load` says of which types."""
 
     @intrinsic
     def store(typingctx, buffer, index, values):
-        if (element := _element(buffer)) is None:
+        if (element := element_of(buffer)) is None:
             return None
         is_half = element == types.float16
-        kept = types.UniTuple(types.float32 if is_half else element, count)
+        is_narrow = is_half or element == types.uint16
+        kept = types.UniTuple(types.float32 if is_narrow else element, count)
 
         def code(context, builder, signature, args):
-            place = _place(context, builder, signature.args[0], *args[:2])
+            place = place_of(context, builder, signature.args[0], *args[:2])
             parts = [builder.extract_value(args[2], k) for k in range(count)]
+            if is_narrow and not is_half:
+                parts = [_rounded_to_bf16(builder, part) for part in parts]
             vector = ir.Constant(ir.VectorType(parts[0].type, count), ir.Undefined)
             for k, part in enumerate(parts):
                 vector = builder.insert_element(vector, part, I32(k))
@@ -328,7 +404,7 @@ def _store(count):
     return store
 
 
-shared_4 = _load(4, SHARED)
+shared_2, shared_4 = _load(2, SHARED), _load(4, SHARED)
 load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
 store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
 
@@ -367,12 +443,12 @@ def is_aligned(typingctx, buffer):
 
     def code(context, builder, signature, args):
         first = ir.Constant(I32, 0)
-        place = _place(context, builder, signature.args[0], args[0], first)
+        place = place_of(context, builder, signature.args[0], args[0], first)
         address = builder.ptrtoint(place, ir.IntType(64))
         low = builder.and_(address, ir.Constant(address.type, 15))
         return builder.icmp_unsigned("==", low, ir.Constant(address.type, 0))
 
-    is_buffer = _element(buffer) is not None
+    is_buffer = element_of(buffer) is not None
     return (types.boolean(buffer), code) if is_buffer else None
 
 
@@ -385,14 +461,29 @@ def take_4(buffer, index):
 
 
 @on_device
-def put_4(condition, buffer, index, values):
-    """Write four elements where a condition holds, as `take_4` reads them."""
-    if condition:
-        if is_aligned(buffer):
-            store_4(buffer, index, values)
-        else:
-            for k in range(4):
-                buffer[index + k] = values[k]
+def take_2(buffer, index):
+    """Two elements from a multiple of two on, at once if the buffer is aligned."""
+    if is_aligned(buffer):
+        return load_2(buffer, index)
+    return buffer[index], buffer[index + 1]
+
+
+def _put(count, store):
+    """A function that writes so many elements where a condition holds."""
+
+    @on_device
+    def put(condition, buffer, index, values):
+        if condition:
+            if is_aligned(buffer):
+                store(buffer, index, values)
+            else:
+                for k in range(count):
+                    buffer[index + k] = values[k]
+
+    return put
+
+
+put_2, put_4 = _put(2, store_2), _put(4, store_4)
 
 
 @on_device

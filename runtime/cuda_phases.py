@@ -24,6 +24,11 @@ class Phase(NamedTuple):
     fallback: Phase | None = None
     """What computes the same for buffers at any address, if this asks for multiples of
     16 bytes."""
+    dynamic_shared: int = 0
+    """The bytes of shared memory that a launch has to ask for, besides what the
+    function declares; devices allow more than 48 KiB only if they are told before."""
+    cooperative: bool = False
+    """Whether all blocks have to run at a time, as they wait for each other."""
 
     @property
     def blocks(self) -> int:

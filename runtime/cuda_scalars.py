@@ -19,6 +19,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from penstock.runtime.cuda_warps import from_bf16, to_bf16
+
 f32, f64 = np.float32, np.float64
 i32, i64 = np.int32, np.int64
 
@@ -48,8 +50,46 @@ def erf(value):
 
 
 def fma(a, b, c):
-    """`a * b + c`, for `float32` rounded once, or nearly always so."""
-    return (f64(a) * f64(b) + f64(c)).astype(c.dtype)
+    """`a * b + c`, rounded once, but for numbers too small to be normal."""
+    if np.result_type(a, b, c) != f64:
+        return _odd_sum(f64(a) * f64(b), f64(c)).astype(c.dtype)
+    # After S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums".
+    high, low = _exact_product(a, b)
+    sum, rest = _exact_sum(c, low)
+    whole, left = _exact_sum(high, sum)
+    found = whole + _odd_sum(rest, left)
+    return np.where(np.isfinite(found), found, a * b + c)[()]
+
+
+def _exact_sum(a, b):
+    """The sum of two floats, and what rounding it has lost."""
+    sum = a + b
+    part = sum - a
+    return sum, (a - (sum - part)) + (b - part)
+
+
+def _exact_product(a, b):
+    """The product of two `float64`, and what rounding it has lost."""
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    product = a * b
+    rest = a_high * b_high - product + a_high * b_low + a_low * b_high
+    return product, rest + a_low * b_low
+
+
+def _halves(value):
+    """Two floats of half as many digits that are a number together."""
+    scaled = value * f64(134217729.0)
+    high = scaled - (scaled - value)
+    return high, value - high
+
+
+def _odd_sum(a, b):
+    """The sum of two `float64`; if it is not exact, the odd one of its neighbours."""
+    sum, lost = _exact_sum(np.asarray(a, f64), np.asarray(b, f64))
+    bits = sum.view(i64)
+    moved = bits + np.where((lost > 0) == (sum > 0), 1, -1)
+    is_moved = np.isfinite(lost) & (lost != 0) & (bits & 1 == 0)
+    return np.where(is_moved, moved, bits).view(f64)[()]
 
 
 def round_away(value):
@@ -65,6 +105,11 @@ def select(condition, a, b):
 def round_f16(value):
     """The nearest 16-bit float, as a `float32`."""
     return f32(np.float16(value))
+
+
+def round_bf16(value):
+    """The nearest `bfloat16`, as a `float32`."""
+    return from_bf16(to_bf16(value))
 
 
 def div_trunc(a, b):

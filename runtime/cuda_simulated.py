@@ -16,7 +16,10 @@ from threading import current_thread
 
 import numpy as np
 
-from penstock.runtime.cuda_scalars import i32
+from penstock.runtime.cuda_scalars import f32, from_bf16, i32, to_bf16
+
+WIDENED = {np.dtype(np.float16): f32, np.dtype(np.uint16): from_bf16}
+"""What makes numbers of 32 bits of floats of 16."""
 
 
 def thread():
@@ -59,9 +62,8 @@ def _load(count):
         """So many elements at once; halves become `float32`."""
         assert index % count == 0, f"{count} elements at {index} are not aligned"
         parts = tuple(buffer[index + k] for k in range(count))
-        if parts[0].dtype == np.float16:
-            return tuple(map(np.float32, parts))
-        return parts
+        widen = WIDENED.get(parts[0].dtype)
+        return tuple(map(widen, parts)) if widen else parts
 
     return load
 
@@ -70,14 +72,15 @@ def _store(count):
     def store(buffer, index, values):
         """Store so many elements at once."""
         assert index % count == 0, f"{count} elements at {index} are not aligned"
+        is_bf16 = buffer.dtype == np.uint16
         for k, value in enumerate(values):
-            buffer[index + k] = value
+            buffer[index + k] = to_bf16(value) if is_bf16 else value
 
     return store
 
 
 load_2, load_4, load_8, load_16 = map(_load, (2, 4, 8, 16))
-shared_4 = load_4
+shared_2, shared_4 = load_2, load_4
 store_2, store_4, store_8, store_16 = map(_store, (2, 4, 8, 16))
 
 
@@ -94,15 +97,7 @@ store_2_if, store_4_if = _store_if(store_2), _store_if(store_4)
 store_8_if, store_16_if = _store_if(store_8), _store_if(store_16)
 
 
-def take_4(buffer, index):
-    """Four elements from a multiple of four on."""
-    return load_4(buffer, index)
-
-
-def put_4(condition, buffer, index, values):
-    """Write four elements where a condition holds."""
-    if condition:
-        store_4(buffer, index, values)
+take_2, take_4, put_2, put_4 = load_2, load_4, store_2_if, store_4_if
 
 
 def align_shared():
@@ -125,9 +120,14 @@ def shuffle_xor(value, mask):
     The value that the lane has whose number differs in the bits of the mask. All
     threads of the block have to come here.
     """
+    return shared_by_threads(value)[current_thread().thread_id ^ mask]
+
+
+def shared_by_threads(value):
+    """What each thread of the block has, by its number. All of them come here."""
     current, slots = current_thread(), _manager().__dict__.setdefault("slots", {})
     slots[current.thread_id] = value
     current.syncthreads()
-    found = slots[current.thread_id ^ mask]
+    found = dict(slots)
     current.syncthreads()
     return found

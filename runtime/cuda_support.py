@@ -35,5 +35,7 @@ SIMULATED = bool(getattr(config, "ENABLE_CUDASIM"))  # noqa: B009
 if SIMULATED:
     from penstock.runtime.cuda_scalars import *
     from penstock.runtime.cuda_simulated import *
+    from penstock.runtime.cuda_simulated_warps import *
 else:
     from penstock.runtime.cuda_intrinsics import *
+    from penstock.runtime.cuda_tensor_cores import *

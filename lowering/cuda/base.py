@@ -13,24 +13,18 @@ from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba.body import RESERVED, BodyPrinter, sum_of
 from penstock.lowering.numba.loops import Access, row_major
+from penstock.lowering.numba.scalars import type_name
 
-NAMES = frozenset(
-    (
-        *("PARAMETERS", "Phase", "at", "block", "blocks", "first_item", "inside"),
-        *("item_step", "j", "k", "live", "load_if", "on_device", "quotient", "row"),
-        *(
-            "remainder",
-            "shared_4",
-            "shuffle_xor",
-            "store_if",
-            "thread",
-            "threads",
-            "warp",
-        ),
-        *("align_shared", "column", "first_column", "first_row", "from_a", "from_b"),
-        *("from_o", "i", "line", "n", "place", "put_4", "take_4", "taken", "term"),
-    )
-)
+WORDS = """
+    PARAMETERS Phase align_shared at await_copies bits_if bits_of block blocks column
+    commit_copies copy_async copy_async_if decay first_column first_item first_row
+    from_a from_b from_bf16 from_k from_o from_q from_v i inside item_step j k lane
+    largest line live load_if load_matrices load_matrices_turned multiply_bf16
+    multiply_f16 n on_device own_a own_b own_k own_q own_v pack_bf16 pack_f16 part place
+    put_2 put_4 quotient remainder row score shared_2 shared_4 shuffle_xor slot store_if
+    take_2 take_4 taken term thread threads to_bf16 total u16 u32 warp
+"""
+NAMES = frozenset(WORDS.split())
 """What texts call things besides what all kernels do."""
 
 
@@ -135,7 +129,38 @@ class DevicePrinter(BodyPrinter):
                 self.line(f"{index} = {text}")
                 self.set_loop(variable, index)
 
+    def loaded(self, buffer: SSAValue, element: str) -> str:
+        if is_bf16(buffer):
+            return self.scalars.call("from_bf16", f"{self.name(buffer)}[{element}]")
+        return super().loaded(buffer, element)
+
+    def stored(self, buffer: SSAValue, value: str) -> str:
+        """A number as the elements of a buffer are kept."""
+        if is_bf16(buffer):
+            return self.scalars.call("to_bf16", value)
+        is_boolean = type_name(memref_type(buffer).element_type) == "i1"
+        return self.scalars.call("u8", value) if is_boolean else value
+
+    def store(self, buffer: SSAValue, element: str, value: str) -> None:
+        text = self.stored(buffer, value)
+        self.line(f"{self.name(buffer)}[{element}] = {text}")
+
+    def store_if(
+        self, condition: str, buffer: SSAValue, element: str, value: str
+    ) -> None:
+        """Print that an element is written where a condition holds, if there is one."""
+        if not condition:
+            self.store(buffer, element, value)
+            return
+        arguments = condition, self.name(buffer), element, self.stored(buffer, value)
+        self.line(self.scalars.call("store_if", *arguments))
+
     def support(self, name: str) -> str:
         """The name of a function of the support module, which the text imports."""
         self.scalars.names.add(name)
         return name
+
+
+def is_bf16(buffer: SSAValue) -> bool:
+    """Whether elements are kept as the bits of `bfloat16`."""
+    return type_name(memref_type(buffer).element_type) == "bf16"

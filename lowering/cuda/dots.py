@@ -180,5 +180,4 @@ class DotPrinter:
         so_far = printer.loaded(output, place)
         text = printer.scalars.expression(total, [so_far, value]) or ""
         condition = "live & (at == 0)" if count % WARPS else "at == 0"
-        arguments = condition, printer.name(output), place, text
-        self._line(self._call("store_if", *arguments))
+        printer.store_if(condition, output, place, text)

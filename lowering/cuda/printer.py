@@ -24,9 +24,11 @@ from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.cuda.base import DevicePrinter
 from penstock.lowering.cuda.dots import DotPrinter, dots_of
+from penstock.lowering.cuda.narrow import summed_in_f32
 from penstock.lowering.cuda.row_printer import RowPrinter
 from penstock.lowering.cuda.rows import rows_of
 from penstock.lowering.cuda.spread import number_of, spread_of, turns_of
+from penstock.lowering.cuda.tensor_printer import TensorPrinter
 from penstock.lowering.cuda.tile_printer import TilePrinter
 from penstock.lowering.cuda.tiles import TileGroup, tile_group_of
 from penstock.lowering.cuda.vectors import (
@@ -40,9 +42,16 @@ from penstock.lowering.numba.loops import Access
 from penstock.lowering.numba.scalars import type_name
 
 DTYPES = {
-    **{"f16": "float16", "f32": "float32", "f64": "float64", "i1": "uint8"},
+    **{
+        "bf16": "uint16",
+        "f16": "float16",
+        "f32": "float32",
+        "f64": "float64",
+        "i1": "uint8",
+    },
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
 }
+"""What Numba calls elements; `bf16` is known to it as bits only."""
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
 
@@ -117,11 +126,15 @@ class CudaPrinter(DevicePrinter):
         if op in self._folded:
             return
         if (group := self._groups.get(op)) is not None:
-            self.add_phase(TilePrinter(self, group).print(self.next_phase))
+            printer = TensorPrinter if group.schedule.stages else TilePrinter
+            self.add_phase(printer(self, group).print(self.next_phase))
         elif isinstance(op, memref.CopyOp):
             copying = as_computation(op)
             super().print_phase(copying)
             copying.erase()
+        elif (summing := summed_in_f32(op)) is not None:
+            super().print_phase(summing)
+            summing.erase()
         else:
             super().print_phase(op)
 

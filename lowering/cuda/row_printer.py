@@ -128,9 +128,7 @@ class RowPrinter:
         printer = self._printer
         element = printer.element_at(op.memref, op.indices)
         condition = self._condition("(at == 0)", count=count)
-        value = printer.name(op.value)
-        arguments = condition, printer.name(op.memref), element, value
-        printer.line(self._call("store_if", *arguments))
+        printer.store_if(condition, op.memref, element, printer.name(op.value))
 
     def _print_loop(self, number: int, count: int) -> None:
         printer, rows = self._printer, self._rows
@@ -246,19 +244,19 @@ class RowPrinter:
             later = (loop.stores for loop in self._rows.loops[number + 1 :])
             if self._rows.are_kept and any(place in stores for stores in later):
                 continue
-            address, buffer = self._address(place, index), printer.name(place[0])
+            address = self._address(place, index)
             more = ["inside"] if self._has_edge else []
             condition = self._condition(*more, count=count)
             slots = [self._slot(place, str(k)) for k in range(width)]
-            value = slots[0] if width == 1 else f"({', '.join(slots)})"
-            function = "store" if width == 1 else f"store_{width}"
+            if width == 1:
+                printer.store_if(condition, place[0], address, slots[0])
+                continue
+            arguments = printer.name(place[0]), address, f"({', '.join(slots)})"
             if condition:
-                arguments = condition, buffer, address, value
-                printer.line(self._call(f"{function}_if", *arguments))
-            elif width == 1:
-                printer.line(f"{buffer}[{address}] = {value}")
+                text = self._call(f"store_{width}_if", condition, *arguments)
             else:
-                printer.line(self._call(function, buffer, address, value))
+                text = self._call(f"store_{width}", *arguments)
+            printer.line(text)
 
     # Folds
 

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.lowering.cuda.vectors import width_of
-from penstock.lowering.numba.scalars import EXPRESSIONS, type_name
+from penstock.lowering.numba.scalars import EXPRESSIONS, HALVES, type_name
 
 WARP = 32
 BLOCK_THREADS = 256
@@ -267,4 +267,4 @@ def dtype_of(type: Attribute) -> str:
     """What a kernel computes in with elements of a type."""
     name = type_name(type)
     assert name is not None, "only numbers are in rows"
-    return "f32" if name == "f16" else name
+    return "f32" if name in HALVES else name

@@ -12,7 +12,7 @@ from penstock.lowering.numba.body import sum_of
 from penstock.lowering.numba.finishing import finish_lines, is_trivial
 from penstock.lowering.numba.loops import row_major
 
-TOGETHER = 4
+TOGETHER = {"f32": 4, "f64": 2}
 """The neighbours among the rows or columns of a thread: what is loaded at once."""
 
 
@@ -47,6 +47,8 @@ class TilePrinter:
         contraction, self._schedule = group.contraction, group.schedule
         self._contraction = contraction
         self._rows, self._columns, self._terms = contraction.extents
+        self._element_type = contraction.element
+        self._wide = TOGETHER.get(contraction.element, 1)
         self._a = printer.name(group.op.inputs[contraction.a])
         self._b = printer.name(group.op.inputs[contraction.b])
         self._out = printer.name(group.op.outputs[0])
@@ -92,7 +94,7 @@ class TilePrinter:
     def _print_arrays(self) -> None:
         rows, columns, terms = self._schedule.block
         height, width = self._schedule.thread
-        dtype, cuda = self._printer.support("f32"), self._printer.support("cuda")
+        dtype, cuda = map(self._printer.support, (self._element_type, "cuda"))
         shared = {"slots_0": rows, "slots_1": columns}
         for name, size in shared.items():
             elements = 2 * terms * (size + PADDING)
@@ -145,7 +147,7 @@ class TilePrinter:
         height, width = self._schedule.thread
         block = self._printer.block
         with block(f"for i in range({height * width}):"):
-            zero = self._printer.scalars.float_constant(0.0, "f32")
+            zero = self._printer.scalars.float_constant(0.0, self._element_type)
             self._line(f"kept_0[i] = {zero}")
         self._print_fetch("0")
         self._print_bring("0")
@@ -214,9 +216,9 @@ class TilePrinter:
         How many elements are fetched at once: those that follow each other, if they
         begin at multiples of as many, and there are as many for each thread.
         """
-        enough = size * self._schedule.block[2] >= TOGETHER * self._schedule.threads
-        are_aligned = not any(number % TOGETHER for number in multiples)
-        return TOGETHER if follow and enough and are_aligned else 1
+        enough = size * self._schedule.block[2] >= self._wide * self._schedule.threads
+        are_aligned = not any(number % self._wide for number in multiples)
+        return self._wide if follow and enough and are_aligned else 1
 
     def _fetches(self, side: _Side) -> int:
         """How often a thread fetches some elements in a step."""
@@ -255,7 +257,7 @@ class TilePrinter:
                 call = self._call(f"take_{together}", side.buffer, place)
                 self._line(f"taken = {call}")
                 values = [f"taken[{number}]" for number in range(together)]
-            zero = self._printer.scalars.float_constant(0.0, "f32")
+            zero = self._printer.scalars.float_constant(0.0, self._element_type)
             for number, value in enumerate(values):
                 if has_edge:
                     value = self._call("select", "inside", value, zero)
@@ -334,7 +336,7 @@ class TilePrinter:
         self, kept: str, slots: str, start: str, own: str, size: int, count: int
     ) -> None:
         """Print how a thread loads what it needs of a line of shared memory."""
-        together = TOGETHER if count % TOGETHER == 0 else 1
+        together = self._wide if count % self._wide == 0 else 1
         number = "i" if together == 1 else f"(i * {together})"
         place = f"{start} + {self._of_thread(own, number, size, count)}"
         with self._printer.block(f"for i in range({count // together}):"):
@@ -342,7 +344,8 @@ class TilePrinter:
                 element = f"{slots}[{self._call('u64', place)}]"
                 self._line(f"{kept}[i] = {element}")
                 return
-            self._line(f"taken = {self._call('shared_4', slots, self._i32(place))}")
+            load = self._call(f"shared_{together}", slots, self._i32(place))
+            self._line(f"taken = {load}")
             for part in range(together):
                 self._line(f"{kept}[i * {together} + {part}] = taken[{part}]")
 
@@ -351,7 +354,7 @@ class TilePrinter:
         Which row or column of a tile a thread has, given the number of it among those
         that it has: some that follow each other, then as many further on.
         """
-        together = min(TOGETHER, count)
+        together = min(self._wide, count)
         if together == count:
             return f"{own} * {count} + {number}"
         step = size * together // count
@@ -370,7 +373,7 @@ class TilePrinter:
         step = contraction.stride(-1, contraction.row)
         numbers = (self._columns, step, access.offset, width)
         strides = contraction.outer_strides(access)
-        return 1 if any(n % TOGETHER for n in (*numbers, *strides)) else TOGETHER
+        return 1 if any(n % self._wide for n in (*numbers, *strides)) else self._wide
 
     def _print_finish(self, finish: str) -> None:
         """Print how the sums of a thread are finished and stored."""
@@ -411,7 +414,9 @@ class TilePrinter:
                 self._line(f"{part} = {value}")
             condition = condition or "True"
             values = f"({', '.join(parts)})"
-            self._line(self._call("put_4", condition, self._out, place, values))
+            self._line(
+                self._call(f"put_{together}", condition, self._out, place, values)
+            )
         elif condition:
             self._line(self._call("store_if", condition, self._out, place, values[0]))
         else:
@@ -427,6 +432,10 @@ class TilePrinter:
             step = self._contraction.stride(-1, self._contraction.row)
             text = sum_of([("line", step), ("term", 1)], number)
             value = f"{self._out}[{self._i32(f'from_o + {text}')}] + {value}"
+        return self._finished(finish, value, number)
+
+    def _finished(self, finish: str, value: str, number: int) -> str:
+        """What is stored of a sum, so many columns after `term`."""
         if not finish:
             return value
         given = [value]
@@ -434,5 +443,5 @@ class TilePrinter:
             steps = [("line", input.row), ("term", input.column)]
             text = sum_of(steps, number * input.column)
             place = self._i32(f"line_{index} + {text}")
-            given.append(f"{self._printer.name(input.buffer)}[{place}]")
+            given.append(self._printer.loaded(input.buffer, place))
         return f"{finish}({', '.join(given)})"

@@ -16,14 +16,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
 from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.dialects.launch.tiles import TilesAttr
-from penstock.lowering.numba.contractions import Contraction, contraction_of
+from penstock.dialects.launch.tiles import MAX_SHARED_ELEMENTS, TilesAttr
+from penstock.lowering.numba.contractions import (
+    DEVICE_ELEMENTS,
+    Contraction,
+    contraction_of,
+)
 from penstock.lowering.numba.finishing import Finish, VectorScalars, finish_of
-from penstock.lowering.numba.scalars import Scalars
+from penstock.lowering.numba.scalars import HALVES, Scalars
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,18 @@ def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str
         return None
     if not isinstance(schedule, TilesAttr):
         return f"{schedule} is no schedule for devices"
-    found = contraction_of(op) if isinstance(op, LinalgStructuredOperation) else None
+    found = None
+    if isinstance(op, LinalgStructuredOperation):
+        found = contraction_of(op, DEVICE_ELEMENTS)
     if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
         return f"no tiles compute {op.name}: {found}"
-    if found.element != "f32":
-        return f"tiles are of f32, {op.name} is of {found.element}"
+    if (found.element in HALVES) != bool(schedule.stages):
+        where = "on tensor cores" if schedule.stages else "of threads"
+        return f"there are no tiles of {found.element} {where}"
+    if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
+        return f"{schedule} does not fit into shared memory for f64"
     assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
     finish = finish_of(found, phases, phases.index(op), schedule.folds)
     if finish is None:
@@ -87,3 +97,9 @@ class FoldedScalars(VectorScalars):
 
     def call(self, function: str, *arguments: str) -> str:
         return Scalars.call(self, function, *arguments)
+
+    def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
+        # What has 16 bits is computed in 32, and rounded when it is stored.
+        if isinstance(op, arith.ExtFOp | arith.TruncFOp):
+            return operands[0]
+        return super().expression(op, operands)

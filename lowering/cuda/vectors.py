@@ -23,7 +23,10 @@ from penstock.lowering.numba.scalars import type_name
 ALONE = (linalg.ops.IndexOp, cf.AssertOp)
 """What needs to know which element it is about, or may end the kernel."""
 VECTOR_BYTES = 16
-SIZES = {"f16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+SIZES = {
+    **{"bf16": 2, "f16": 2, "f32": 4, "f64": 8},
+    **{"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8},
+}
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,18 @@ from itertools import pairwise
 from math import prod
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import MemRefType, f32, f64
+from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.lowering.numba.loops import Access, Nest, access_of, extents_of, merged
 
 ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
 """The types whose products are summed in tiles, with their short names."""
+
+DEVICE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, f16: "f16", bf16: "bf16"}
+"""The same on devices."""
 
 
 @dataclass(frozen=True)
@@ -125,29 +128,53 @@ def nest_of(op: LinalgStructuredOperation) -> Nest | str:
 
 
 def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
-    """The two block arguments whose product a body adds to its output, if it does."""
+    """
+    The two block arguments whose product a body adds to its output, if it does. Floats
+    of 16 bits are extended first, and the sum is rounded last.
+    """
     block = op.body.block
-    total = block.last_op and block.last_op.operands[0].owner
+    if block.last_op is None or len(block.args) != 3:
+        return None
+    total = _rounded(block.last_op.operands[0]).owner
     if not isinstance(total, arith.AddfOp):
         return None
-    output = block.args[-1]
-    product = next((v.owner for v in total.operands if v is not output), None)
-    if output not in total.operands or not isinstance(product, arith.MulfOp):
+    output, addends = block.args[-1], [*map(_extended, total.operands)]
+    product = next((v.owner for v in addends if v is not output), None)
+    if output not in addends or not isinstance(product, arith.MulfOp):
         return None
-    ops = (product, total, block.last_op)
-    factors = product.operands
-    is_all = tuple(block.ops) == ops and set(factors) == set(block.args[:-1])
-    return (factors[0], factors[1]) if is_all and len(block.args) == 3 else None
+    ops = {product, total, block.last_op}
+    others = (
+        op for op in block.ops if not isinstance(op, arith.ExtFOp | arith.TruncFOp)
+    )
+    factors = [*map(_extended, product.operands)]
+    is_all = set(others) == ops and set(factors) == set(block.args[:-1])
+    return (factors[0], factors[1]) if is_all else None
 
 
-def contraction_of(op: LinalgStructuredOperation) -> Contraction | str | None:
+def _extended(value: SSAValue) -> SSAValue:
+    """What a number is extended from, if that is an argument."""
+    owner = value.owner
+    if isinstance(owner, arith.ExtFOp) and isinstance(owner.input, BlockArgument):
+        return owner.input
+    return value
+
+
+def _rounded(value: SSAValue) -> SSAValue:
+    """What is rounded to a number."""
+    return value.owner.input if isinstance(value.owner, arith.TruncFOp) else value
+
+
+def contraction_of(
+    op: LinalgStructuredOperation, elements: Mapping[Attribute, str] = ELEMENTS
+) -> Contraction | str | None:
     """
     The loops of a sum of products of floats, why they are none that tiles compute, or
-    None for any other op.
+    None for any other op. `elements` are the types that tiles are of.
     """
     if len(op.outputs) != 1 or op.res or factors_of(op) is None:
         return None
-    element = ELEMENTS.get(op.body.block.args[-1].type)
+    types = {arg.type for arg in op.body.block.args}
+    element = elements.get(op.body.block.args[-1].type) if len(types) == 1 else None
     if element is None or not all(isa(v.type, MemRefType) for v in op.operands):
         return None
     if op.outputs[0] in op.inputs:

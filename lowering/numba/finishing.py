@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.lowering.numba.contractions import (
+    DEVICE_ELEMENTS,
     ELEMENTS,
     Contraction,
     nest_of,
@@ -41,6 +42,9 @@ VECTOR_OPS = frozenset(
     )
 )
 """The scalar ops of `arith` that `penstock.runtime.lanes.Lanes` has for vectors."""
+
+CASTS = ("arith.extf", "arith.truncf")
+"""What stands between floats of 16 bits and those that they are computed in."""
 
 ORDERED = range(2, 6)
 """The predicates of `arith.cmpf` that vectors are compared by: `ogt` to `ole`."""
@@ -227,8 +231,11 @@ def _writes_once(nest: Nest, result: SSAValue) -> bool:
 
 
 def _has_vectors(block: Block, element: str) -> bool:
-    """Whether a body can be computed for vectors of one type."""
-    return all(ELEMENTS.get(arg.type) == element for arg in block.args) and all(
+    """
+    Whether a body can be computed for vectors of one type; floats of 16 bits, which
+    only devices have in tiles, are computed as `f32`.
+    """
+    return all(DEVICE_ELEMENTS.get(arg.type) == element for arg in block.args) and all(
         _is_of_vectors(op, element)
         and all(v.owner is block or _is_known(v.owner, block) for v in op.operands)
         for op in block.ops
@@ -247,9 +254,12 @@ def _is_number(op: Operation) -> bool:
 
 
 def _is_of_vectors(op: Operation, element: str) -> bool:
+    computed = {element} if element in ELEMENTS.values() else {element, "f32"}
     for value in (*op.operands, *op.results):
-        if value.type != i1 and ELEMENTS.get(value.type) != element:
+        if value.type != i1 and DEVICE_ELEMENTS.get(value.type) not in computed:
             return False
+    if op.name in CASTS:
+        return len(computed) > 1
     if isinstance(op, arith.CmpfOp) and op.predicate.value.data not in ORDERED:
         return False
     if op.name.startswith("math."):

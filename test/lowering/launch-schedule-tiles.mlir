@@ -28,7 +28,32 @@ launch.kernel @small target "cuda" (%a: memref<256x64xf32>, %b: memref<64x256xf3
     ins(%a, %b : memref<256x64xf32>, memref<64x256xf32>) outs(%o : memref<256x256xf32>)
 }
 
-// Products of few rows or terms, of other types, and for the processor have no tiles.
+// Tiles of f64 are smaller. Floats of 16 bits are multiplied by tensor cores.
+// CHECK-LABEL: launch.kernel @double
+// CHECK:         linalg.matmul {schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>}
+launch.kernel @double target "cuda" (%a: memref<64x64xf64>, %b: memref<64x64xf64>, %o: memref<64x64xf64>) {
+  linalg.matmul ins(%a, %b : memref<64x64xf64>, memref<64x64xf64>) outs(%o : memref<64x64xf64>)
+}
+// CHECK-LABEL: launch.kernel @half
+// CHECK:         linalg.generic
+// CHECK-SAME:      schedule = #launch.tiles<block [128, 128, 32], warp [64, 32], stages 4>
+launch.kernel @half target "cuda" (%a: memref<4096x64xbf16>, %b: memref<64x4096xbf16>, %o: memref<4096x4096xbf16>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+    iterator_types = ["parallel", "parallel", "reduction"]
+  } ins(%a, %b : memref<4096x64xbf16>, memref<64x4096xbf16>) outs(%o : memref<4096x4096xbf16>) {
+  ^bb0(%x: bf16, %y: bf16, %s: bf16):
+    %u = arith.extf %x : bf16 to f32
+    %v = arith.extf %y : bf16 to f32
+    %w = arith.extf %s : bf16 to f32
+    %p = arith.mulf %u, %v : f32
+    %t = arith.addf %w, %p : f32
+    %r = arith.truncf %t : f32 to bf16
+    linalg.yield %r : bf16
+  }
+}
+
+// Products of few rows or terms, and for the processor have no tiles.
 // CHECK-LABEL: launch.kernel @row
 // CHECK-NOT:   schedule
 launch.kernel @row target "cuda" (%a: memref<3x64xf32>, %b: memref<64x256xf32>, %o: memref<3x256xf32>) {
@@ -39,9 +64,6 @@ launch.kernel @outer target "cuda" (%a: memref<64x7xf32>, %b: memref<7x256xf32>,
 }
 launch.kernel @tiny target "cuda" (%a: memref<15x64xf32>, %b: memref<64x17xf32>, %o: memref<15x17xf32>) {
   linalg.matmul ins(%a, %b : memref<15x64xf32>, memref<64x17xf32>) outs(%o : memref<15x17xf32>)
-}
-launch.kernel @double target "cuda" (%a: memref<64x64xf64>, %b: memref<64x64xf64>, %o: memref<64x64xf64>) {
-  linalg.matmul ins(%a, %b : memref<64x64xf64>, memref<64x64xf64>) outs(%o : memref<64x64xf64>)
 }
 launch.kernel @processor target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   linalg.matmul ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)

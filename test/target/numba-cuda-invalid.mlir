@@ -26,12 +26,14 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
 
 !m = memref<64x64xf64>
 launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
-  // expected-error@+1 {{kernel @k: tiles are of f32, linalg.matmul is of f64}}
-  linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%o : !m)
+  // expected-error@+1 {{kernel @k: #launch.tiles<block [128, 128, 16], thread [8, 8]> does not fit into shared memory for f64}}
+  linalg.matmul {schedule = #launch.tiles<block [128, 128, 16], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%o : !m)
+  // expected-error@+1 {{kernel @k: there are no tiles of f64 on tensor cores}}
+  linalg.matmul {schedule = #launch.tiles<block [64, 64, 32], warp [32, 32], stages 4>} ins(%a, %b : !m, !m) outs(%o : !m)
 }
 
 // -----
 
-// expected-error@+1 {{kernel @k: elements of bf16 have no source}}
-launch.kernel @k target "cuda" (%a: memref<4xbf16>) {
+// expected-error@+1 {{kernel @k: elements of i3 have no source}}
+launch.kernel @k target "cuda" (%a: memref<4xi3>) {
 }

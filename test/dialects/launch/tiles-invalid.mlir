@@ -42,3 +42,33 @@
 
 // expected-error@+1 {{thread takes 2 numbers, got 1}}
 "test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tensor cores multiply 16 rows, columns and terms, got warps of [8, 64] and 32 terms}}
+"test.op"() {s = #launch.tiles<block [64, 64, 32], warp [8, 64], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tensor cores multiply 16 rows, columns and terms, got warps of [32, 32] and 8 terms}}
+"test.op"() {s = #launch.tiles<block [64, 64, 8], warp [32, 32], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{terms have 2, 4 stages, got 3}}
+"test.op"() {s = #launch.tiles<block [64, 64, 32], warp [32, 32], stages 3>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{128 x 64 sums do not fit into the registers of a warp}}
+"test.op"() {s = #launch.tiles<block [128, 128, 32], warp [128, 64], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{294912 bytes do not fit into shared memory, which has room for 163840}}
+"test.op"() {s = #launch.tiles<block [256, 256, 64], warp [64, 64], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{warp takes 2 numbers, got 1}}
+"test.op"() {s = #launch.tiles<block [64, 64, 32], warp [32], stages 4>} : () -> ()
