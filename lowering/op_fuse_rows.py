@@ -11,6 +11,12 @@ an `op.rows`
 * and with the elementwise op that is the only user of its result, if that one keeps the
   type and runs in the same place.
 
+Another op on rows joins it that reads what is made last, if it has the same type and
+runs in the same place, with the elementwise op that is the only user of its result, and
+so on. What it reads may have other users if they come after the whole and nothing is
+added to it then: the whole keeps only what its last op on rows reads. An op on rows
+that could not join the one before says why: `no_rows`.
+
 What decides is the bytes that are moved. A tensor between two ops is written once and
 read at least once; in one op it is not read again, and not written unless others use
 it. Nothing else is read or computed more often, so that both steps always move less:
@@ -26,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -36,6 +42,7 @@ from penstock.dialects.interfaces import ElementwiseOp, tensor_type
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.lines import RowOp
 from penstock.dialects.op.rows import RowsOp, YieldRowsOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.in_place_hints import (
     Member,
     Overwritten,
@@ -43,6 +50,9 @@ from penstock.lowering.in_place_hints import (
     must_lie_over,
 )
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
+
+NO_ROWS = "no_rows"
+"""Why an op on rows is not computed with the one before: an attribute of it."""
 
 OF_THE_WHOLE = ("placement", "slots")
 """The attributes that say how an op runs, not what it computes."""
@@ -89,27 +99,106 @@ def op_after(row: Operation, job: JobOp, overwritten: Overwritten) -> Operation 
 
 
 def op_before(
-    row: Operation,
-    after: Operation | None,
+    chain: Chain, job: JobOp, positions: Positions, overwritten: Overwritten
+) -> Operation | None:
+    """The elementwise op that is computed with the ops on rows it feeds, if any."""
+    op, last = chain.rows[0].operands[0].owner, chain.members[-1]
+    if (
+        not isinstance(op, Operation)
+        or not can_join(op, chain.rows[0], job)
+        or "slots" in op.attributes
+        or overwritten.keeps_apart(op, last)
+    ):
+        return None
+    others = outside(op.results[0], chain.members)
+    if others and len(chain.rows) > 1:
+        return None
+    return op if all(comes_after(other, last, positions) for other in others) else None
+
+
+def comes_after(op: Operation, last: Operation, positions: Positions) -> bool:
+    """Whether an op stands behind another one."""
+    return positions.get(op, -1) > positions[last]
+
+
+@dataclass
+class Chain:
+    """Ops on rows that are computed together, with elementwise ops behind each."""
+
+    rows: list[Operation]
+    members: list[Operation]
+    keeps: bool = False
+    """Whether what the last op on rows reads has other users."""
+
+
+def chain_of(
+    row: Operation, job: JobOp, positions: Positions, overwritten: Overwritten
+) -> Chain:
+    """An op on rows with all that can follow it. One that cannot says why."""
+    chain = Chain([row], [row])
+    if (after := op_after(row, job, overwritten)) is not None:
+        chain.members.append(after)
+    while not chain.keeps and (found := next_row(chain)) is not None:
+        after = op_after(found, job, overwritten)
+        tail = chain.members[-1]
+        added = [found] if after is None else [found, after]
+        others = outside(tail.results[0], [*chain.members, *added])
+        if after is not None and tail in makers_of(after) and not others:
+            # It would read what is gone by then, or else is kept.
+            added, others = [found], [after]
+        reason = refusal(chain, added, others, job, positions, overwritten)
+        if reason is not None:
+            found.attributes[NO_ROWS] = StringAttr(reason)
+            break
+        found.attributes.pop(NO_ROWS, None)
+        chain.rows.append(found)
+        chain.members += added
+        chain.keeps = bool(others)
+    return chain
+
+
+def next_row(chain: Chain) -> Operation | None:
+    """The op on rows that reads what a chain makes last, if there is one."""
+    value = chain.members[-1].results[0]
+    found = dict.fromkeys(
+        use.operation
+        for use in value.uses
+        if use.index == 0 and isinstance(use.operation, RowOp)
+    )
+    return next((op for op in found if is_of_rows(op)), None)
+
+
+def makers_of(op: Operation) -> list[Operation | Block]:
+    """Who makes what an op reads."""
+    return [value.owner for value in op.operands]
+
+
+def refusal(
+    chain: Chain,
+    added: Sequence[Operation],
+    others: Sequence[Operation],
     job: JobOp,
     positions: Positions,
     overwritten: Overwritten,
-) -> Operation | None:
-    """The elementwise op that is computed with the op on rows it feeds, if any."""
-    op = row.operands[0].owner
-    if (
-        not isinstance(op, Operation)
-        or not can_join(op, row, job)
-        or "slots" in op.attributes
-        or overwritten.keeps_apart(op, after or row)
+) -> str | None:
+    """Why ops cannot join a chain whose last result has other users, if so."""
+    tail, found, last = chain.members[-1], added[0], added[-1]
+    if tail in makers_of(found)[1:]:
+        return f"parameters: {tail.name} makes them as well"
+    if placement_of(found, job) != placement_of(tail, job):
+        return f"place: {tail.name} runs in another place"
+    if any("slots" in op.attributes for op in chain.members):
+        return f"slots: {tail.name} asks for them"
+    if overwritten.keeps_apart(found, last) or any(
+        overwritten.keeps_apart(op, last) for op in chain.members
     ):
-        return None
-    last = positions[after or row]
-    others = outside(op.results[0], (row, after))
-    return op if all(positions.get(other, -1) > last for other in others) else None
+        return "in place: something has to be written over"
+    if any(not comes_after(other, last, positions) for other in others):
+        return f"order: others read what {tail.name} makes before"
+    return None
 
 
-def outside(value: SSAValue, ops: Sequence[Operation | None]) -> list[Operation]:
+def outside(value: SSAValue, ops: Sequence[Operation]) -> list[Operation]:
     """The users of a value but for some ops."""
     users = dict.fromkeys(use.operation for use in value.uses)
     return [user for user in users if user not in ops]
@@ -118,7 +207,10 @@ def outside(value: SSAValue, ops: Sequence[Operation | None]) -> list[Operation]
 def fuse(
     members: Sequence[Operation], row: Operation, overwritten: Overwritten
 ) -> None:
-    """Replace ops in their order by one, where the last of them stood."""
+    """
+    Replace ops in their order, of which `row` is the last one on rows, by one where the
+    last of them stood.
+    """
     last = members[-1]
     made = {value for op in members for value in op.results}
     ins = dict.fromkeys(
@@ -137,7 +229,14 @@ def fuse(
         regions=[Region(block)],
         location=row.location,
     )
-    makers = [Member(last, 0), *(Member(members[0], 1) for _ in results[1:])]
+    kept = [value.owner for value in results[1:]]
+    for op in members:
+        if isinstance(op, RowOp) and NO_ROWS in op.attributes:
+            rows.attributes[NO_ROWS] = op.attributes[NO_ROWS]
+    makers = [
+        Member(last, 0),
+        *(Member(op, 1) for op in kept if isinstance(op, Operation)),
+    ]
     if (hints := carried(makers, [*ins])) is not None:
         rows.attributes[IN_PLACE] = hints
     Rewriter.insert_op(rows, InsertPoint.before(last))
@@ -149,7 +248,7 @@ def fuse(
     for op in members:
         op.detach()
         op.operands = [inside.get(value, value) for value in op.operands]
-        for key in (*OF_THE_WHOLE, IN_PLACE):
+        for key in (*OF_THE_WHOLE, IN_PLACE, NO_ROWS):
             op.attributes.pop(key, None)
         block.add_op(op)
     block.add_op(YieldRowsOp.create(operands=results))
@@ -162,13 +261,14 @@ def fuse_job(job: JobOp) -> None:
     for row in list(positions):
         if row.parent is not job.body.block or not is_of_rows(row):
             continue
-        after = op_after(row, job, overwritten)
-        before = op_before(row, after, job, positions, overwritten)
-        members = [op for op in (before, row, after) if op is not None]
+        chain = chain_of(row, job, positions, overwritten)
+        before = op_before(chain, job, positions, overwritten)
+        members = ([] if before is None else [before]) + chain.members
         if len(members) > 1:
-            fuse(members, row, overwritten)
-            assert isinstance(members[-1].parent_op(), RowsOp), "moved into it"
-            positions[members[-1].parent_op() or row] = positions[members[-1]]
+            fuse(members, chain.rows[-1], overwritten)
+            whole = members[-1].parent_op()
+            assert isinstance(whole, RowsOp), "moved into it"
+            positions[whole] = positions[members[-1]]
 
 
 @dataclass(frozen=True)
@@ -180,6 +280,5 @@ class OpFuseRowsPass(ModulePass):
     name = "op-fuse-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                fuse_job(job)
+        for job in outermost(op, JobOp):
+            fuse_job(job)

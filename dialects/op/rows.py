@@ -72,8 +72,9 @@ class RowsOp(TensorOp):
     """
     An op on rows (a softmax, or a normalization along the last dimension), with
     elementwise ops that compute what it reads and that read what it computes: row by
-    row, without tensors between them. What is yielded first is made last; anything else
-    is what the op on rows reads.
+    row, without tensors between them. Of several ops on rows each reads what is made of
+    the rows of the one before, and nobody reads these after. What is yielded first is
+    made last; anything else is what the last op on rows reads.
 
     ```mlir
     %y, %s = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
@@ -107,9 +108,14 @@ class RowsOp(TensorOp):
         super().__init__(operands=[ins], result_types=[types], regions=[body])
 
     @property
-    def row_op(self) -> RowOp:
-        """The op on rows."""
-        return next(op for op in self.body.block.ops if isinstance(op, RowOp))
+    def row_ops(self) -> Sequence[RowOp]:
+        """The ops on rows, in their order."""
+        return [op for op in self.body.block.ops if isinstance(op, RowOp)]
+
+    @property
+    def kept(self) -> SSAValue | None:
+        """What the last op on rows reads, if that is a result as well."""
+        return self.yielded[1] if len(self.yielded) > 1 else None
 
     @property
     def yielded(self) -> Sequence[SSAValue]:
@@ -120,12 +126,17 @@ class RowsOp(TensorOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         self._verify_body()
-        row = self.row_op
-        type = tensor_type(row.results[0])
+        rows = self.row_ops
+        type = tensor_type(rows[0].results[0])
         if type.get_num_dims() < 2 or not isinstance(type.element_type, AnyFloat):
             raise VerifyException(f"rows should be those of floats, got {type}")
-        if not row.is_of_rows():
-            raise VerifyException(f"{row.name} should be along the last dimension")
+        for row in rows:
+            if not row.is_of_rows():
+                raise VerifyException(f"{row.name} should be along the last dimension")
+            if row.results[0].type != type:
+                raise VerifyException(
+                    f"all rows should be those of {type}, got {row.results[0].type}"
+                )
         for operand in map(tensor_type, self.ins):
             verify_broadcast(operand, type)
         for value in self.yielded:
@@ -134,16 +145,44 @@ class RowsOp(TensorOp):
                     f"expected {type} to be yielded, got {value.type}"
                 )
         first, *others = self.yielded
-        if not self._is_after(first) or any(v is not row.operands[0] for v in others):
+        source = rows[-1].operands[0]
+        if not self._is_after(first) or any(value is not source for value in others):
             raise VerifyException(
-                "the body should yield what it makes last, then what its op on rows "
-                "reads"
+                "the body should yield what it makes last, then what its last op on "
+                "rows reads"
             )
+        self._verify_order(rows)
         return [type for _ in self.yielded]
 
     def _is_after(self, value: SSAValue) -> bool:
         last = self.body.block.last_op
         return last is not None and value.owner is last.prev_op
+
+    def _verify_order(self, rows: Sequence[RowOp]) -> None:
+        """
+        Raise `VerifyException` if an op reads what is made of the rows of one op on
+        rows after the next one has read them. What is kept is there all the time.
+        """
+        number = {row: index for index, row in enumerate(rows)}
+        made: dict[SSAValue, int] = {}
+        """The number of the op on rows that each value is made of."""
+        for op in self.body.block.ops:
+            read = {made[value] for value in op.operands if value in made}
+            if isinstance(op, RowOp):
+                if number[op] and made.get(op.operands[0]) != number[op] - 1:
+                    raise VerifyException(
+                        f"{op.name} should read what the op on rows before it makes"
+                    )
+                if self.kept is op.operands[0]:
+                    made.pop(op.operands[0], None)
+                made[op.results[0]] = number[op]
+            elif len(read) > 1:
+                raise VerifyException(f"{op.name} reads rows that are gone")
+            elif isinstance(op, ElementwiseOp) and read:
+                made[op.results[0]] = read.pop()
+        last = self.yielded[0]
+        if made.get(last) != len(rows) - 1:
+            raise VerifyException("what is made last should be made of the last rows")
 
     def _verify_body(self) -> None:
         block = self.body.block
@@ -153,19 +192,17 @@ class RowsOp(TensorOp):
             )
         if not isinstance(block.last_op, YieldRowsOp) or not block.last_op.values:
             raise VerifyException("the body should end in op.yield_rows")
-        rows = 0
         for op in block.ops:
-            rows += isinstance(op, RowOp)
             if isinstance(op, ElementwiseOp | RowOp | YieldRowsOp):
                 continue
             if not isinstance(op, ConstantOp) or op.splat is None:
                 raise VerifyException(f"{op.name} cannot be computed row by row")
-        if rows != 1:
-            raise VerifyException(f"the body should have one op on rows, got {rows}")
-        for parameter in self.row_op.operands[1:]:
-            if parameter not in block.args:
+        if not self.row_ops:
+            raise VerifyException("the body should have an op on rows, got none")
+        for row in self.row_ops:
+            if any(parameter not in block.args for parameter in row.operands[1:]):
                 raise VerifyException(
-                    "parameters of the op on rows should be arguments of the body"
+                    f"parameters of {row.name} should be arguments of the body"
                 )
 
     def flops(self) -> int:
@@ -174,37 +211,36 @@ class RowsOp(TensorOp):
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         """
         Results are written while rows are read, at each index after what is at it has
-        been read for the last time; what elementwise ops read after the op on rows, no
-        result may lie over.
+        been read for the last time; what elementwise ops read after the first op on
+        rows, or for what is kept after the last one, no result may lie over.
         """
-        late = self._late_arguments()
-        parameters = set(self.row_op.operands[1:])
+        rows = self.row_ops
+        late = [self._late_arguments(row) for row in (rows[0], rows[-1])]
+        parameters = {value for row in rows for value in row.operands[1:]}
         return tuple(
             InPlacePair(number, result)
             for number, arg in enumerate(self.body.block.args)
-            if arg not in late and arg not in parameters
             for result, value in enumerate(self.yielded)
+            if arg not in late[result] and arg not in parameters
             if same_layout(tensor_type(arg), tensor_type(value))
         )
 
-    def _late_arguments(self) -> set[SSAValue]:
-        """The arguments that ops after the op on rows read, also by way of others."""
-        row = self.row_op
-        kept = row.operands[0] if len(self.yielded) > 1 else None
+    def _late_arguments(self, row: RowOp) -> set[SSAValue]:
+        """The arguments that ops after an op on rows read, also by way of others."""
+        rows = self.row_ops
+        results = {op.results[0] for op in rows}
+        kept = self.kept if row is rows[-1] else None
         pending = [
             value
             for op in _after(row)
-            for value in op.operands
-            if value is not row.results[0]
+            for value in (op.operands[:1] if op in rows else op.operands)
         ]
         late: set[SSAValue] = set()
         while pending:
             value = pending.pop()
-            if value is kept and value not in self.body.block.args:
-                continue
             if isinstance(value.owner, Block):
                 late.add(value)
-            elif value.owner is not row:
+            elif value not in results and value is not kept:
                 pending.extend(value.owner.operands)
         return late
 
@@ -263,30 +299,39 @@ class _RowKernel:
         default_factory=dict[tuple[SSAValue, SSAValue], SSAValue]
     )
     """Elements by value and index: each loop has its own index."""
-    _result: Element | None = None
+    _results: dict[Operation, Element] = field(default_factory=dict[Operation, Element])
+    """How elements of the results of ops on rows are computed."""
 
     def build(self, k: KernelBuilder) -> None:
-        """Build the loops over the row."""
-        op, row_op = self.op, self.op.row_op
-        lines = [Line(out, self.place) for out in self.outs]
-        source, type = row_op.operands[0], memref_type(self.outs[0]).element_type
-        row = Row(
-            lines[0].extent, type, lambda k, i: self._element(k, source, i), lines[0]
-        )
-        kept = lines[1] if len(lines) > 1 else None
-        if kept is not None or not isinstance(source.owner, Block):
-            row.home = kept or lines[0]
-        parameters: list[Element] = [
-            self._loader(value) for value in row_op.operands[1:]
-        ]
-        self._result = row_op.build_row(k, row, parameters)
+        """
+        Build the loops over the row. What each op on rows reads lies in the row of the
+        result, over what the one before it left there, or in that of what is kept.
+        """
+        line, *others = (Line(out, self.place) for out in self.outs)
+        kept = others[0] if others else None
+        *before, last = self.op.row_ops
+        for row_op in before:
+            self._results[row_op] = self._build_op(k, row_op, line, None)
+        self._results[last] = self._build_op(k, last, line, kept)
 
         def write(k: KernelBuilder, index: SSAValue) -> None:
             if kept is not None:
-                self._built[source, index] = kept.load(k, index)
-            lines[0].store(k, self._element(k, op.yielded[0], index), index)
+                self._built[last.operands[0], index] = kept.load(k, index)
+            line.store(k, self._element(k, self.op.yielded[0], index), index)
 
-        k.each(lines[0].extent, write)
+        k.each(line.extent, write)
+
+    def _build_op(
+        self, k: KernelBuilder, op: RowOp, scratch: Line, kept: Line | None
+    ) -> Element:
+        """Build what makes a row of an op, and return how its elements are computed."""
+        source, type = op.operands[0], memref_type(scratch.memref).element_type
+        row = Row(
+            scratch.extent, type, lambda k, i: self._element(k, source, i), scratch
+        )
+        if kept is not None or not isinstance(source.owner, Block):
+            row.home = kept or scratch
+        return op.build_row(k, row, [self._loader(value) for value in op.operands[1:]])
 
     def _loader(self, value: SSAValue) -> Element:
         return lambda k, index: self._element(k, value, index)
@@ -308,9 +353,8 @@ class _RowKernel:
                 return k.constant(constant.splat, constant.value.get_element_type())
             case ElementwiseOp() as op:
                 return op.scalar(k, [self._element(k, v, index) for v in op.operands])
-            case _:
-                assert self._result is not None, "ops are in the order of their uses"
-                return self._result(k, index)
+            case op:
+                return self._results[op](k, index)
 
     def _argument(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> SSAValue:
         """Load an element of an operand, which is broadcast to the rows."""

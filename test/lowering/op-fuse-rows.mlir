@@ -81,3 +81,74 @@ job.job @declined placement <cpu, [0:0-1]> {
   job.output "f", %f : !x
   job.output "j", %j : tensor<4x8xf64>
 }
+
+// Ops on rows that read what is made of the rows before are computed with these.
+// CHECK-LABEL: job.job @several
+job.job @several placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %r = job.input "r" : !x
+  %g = job.input "g" : !g
+  // CHECK:      %y = op.rows %x, %g, %r : {{.*}} -> tensor<4x8xf32> {
+  // CHECK:        %[[N:.+]] = op.layer_norm
+  // CHECK-NEXT:   %[[S:.+]] = op.add %[[N]]
+  // CHECK-NEXT:   %[[M:.+]] = op.rms_norm %[[S]]
+  // CHECK-NEXT:   %[[T:.+]] = op.softmax %[[M]]
+  // CHECK-NEXT:   %[[Y:.+]] = op.relu %[[T]]
+  // CHECK-NEXT:   op.yield_rows %[[Y]]
+  // CHECK:      job.output "y", %y
+  %n = op.layer_norm %x, %g axis 1 : !x, !g -> !x
+  %s = op.add %n, %r : !x, !x -> !x
+  %m = op.rms_norm %s, %g axis 1 : !x, !g -> !x
+  %t = op.softmax %m : !x -> !x
+  %y = op.relu %t : !x -> !x
+  job.output "y", %y : !x
+}
+
+// What the last of them reads may have other users, also one behind it.
+// CHECK-LABEL: job.job @several_kept
+job.job @several_kept placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %r = job.input "r" : !x
+  %g = job.input "g" : !g
+  // CHECK:      %m, %s = op.rows %x, %g, %r
+  // CHECK:        op.yield_rows %{{.+}}, %{{.+}} : tensor<4x8xf32>, tensor<4x8xf32>
+  // CHECK:      %y = op.mul %m, %s
+  // CHECK:      %q, %p = op.rows %x, %g
+  // CHECK:        %[[P:.+]] = op.rms_norm
+  // CHECK-NEXT:   %[[O:.+]] = op.softmax %[[P]]
+  // CHECK-NEXT:   %[[Q:.+]] = op.mul %[[O]], %[[P]]
+  // CHECK-NEXT:   op.yield_rows %[[Q]], %[[P]]
+  %n = op.rms_norm %x, %g axis 1 : !x, !g -> !x
+  %s = op.add %n, %r : !x, !x -> !x
+  %m = op.rms_norm %s, %g axis 1 : !x, !g -> !x
+  %y = op.mul %m, %s : !x, !x -> !x
+  %p = op.rms_norm %x, %g axis 1 : !x, !g -> !x
+  %o = op.softmax %p : !x -> !x
+  %q = op.mul %o, %p : !x, !x -> !x
+  job.output "y", %y : !x
+  job.output "p", %p : !x
+  job.output "q", %q : !x
+}
+
+// Two ops on rows stay apart, and the second says why, if what is between them is read
+// before the second, or a parameter of it.
+// CHECK-LABEL: job.job @apart
+job.job @apart placement <cpu, [0:0-1]> {
+  %x = job.input "x" : !x
+  %v = job.input "v" : !g
+  %n = op.softmax %x : !x -> !x
+  %e = op.exp %n : !x -> !x
+  // CHECK: op.softmax %n {no_rows = "order: others read what op.softmax makes before"}
+  %a = op.softmax %n : !x -> !x
+  // CHECK: op.rows {{.*}}no_rows = "place: op.softmax runs in another place"}
+  %p = op.softmax %x : !x -> !x
+  %b = op.log_softmax %p {placement = #job.placement<cpu, [0:1]>} : !x -> !x
+  %c = op.relu %b {placement = #job.placement<cpu, [0:1]>} : !x -> !x
+  // CHECK: op.softmax %{{.*}} {no_rows = "slots: op.softmax asks for them"}
+  %q = op.softmax %x {slots = 2 : i64} : !x -> !x
+  %d = op.softmax %q : !x -> !x
+  job.output "e", %e : !x
+  job.output "a", %a : !x
+  job.output "c", %c : !x
+  job.output "d", %d : !x
+}

@@ -92,6 +92,32 @@ def around_log_softmax(args: Sequence[SSAValue]) -> tuple[list[Operation], list[
     return [sigmoid, softmax, MulOp.inferred([softmax, sigmoid])], [2, 0]
 
 
+def softmax_of_norm(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """Twice the softmax of a layer norm."""
+    norm = LayerNormOp.inferred(args)
+    softmax = SoftmaxOp.inferred([norm])
+    return [norm, softmax, AddOp.inferred([softmax, softmax])], [2]
+
+
+def norm_of_softmax(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """A norm of the sum of a softmax of a product and something, times that, kept."""
+    mul = MulOp.inferred(args[:2])
+    softmax = SoftmaxOp.inferred([mul])
+    add = AddOp.inferred([softmax, args[2]])
+    norm = RmsNormOp.inferred([add, args[3]])
+    return [mul, softmax, add, norm, MulOp.inferred([norm, add])], [4, 2]
+
+
+def three_in_a_row(args: Sequence[SSAValue]) -> tuple[list[Operation], list[int]]:
+    """A log-softmax of a softmax of an RMS norm, plus what the first one reads."""
+    sigmoid = SigmoidOp.inferred(args[:1])
+    norm = RmsNormOp.inferred([sigmoid, args[1]])
+    softmax = SoftmaxOp.inferred([norm])
+    log = LogSoftmaxOp.inferred([softmax])
+    add = AddOp.inferred([log, sigmoid])
+    return [sigmoid, norm, softmax, log, add], [4]
+
+
 Meaning: TypeAlias = Callable[..., Sequence[Floats]]
 FULL, LAST = (2, 3, 21), (21,)
 CASES: dict[str, tuple[Build, Sequence[tuple[int, ...]], Meaning]] = {
@@ -136,6 +162,29 @@ CASES: dict[str, tuple[Build, Sequence[tuple[int, ...]], Meaning]] = {
         lambda a: [
             special.log_softmax(special.expit(a), -1) * special.expit(a),
             special.expit(a),
+        ],
+    ),
+    "softmax of a layer norm": (
+        softmax_of_norm,
+        [FULL, LAST, LAST],
+        lambda a, g, c: [2 * special.softmax(normalized(a, g, c), -1)],
+    ),
+    "norm of a softmax, and what it reads": (
+        norm_of_softmax,
+        [FULL, FULL, FULL, LAST],
+        lambda a, b, r, g: [
+            scaled(special.softmax(a * b, -1) + r)
+            * g
+            * (special.softmax(a * b, -1) + r),
+            special.softmax(a * b, -1) + r,
+        ],
+    ),
+    "three in a row": (
+        three_in_a_row,
+        [FULL, LAST],
+        lambda a, g: [
+            special.log_softmax(special.softmax(scaled(special.expit(a)) * g, -1), -1)
+            + special.expit(a)
         ],
     ),
 }
@@ -205,6 +254,9 @@ PAIRS = {
     "layer norm of a sum, and the sum": {(0, 0), (0, 1), (1, 0), (1, 1)},
     "layer norm before a sum": {(0, 0)},
     "log-softmax between": {(0, 0), (0, 1)},
+    "softmax of a layer norm": {(0, 0)},
+    "norm of a softmax, and what it reads": {(0, 0), (1, 0), (0, 1), (1, 1), (2, 1)},
+    "three in a row": set[tuple[int, int]](),
 }
 
 

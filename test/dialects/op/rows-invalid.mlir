@@ -14,7 +14,7 @@ job.job @arguments placement <cpu, [0:0]> {
 
 job.job @none placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body should have one op on rows, got 0}}
+  // expected-error@+1 {{op.rows: the body should have an op on rows, got none}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %n = op.relu %p : tensor<4x8xf32> -> tensor<4x8xf32>
@@ -24,13 +24,56 @@ job.job @none placement <cpu, [0:0]> {
 
 // -----
 
-job.job @two placement <cpu, [0:0]> {
+job.job @apart placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body should have one op on rows, got 2}}
+  // expected-error@+1 {{op.rows: op.softmax should read what the op on rows before it makes}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    %n = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
+    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    op.yield_rows %n : tensor<4x8xf32>
+  }
+}
+
+// -----
+
+job.job @gone placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  // expected-error@+1 {{op.rows: op.add reads rows that are gone}}
+  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
+    %n = op.add %o, %m : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+    op.yield_rows %n : tensor<4x8xf32>
+  }
+}
+
+// -----
+
+job.job @not_last placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  // expected-error@+1 {{op.rows: what is made last should be made of the last rows}}
+  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
+    %n = op.relu %m : tensor<4x8xf32> -> tensor<4x8xf32>
+    op.yield_rows %n : tensor<4x8xf32>
+  }
+}
+
+// -----
+
+job.job @types placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  %v = job.input "v" : tensor<1x8xf32>
+  // expected-error@+1 {{op.rows: all rows should be those of tensor<1x8xf32>, got tensor<4x8xf32>}}
+  %y = op.rows %x, %v : tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>, %q: tensor<1x8xf32>):
+    %m = op.softmax %q : tensor<1x8xf32> -> tensor<1x8xf32>
+    %o = op.add %m, %p : tensor<1x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+    %n = op.softmax %o : tensor<4x8xf32> -> tensor<4x8xf32>
     op.yield_rows %n : tensor<4x8xf32>
   }
 }
@@ -102,7 +145,7 @@ job.job @type placement <cpu, [0:0]> {
 
 job.job @yielded placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body should yield what it makes last, then what its op on rows reads}}
+  // expected-error@+1 {{op.rows: the body should yield what it makes last, then what its last op on rows reads}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
@@ -115,7 +158,7 @@ job.job @yielded placement <cpu, [0:0]> {
 
 job.job @parameter placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: parameters of the op on rows should be arguments of the body}}
+  // expected-error@+1 {{op.rows: parameters of op.layer_norm should be arguments of the body}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %g = op.constant dense<1.0> : tensor<8xf32>
