@@ -5,7 +5,8 @@ kernels.
 `line` makes the function that a kernel calls for a loop whose turns are independent, or
 that carries sums, products, or the largest or least of numbers. Vectors are as wide as
 those of the processor that compiles. The last elements, which do not fill one, are
-loaded and stored under a mask.
+loaded and stored under a mask. Floats of 16 bits are extended when they are loaded, and
+computed in 32.
 """
 
 # llvmlite and most of numba carry no types.
@@ -29,7 +30,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.lanes import Code, Lanes, LlvmValue, Vector, word
+from penstock.runtime.lanes import INDEX, Code, Lanes, LlvmValue, Vector, word
 
 Body: TypeAlias = Callable[..., tuple[Sequence[Vector], Sequence[Vector]]]
 """What is stored, and what each fold takes in, given `Lanes`, a vector of each load,
@@ -54,6 +55,77 @@ def vector_bytes() -> int:
     if features.get("avx512f"):
         return 64
     return 32 if features.get("avx2") else 16
+
+
+################################################################################
+# Floats of 16 bits                                                            #
+################################################################################
+
+_HALVES = {"bf16": (ir.IntType(16), "i16"), "f16": (ir.HalfType(), "f16")}
+"""What an element is in LLVM code, and in the names of its functions."""
+
+
+class HalfCode(Code):
+    """
+    Loads and stores of elements `bf16` or `f16` that are `f32` while they are computed
+    with. What is stored should fit: nothing is rounded.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, element: str):
+        super().__init__(builder, "f32")
+        self.scalar, self.element = _HALVES[element]
+        self.size = 2
+
+    def zero(self, lanes: int) -> LlvmValue:
+        """A vector of zeros."""
+        return ir.Constant(self.vector(lanes), None)
+
+    def load(
+        self, address: LlvmValue, offset: int, lanes: int, mask: LlvmValue | None = None
+    ) -> LlvmValue:
+        """Elements that follow each other; 0 where a mask is not set."""
+        return self._extended(super().load(address, offset, lanes, mask))
+
+    def gather(
+        self, address: LlvmValue, offset: int, lanes: int, step: int, mask: LlvmValue
+    ) -> LlvmValue:
+        """Elements that are `step` apart; 0 where a mask is not set."""
+        return self._extended(super().gather(address, offset, lanes, step, mask))
+
+    def store(
+        self,
+        value: LlvmValue,
+        address: LlvmValue,
+        offset: int,
+        mask: LlvmValue | None = None,
+    ) -> None:
+        """Write elements that follow each other, those whose bit in a mask is set."""
+        super().store(self._narrowed(value), address, offset, mask)
+
+    def _extended(self, value: LlvmValue) -> LlvmValue:
+        builder, lanes = self.builder, value.type.count
+        wide = ir.VectorType(ir.FloatType(), lanes)
+        if self.element == "f16":
+            return builder.fpext(value, wide)
+        words = builder.zext(value, ir.VectorType(INDEX, lanes))
+        return builder.bitcast(builder.shl(words, _same(16, lanes)), wide)
+
+    def _narrowed(self, value: LlvmValue) -> LlvmValue:
+        builder, lanes = self.builder, value.type.count
+        if self.element == "f16":
+            return builder.fptrunc(value, self.vector(lanes))
+        words = builder.bitcast(value, ir.VectorType(INDEX, lanes))
+        return builder.trunc(builder.lshr(words, _same(16, lanes)), self.vector(lanes))
+
+
+def _same(number: int, lanes: int) -> LlvmValue:
+    """A word of 32 bits in all lanes."""
+    return ir.Constant(ir.VectorType(INDEX, lanes), [number] * lanes)
+
+
+def code_for(code: Code, type: str) -> Code:
+    """What loads and stores elements of a type that are computed with as in `code`."""
+    return HalfCode(code.builder, type) if type in _HALVES else code
 
 
 ################################################################################
@@ -123,6 +195,25 @@ class LineLanes(Lanes):
         """Whether one of two conditions holds, but not both."""
         return self.made(self.builder.xor(a.value, b.value))
 
+    def round_f16(self, a: Vector) -> Vector:
+        """The nearest `f16`."""
+        half = ir.VectorType(ir.HalfType(), self._count)
+        narrow = self.builder.fptrunc(a.value, half)
+        return self.made(self.builder.fpext(narrow, a.value.type))
+
+    def round_bf16(self, a: Vector) -> Vector:
+        """The nearest `bf16`, of two as near the even one; a NaN stays one."""
+        builder, lanes = self.builder, self._count
+        words = builder.bitcast(a.value, ir.VectorType(INDEX, lanes))
+        last = builder.and_(builder.lshr(words, _same(16, lanes)), _same(1, lanes))
+        nearest = builder.add(words, builder.add(last, _same(0x7FFF, lanes)))
+        quiet = builder.or_(words, _same(0x400000, lanes))
+        is_nan = builder.fcmp_unordered("uno", a.value, a.value)
+        upper = builder.and_(
+            builder.select(is_nan, quiet, nearest), _same(0xFFFF0000, lanes)
+        )
+        return self.made(builder.bitcast(upper, a.value.type))
+
 
 ################################################################################
 # Lines                                                                        #
@@ -139,6 +230,8 @@ class _Line:
     body: Body
     steps: Sequence[int]
     ahead: Sequence[int]
+    types: Sequence[str]
+    """What is in memory of all loads, then of all stores."""
 
     @property
     def lanes(self) -> int:
@@ -244,34 +337,51 @@ class _Run:
         code = self.code
         x = LineLanes(code, lanes)
         count = lanes if mask is None else self.line.extent % lanes
+        codes = [code_for(code, type) for type in self.line.types]
         loaded = (
-            self._loaded(address, at, step, lanes, count)
-            for address, step in zip(self.sources, self.line.steps, strict=True)
+            self._loaded(codes[number], address, at, step, lanes, count)
+            for number, (address, step) in enumerate(
+                zip(self.sources, self.line.steps, strict=True)
+            )
         )
         if mask is None:
-            self._fetch(at, lanes)
+            self._fetch(codes, at, lanes)
         numbers = (code.splat(number, lanes) for number in self.numbers)
         given = (x.made(value) for value in (*loaded, *numbers))
         stored, terms = self.line.body(x, *given)
-        for value, address in zip(stored, self.targets, strict=True):
-            code.store(value.value, code.advanced(address, at, 1), 0, mask)
+        for own, value, address in zip(
+            codes[self.line.loads :], stored, self.targets, strict=True
+        ):
+            here, number = own.advanced(address, at, 1), value.value
+            if count == 1:
+                # LLVM writes 32 bits for a masked store of one lane that it has cut.
+                own.store(code.shuffled(number, number, [0]), here, 0)
+            else:
+                own.store(number, here, 0, mask)
         return [
             self._folded(fold, total, term.value, mask)
             for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
         ]
 
-    def _fetch(self, at: LlvmValue, lanes: int) -> None:
+    def _fetch(self, codes: Sequence[Code], at: LlvmValue, lanes: int) -> None:
         """Fetch what the next line loads, one vector for each that this one does."""
-        for address, ahead in zip(self.sources, self.line.ahead, strict=True):
-            here = self.code.advanced(address, at, 1)
-            for lane in range(0, lanes if ahead else 0, CACHE_LINE // self.code.size):
-                self.code.prefetch(here, ahead + lane)
+        for code, address, ahead in zip(
+            codes, self.sources, self.line.ahead, strict=False
+        ):
+            here = code.advanced(address, at, 1)
+            for lane in range(0, lanes if ahead else 0, CACHE_LINE // code.size):
+                code.prefetch(here, ahead + lane)
 
+    @staticmethod
     def _loaded(
-        self, address: LlvmValue, at: LlvmValue, step: int, lanes: int, count: int
+        code: Code,
+        address: LlvmValue,
+        at: LlvmValue,
+        step: int,
+        lanes: int,
+        count: int,
     ) -> LlvmValue:
         """The elements of the first lanes, which are some steps apart."""
-        code = self.code
         here = code.advanced(address, at, step)
         if step == 1:
             mask = None if count == lanes else code.lanes_below(lanes, word(count))
@@ -305,6 +415,7 @@ def line(
     folds: Sequence[str] = (),
     steps: Sequence[int] = (),
     ahead: Sequence[int] = (),
+    memory: Sequence[str] = (),
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
@@ -316,6 +427,10 @@ def line(
     fetched into the cache meanwhile, or 0.
 
     `steps` says how far apart the elements of each load are, where that is not 1.
+
+    `memory` says what elements are in memory, of all loads and then of all stores, if
+    that is not what is computed in: `bf16` and `f16` may be, in a line of `f32`, and
+    what is stored as one should be rounded to it.
 
     A turn of the loop loads before it stores, so that what is stored may lie where
     something is loaded that no other turn needs.
@@ -329,6 +444,7 @@ def line(
         body,
         steps or [1] * loads,
         ahead or [0] * loads,
+        memory or [element] * (loads + stores),
     )
     scalar = types.float32 if element == "f32" else types.float64
 

@@ -5,20 +5,30 @@ A loop becomes a *line* (`penstock.runtime.lines`) if all that it computes is fl
 one type, or comparisons of them; if what it loads is the same in all turns or up to
 `MAX_STEP` elements apart; if what it stores follows each other; and if what it carries
 from turn to turn are sums and products that may be taken in any order, or the largest
-or least of numbers. What is the same in all turns is loaded before. Any other loop is
-printed as a loop of Python, which LLVM may vectorise.
+or least of numbers. What is the same in all turns is loaded before. Floats of 16 bits
+may be loaded, stored and rounded to in a line of `f32`. Any other loop is printed as a
+loop of Python, which LLVM may vectorise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    bf16,
+    f16,
+    f32,
+    i1,
+)
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.lowering.numba.body import (
@@ -31,7 +41,10 @@ from penstock.lowering.numba.finishing import VECTOR_OPS, root_of
 from penstock.lowering.numba.loops import Nest, Order, row_major
 from penstock.lowering.numba.scalars import EXPRESSIONS
 
-BYTES = {"f32": 4, "f64": 8}
+BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8}
+
+HALVES: Mapping[Attribute, str] = {bf16: "bf16", f16: "f16"}
+"""The types of which lines load and store elements that they compute in `f32`."""
 
 FOLDS = {
     "arith.addf": "add",
@@ -125,14 +138,24 @@ def line_of_for(op: scf.ForOp) -> Line | None:
 
 
 def element_of(block: Block) -> str | None:
-    """The only type of floats that a block works on, if it is one of vectors."""
+    """The only type of floats that a block computes in, if it is one of vectors."""
     types = {
-        ELEMENTS.get(value.type)
+        computed_in(value.type)
         for op in block.ops
         for value in (*op.operands, *op.results)
         if not isinstance(value.type, IndexType | MemRefType) and value.type != i1
     }
     return types.pop() if len(types) == 1 else None
+
+
+def computed_in(type: Attribute) -> str | None:
+    """What a line computes elements of a type in, None if no line does."""
+    return "f32" if type in HALVES else ELEMENTS.get(type)
+
+
+def stored_as(type: Attribute) -> str:
+    """What elements of a type that lines compute with are in memory."""
+    return HALVES.get(type) or ELEMENTS[type]
 
 
 def _is_index(op: Operation) -> TypeGuard[IndexOp]:
@@ -158,6 +181,8 @@ def _add_folds(
         op = value.owner
         if not isinstance(op, Operation) or op.name not in FOLDS:
             return False
+        if value.type in HALVES:
+            return False
         if so_far not in op.operands or op.operands[0] is op.operands[1]:
             return False
         if len(list(so_far.uses)) != 1 or len(list(value.uses)) != 1:
@@ -180,7 +205,7 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
     match op:
         case memref.LoadOp():
             stride = _stride(op.memref, op.indices, variable)
-            if ELEMENTS.get(op.res.type) != line.element:
+            if computed_in(op.res.type) != line.element:
                 return False
             if stride is None or not 0 <= stride <= MAX_STEP:
                 return False
@@ -196,10 +221,12 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
             )
         case memref.StoreOp():
             line.stores.append((op.value, op))
+            if computed_in(op.value.type) != line.element:
+                return False
             return _stride(op.memref, op.indices, variable) == 1
         case _:
             line.ops.append(op)
-            return is_vector_op(op, line.element)
+            return is_line_op(op, line.element)
 
 
 def _stride(
@@ -285,6 +312,16 @@ def is_vector_op(op: Operation, element: str) -> bool:
     return op.name in VECTOR_OPS
 
 
+def is_line_op(op: Operation, element: str) -> bool:
+    """Whether there is an op for vectors of the element type, or to and from halves."""
+    if element == "f32" and isinstance(op, arith.ExtFOp | arith.TruncFOp):
+        types = [op.input.type, op.result.type]
+        return f32 in types and any(type in HALVES for type in types)
+    if element == "f32" and isinstance(op, arith.ConstantOp):
+        return isinstance(op.value, FloatAttr)
+    return is_vector_op(op, element)
+
+
 def line_of_computation(computation: Computation, order: Order) -> Line | None:
     """The innermost loop of a `linalg` op as a line, or None if it is none."""
     op, nest, block = computation.op, computation.nest, computation.body
@@ -296,7 +333,7 @@ def line_of_computation(computation: Computation, order: Order) -> Line | None:
     folds = nest.reductions[loop]
     if (
         element is None
-        or any(ELEMENTS.get(arg.type) != element for arg in block.args)
+        or any(computed_in(arg.type) != element for arg in block.args)
         or any(step not in (0, 1) for step in steps)
         or written != (0 if folds else 1)
         or not _reads_result_in_place(computation, folds)
@@ -317,7 +354,7 @@ def line_of_computation(computation: Computation, order: Order) -> Line | None:
         total = running_sum(computation)
         line.product = None if total is None else product_in(total)
     line.ops = [inner for inner in block.ops if inner not in (*line.folds, last)]
-    return line if all(is_vector_op(inner, element) for inner in line.ops) else None
+    return line if all(is_line_op(inner, element) for inner in line.ops) else None
 
 
 def _reads_result_in_place(computation: Computation, folds: bool) -> bool:

@@ -18,7 +18,6 @@ from penstock.lowering.numba.body import (
     BodyPrinter,
     Computation,
 )
-from penstock.lowering.numba.contractions import ELEMENTS
 from penstock.lowering.numba.finishing import VectorScalars
 from penstock.lowering.numba.line_loops import (
     BLOCK,
@@ -33,6 +32,7 @@ from penstock.lowering.numba.line_loops import (
     only_read_before,
     rows_ahead,
     shape_of,
+    stored_as,
 )
 from penstock.lowering.numba.loops import Order
 
@@ -165,7 +165,7 @@ class LinePrinter:
     def address(self, buffer: SSAValue, element: str) -> str:
         """The address of an element as an expression."""
         assert isa(buffer.type, MemRefType), "checked by the verifier"
-        size = BYTES[ELEMENTS[buffer.type.element_type]]
+        size = BYTES[stored_as(buffer.type.element_type)]
         start = f"address_of({self.printer.name(buffer)})"
         if element == "0":
             return start
@@ -201,6 +201,9 @@ class LinePrinter:
             facts.append(f"ahead={line.ahead}")
         if stores:
             facts.append(f"stores={len(stores)}")
+        types = [stored_as(value.type) for value, _ in (*line.loads, *line.stores)]
+        if any(type != line.element for type in types):
+            facts.append(f"memory={types}")
         if line.folds:
             folds = ", ".join(f'"{FOLDS[op.name]}"' for op in line.folds)
             facts.append(f"folds=[{folds}]")
@@ -264,6 +267,10 @@ class LinePrinter:
         added = {_product_of(op, line.carried) for op in line.folds}
         for op in line.ops:
             if isinstance(op, arith.ConstantOp) or op is line.product:
+                continue
+            if isinstance(op, arith.ExtFOp):
+                # What is loaded is extended, and what is rounded stays so wide.
+                names[op.result] = names[op.input]
                 continue
             text = self._text(op, line.product, names, scalars)
             if op in added:
