@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     IntAttr,
     IntegerAttr,
     StringAttr,
@@ -235,7 +237,8 @@ class PlanOp(IRDLOperation):
     def _verify_producers(self) -> None:
         producers: dict[SSAValue, TaskOp] = {}
         for task in self.tasks:
-            for register in (*task.outs, *task.signals):
+            _, outs, _, signals = task.ports
+            for register in (*outs, *signals):
                 if (other := producers.get(register)) is not None:
                     raise VerifyException(
                         f"register '{name_of(register)}' is written by both "
@@ -243,7 +246,8 @@ class PlanOp(IRDLOperation):
                     )
                 producers[register] = task
         for task in self.tasks:
-            for register in (*task.ins, *task.waits):
+            ins, _, waits, _ = task.ports
+            for register in (*ins, *waits):
                 if isinstance(register.owner, RegisterOp) and register not in producers:
                     raise VerifyException(
                         f"task '{task.task_name.data}' reads register "
@@ -324,6 +328,15 @@ KINDS: dict[str, tuple[type[Operation], ...]] = {
 def kind_of_tasks(op: type[Operation]) -> str:
     """The kind of the tasks that execute ops of a class."""
     return next((kind for kind, ops in KINDS.items() if issubclass(op, ops)), "compute")
+
+
+class Ports(NamedTuple):
+    """The operands of a task by what they are for."""
+
+    ins: Sequence[SSAValue]
+    outs: Sequence[SSAValue]
+    waits: Sequence[SSAValue]
+    signals: Sequence[SSAValue]
 
 
 @irdl_op_definition
@@ -407,9 +420,25 @@ class TaskOp(IRDLOperation):
     @property
     def op(self) -> Operation:
         """The op that the task executes."""
-        op = self.body.block.first_op
+        # The accessor of the region takes longer than all else here.
+        block = self.regions[0].first_block
+        assert block is not None, "checked by the verifier"
+        op = block.first_op
         assert op is not None, "checked by the verifier"
         return op
+
+    @property
+    def ports(self) -> Ports:
+        """All operands by what they are for. To ask for each alone takes far longer."""
+        segments = self.properties["operandSegmentSizes"]
+        assert isinstance(segments, DenseArrayBase), "checked by the verifier"
+        operands, start = self.operands, 0
+        found: list[Sequence[SSAValue]] = []
+        for count in segments.get_values():
+            end = start + int(count)
+            found.append(operands[start:end])
+            start = end
+        return Ports(*found)
 
     @property
     def kind(self) -> str:
@@ -423,13 +452,14 @@ class TaskOp(IRDLOperation):
         return kind_of_tasks(type(op))
 
     def verify_(self) -> None:
-        if self.results_ and self.outs:
+        ins, outs, _, _ = self.ports
+        if self.results_ and outs:
             raise VerifyException("a task has either results or registers it writes")
         block = self.body.block
         if len(block.ops) != 2 or not isinstance(block.last_op, YieldOp):
             raise VerifyException("the body of a task should be one op and plan.yield")
-        verify_payloads("reads", self.ins, [arg.type for arg in block.args])
-        written = self.outs or self.results_
+        verify_payloads("reads", ins, [arg.type for arg in block.args])
+        written = outs or self.results_
         yielded = [value.type for value in block.last_op.values]
         verify_payloads("writes", written, yielded)
         if self.kind == "main":

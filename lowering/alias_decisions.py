@@ -58,7 +58,8 @@ class Aliasing:
         for index, task in enumerate(self.timeline.tasks):
             for pair, refusal in self._pairs[task].rejected_hints():
                 self._refuse(task, pair, refusal)
-            if not all(r in self.forest for r in (*task.ins, *task.outs)):
+            ins, outs, _, _ = task.ports
+            if not all(register in self.forest for register in (*ins, *outs)):
                 continue
             if self._pairs[task].takes_parts:
                 self._show_results(task)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.ir import SSAValue
 
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, Ports, StreamAttr, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.lowering.aliases import bytes_of, joined_case
 from penstock.lowering.packing.problem import align
@@ -50,12 +50,13 @@ class Timeline:
     ) -> None:
         acting = [task for task in plan.tasks if task.kind != "variable"]
         self._listed = {task: index for index, task in enumerate(acting)}
+        ports = [task.ports for task in acting]
         self._producers = {
-            register: self._listed[task]
-            for task in acting
-            for register in (*task.outs, *task.signals)
+            register: index
+            for index, (_, outs, _, signals) in enumerate(ports)
+            for register in (*outs, *signals)
         }
-        data = [list(self._sources(task)) for task in acting]
+        data = [list(self._sources(named)) for named in ports]
         waits = [list(sources) for sources in data]
         for first, second in orders:
             waits[self._listed[second]].append(self._listed[first])
@@ -73,8 +74,8 @@ class Timeline:
             streams, place, [[place[s] for s in waits[i] if s in place] for i in order]
         )
 
-    def _sources(self, task: TaskOp) -> Iterator[int]:
-        for register in dict.fromkeys((*task.ins, *task.waits)):
+    def _sources(self, ports: Ports) -> Iterator[int]:
+        for register in dict.fromkeys((*ports.ins, *ports.waits)):
             producer = self._producers.get(register)
             if producer is not None and not is_full_at_start(register):
                 yield producer
@@ -274,7 +275,8 @@ class Forest:
         """The tasks that use each register, in order; its writer comes first."""
         users: dict[SSAValue, list[int]] = {}
         for index, task in enumerate(timeline.tasks):
-            for register in dict.fromkeys((*task.ins, *task.outs)):
+            ins, outs, _, _ = task.ports
+            for register in dict.fromkeys((*ins, *outs)):
                 users.setdefault(register, []).append(index)
         return users
 

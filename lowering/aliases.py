@@ -108,9 +108,10 @@ class Holds:
         """What each register that aliases are involved in stands on directly."""
         self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
         for task in plan.tasks:
-            for register in task.outs:
+            ins, outs, _, _ = task.ports
+            for register in outs:
                 # Most have no alias near: they are not even kept.
-                near = [s for s in task.ins if share_bytes(s, register)]
+                near = [s for s in ins if share_bytes(s, register)]
                 if near and task.kind != "variable":
                     self._sources[register] = list(dict.fromkeys(near))
 

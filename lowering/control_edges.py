@@ -49,7 +49,8 @@ def write_control(
     task: TaskOp, waits: Sequence[SSAValue], signals: Sequence[SSAValue]
 ) -> None:
     """Make a task wait for and signal further registers."""
-    operands = [task.ins, task.outs, (*task.waits, *waits), (*task.signals, *signals)]
+    ins, outs, has_waits, has_signals = task.ports
+    operands = [ins, outs, (*has_waits, *waits), (*has_signals, *signals)]
     segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
     extended = TaskOp.create(
         operands=list(chain.from_iterable(operands)),

@@ -80,6 +80,7 @@ from penstock.dialects.sbp import (
     part_type,
     whole,
 )
+from penstock.dialects.walks import outermost
 from penstock.lowering.boxing_tasks import BoxingTasks
 from penstock.lowering.control_edges import write_control_edges
 from penstock.lowering.job_control import JobWaits, control_of
@@ -371,7 +372,7 @@ class ConvertJobToPlanPass(ModulePass):
     name = "convert-job-to-plan"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        maxima = [JobMaxima(job) for job in op.walk() if isinstance(job, JobOp)]
+        maxima = [JobMaxima(job) for job in outermost(op, JobOp)]
         fail_if_any(found for each in maxima for found in complaints_about(each))
         for each in maxima:
             convert_job(each)

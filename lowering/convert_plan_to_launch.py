@@ -66,6 +66,7 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.rates import AccOp, RateOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
+from penstock.dialects.walks import outermost
 from penstock.lowering.aliases import Holds, does_nothing
 from penstock.lowering.chunk_report import memory_report
 from penstock.lowering.job_interfaces import Interfaces
@@ -487,7 +488,7 @@ class ConvertPlanToLaunchPass(ModulePass):
     """Make one program of all ranks of a plan, to run in one process."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         simulate = self.simulate_ranks
         fail_if_any(x for plan in plans for x in complaints_about(plan, simulate))
         convert_plans(plans, simulate)

@@ -63,6 +63,7 @@ from penstock.dialects.sbp import (
     signature,
     split,
 )
+from penstock.dialects.walks import outermost
 from penstock.lowering.job_devices import JobDevices
 from penstock.lowering.job_layouts import (
     OPERANDS,
@@ -311,8 +312,5 @@ class JobInferSbpPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         fail_if_any(
-            found
-            for job in op.walk()
-            if isinstance(job, JobOp)
-            for found in Inference(job).run()
+            found for job in outermost(op, JobOp) for found in Inference(job).run()
         )

@@ -37,6 +37,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.sbp import PARTIAL, Layout
+from penstock.dialects.walks import outermost
 from penstock.lowering.job_devices import JobDevices
 from penstock.lowering.job_layouts import (
     OPERANDS,
@@ -191,7 +192,7 @@ class JobInsertBoxingPass(ModulePass):
     name = "job-insert-boxing"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        inserters = [BoxingInserter(job) for job in op.walk() if isinstance(job, JobOp)]
+        inserters = [BoxingInserter(job) for job in outermost(op, JobOp)]
         fail_if_any(found for inserter in inserters for found in inserter.complaints())
         for inserter in inserters:
             inserter.run()

@@ -38,6 +38,7 @@ from penstock.dialects.job import (
     verify_device_kind,
 )
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.job_devices import JobDevices
 
 Uses: TypeAlias = dict[PlacementAttr, list[tuple[Operation, int]]]
@@ -150,7 +151,7 @@ class JobPlacePass(ModulePass):
     """Run the jobs on devices of this kind, at the ranks and indices they name."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        jobs = [job for job in op.walk() if isinstance(job, JobOp)]
+        jobs = outermost(op, JobOp)
         if self.device is not None:
             try:
                 verify_device_kind(self.device)

@@ -27,6 +27,7 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.numpy_types import array_of, dense_of
 from penstock.dialects.op import ConstantOp
 from penstock.dialects.op.rates import RateOp
+from penstock.dialects.walks import outermost
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -98,9 +99,7 @@ class OpFoldConstantsPass(ModulePass):
             )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in op.walk():
-            if not isinstance(job, JobOp):
-                continue
+        for job in outermost(op, JobOp):
             for inner in job.body.block.ops:
                 if isinstance(inner, TensorOp) and not isinstance(inner, RateOp):
                     fold(inner, self.max_elements)

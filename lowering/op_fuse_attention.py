@@ -48,6 +48,7 @@ from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.attention_groups import repeat_of, split, split_order
 from penstock.lowering.in_place_hints import Overwritten
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
@@ -406,6 +407,5 @@ class OpFuseAttentionPass(ModulePass):
     """The least keys for which that is done."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                fuse_job(job, self.min_keys)
+        for job in outermost(op, JobOp):
+            fuse_job(job, self.min_keys)

@@ -41,6 +41,7 @@ from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.dialects.sbp import PARTIAL
+from penstock.dialects.walks import outermost
 from penstock.lowering.in_place_hints import (
     Member,
     Overwritten,
@@ -236,6 +237,5 @@ class OpFuseElementwisePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.max_ops < 1:
             raise PassFailedException(f"max_ops must be at least 1, got {self.max_ops}")
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                fuse_job(job, self.max_ops)
+        for job in outermost(op, JobOp):
+            fuse_job(job, self.max_ops)

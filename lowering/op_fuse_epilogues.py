@@ -33,6 +33,7 @@ from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.in_place_hints import (
     Member,
     Overwritten,
@@ -143,6 +144,5 @@ class OpFuseEpiloguesPass(ModulePass):
     name = "op-fuse-epilogues"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                fuse_job(job)
+        for job in outermost(op, JobOp):
+            fuse_job(job)

@@ -30,6 +30,7 @@ from penstock.dialects.interfaces import TensorOp, are_compatible, tensor_type
 from penstock.dialects.job import AfterOp, CopyOp, Job, JobOp
 from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
 from penstock.dialects.op.checks import known
+from penstock.dialects.walks import outermost
 
 JOB_OPS = frozenset(op.name for op in Job.operations)
 
@@ -88,9 +89,8 @@ def refine_tensor_op(op: TensorOp) -> Iterator[tuple[Operation, str]]:
 
 def complaints_of(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
     """Refine all jobs of a module, and yield each op that does not fit."""
-    for op in module.walk():
-        if isinstance(op, JobOp):
-            yield from refine_block(op.body.block)
+    for op in outermost(module, JobOp):
+        yield from refine_block(op.body.block)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.padding import PadOp
+from penstock.dialects.walks import outermost
 
 
 def split_pads(block: Block) -> None:
@@ -74,6 +75,5 @@ class OpSplitPadsPass(ModulePass):
     name = "op-split-pads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                split_pads(job.body.block)
+        for job in outermost(op, JobOp):
+            split_pads(job.body.block)

@@ -54,6 +54,7 @@ from penstock.dialects.op.winograd import (
     WinogradJoinOp,
     WinogradSplitOp,
 )
+from penstock.dialects.walks import outermost
 
 MIN_CHANNELS = 16
 LEAST_SAVING = 2
@@ -223,6 +224,5 @@ class OpUseWinogradPass(ModulePass):
         ports = Counter(
             inner.port.data for inner in op.walk() if isinstance(inner, VariableOp)
         )
-        for job in op.walk():
-            if isinstance(job, JobOp):
-                Rewrite(job, self.min_tiles).run(ports)
+        for job in outermost(op, JobOp):
+            Rewrite(job, self.min_tiles).run(ports)

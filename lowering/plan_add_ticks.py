@@ -45,6 +45,7 @@ from penstock.dialects.job import (
     sections_of,
 )
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.plan_order_updates import readers_of
 from penstock.lowering.regst_alias import has_places
@@ -229,10 +230,8 @@ class PlanAddTicksPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [
             plan
-            for plan in op.walk()
-            if isinstance(plan, PlanOp)
-            and SECTIONS in plan.attributes
-            and not (has_ticks(plan) or has_places(plan))
+            for plan in outermost(op, PlanOp)
+            if SECTIONS in plan.attributes and not (has_ticks(plan) or has_places(plan))
         ]
         fail_if_any(found for plan in plans for found in complaints_about(plan))
         for plan in plans:

@@ -49,6 +49,7 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.list_scheduling import (
     Dispatch,
     best_of,
@@ -216,7 +217,7 @@ class PlanAssignStreamsPass(ModulePass):
                 f"policy must be one of {known}, got '{self.policy}'"
             )
         machine = Machine.parse(self.machine)
-        plans = [x for x in op.walk() if isinstance(x, PlanOp) and x.is_on_values]
+        plans = [x for x in outermost(op, PlanOp) if x.is_on_values]
         is_naive = self.policy == "naive"
         if not is_naive:
             plans = [plan for plan in plans if REPORT not in plan.attributes]

@@ -53,6 +53,7 @@ from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.rates import rates_of
 
 MAX_SHAPE = "max_shape"
@@ -241,7 +242,8 @@ def write_registers(task: TaskOp, registers: list[RegisterOp]) -> None:
     outs = [register.register for register in registers]
     for result, out in zip(tuple(task.results_), outs, strict=True):
         result.replace_all_uses_with(out)
-    operands = [task.ins, outs, task.waits, task.signals]
+    ins, _, waits, signals = task.ports
+    operands = [ins, outs, waits, signals]
     segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
     new_task = TaskOp.create(
         operands=list(chain.from_iterable(operands)),
@@ -278,7 +280,7 @@ class PlanCreateRegistersPass(ModulePass):
     name = "plan-create-registers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         fail_if_any(found for plan in plans for found in complaints_about(plan))
         for plan in plans:
             create_registers(plan)

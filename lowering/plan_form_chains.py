@@ -36,6 +36,7 @@ from xdsl.passes import ModulePass
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.plan_create_registers import requested_slots
 from penstock.lowering.task_order import TaskOrder
 
@@ -133,7 +134,7 @@ class PlanFormChainsPass(ModulePass):
     name = "plan-form-chains"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_open(x)]
+        plans = [x for x in outermost(op, PlanOp) if is_open(x)]
         orders = [TaskOrder(plan) for plan in plans]
         fail_if_any(found for order in orders for found in order.complaints())
         for order in orders:

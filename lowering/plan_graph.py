@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.interfaces import InPlacePair, TensorOp
@@ -291,16 +290,10 @@ class PlanGraph:
 
 
 def access_of(task: TaskOp) -> Access:
-    """The registers that a task names. To ask for each kind alone takes far longer."""
-    segments = task.properties["operandSegmentSizes"]
-    assert isinstance(segments, DenseArrayBase), "checked by the verifier"
-    operands, start = task.operands, 0
-    values: list[Sequence[SSAValue]] = []
-    for count in segments.get_values():
-        values.append(operands[start : start + int(count)])
-        start += int(count)
-    named = [list(registers_among(each)) for each in values]
-    return Access(*named, read=values[0], written=values[1])
+    """The registers that a task names."""
+    ports = task.ports
+    named = [list(registers_among(values)) for values in ports]
+    return Access(*named, read=ports.ins, written=ports.outs)
 
 
 def facts_of(register: RegisterOp) -> Facts:

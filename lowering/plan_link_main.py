@@ -63,6 +63,7 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
+from penstock.dialects.walks import outermost
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.job_interfaces import Interfaces
 from penstock.lowering.rates import is_rated
@@ -312,7 +313,7 @@ class PlanLinkMainPass(ModulePass):
     name = "plan-link-main"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         plans = [plan for plan in plans if needs_main(plan)]
         fail_if_any(found for plan in plans for found in complaints_about(plan))
         for plan in plans:

@@ -27,6 +27,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.job import AssignOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
+from penstock.dialects.walks import outermost
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.regst_alias import has_places
 
@@ -130,9 +131,8 @@ class PlanOrderUpdatesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [
             plan
-            for plan in op.walk()
-            if isinstance(plan, PlanOp)
-            and any(isinstance(task.op, AssignOp) for task in plan.tasks)
+            for plan in outermost(op, PlanOp)
+            if any(isinstance(task.op, AssignOp) for task in plan.tasks)
             and not has_places(plan)
         ]
         edges = [edges_of(plan) for plan in plans]

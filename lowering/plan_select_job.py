@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
+from penstock.dialects.walks import outermost
 
 
 def tasks_of(plan: PlanOp, job: str) -> list[TaskOp]:
@@ -82,7 +83,7 @@ class PlanSelectJobPass(ModulePass):
     """The name of the job."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         found = [plan for plan in plans if self.job in plan.jobs]
         if not found:
             raise PassFailedException(f"no task belongs to job '{self.job}'")

@@ -75,6 +75,7 @@ from xdsl.rewriter import Rewriter
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp, alias_place
+from penstock.dialects.walks import outermost
 from penstock.lowering import plan_reduce_events
 from penstock.lowering.alias_decisions import (
     Aliasing,
@@ -238,7 +239,7 @@ class RegstAliasRegistersPass(ModulePass):
     name = "regst-alias-registers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         plans = [plan for plan in plans if not has_places(plan)]
         # Who is last to use what is not the same in each act.
         plans = [plan for plan in plans if not rates_of(plan).is_rated]

@@ -31,9 +31,11 @@ def controls_of(plan: PlanOp) -> Iterator[Control]:
     """What the control registers of a plan order, by the tasks that wait, as listed."""
     writers: dict[SSAValue, TaskOp] = {}
     for task in plan.tasks:
-        writers.update((value, task) for value in task.signals)
+        writers.update((value, task) for value in task.ports.signals)
+    if not writers:
+        return
     for task in plan.tasks:
-        for value in task.waits:
+        for value in task.ports.waits:
             register, writer = value.owner, writers.get(value)
             if not isinstance(register, RegisterOp) or writer is None:
                 continue

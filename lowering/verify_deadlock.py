@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.deadlock import (
     BUDGET,
     Register,
@@ -61,8 +62,9 @@ class PlanWaits:
             if task.kind == "main":
                 # It needs less than all of its registers.
                 continue
-            writers.update((value, index) for value in (*task.outs, *task.signals))
-            for value in (*task.ins, *task.waits):
+            ins, outs, waits, signals = task.ports
+            writers.update((value, index) for value in (*outs, *signals))
+            for value in (*ins, *waits):
                 readers.setdefault(value, []).append(index)
         used = [r for r in plan.registers if r.register in writers]
         numbers = [
@@ -146,7 +148,7 @@ class VerifyDeadlockPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         fail_if_any(
             found
             for plan in plans

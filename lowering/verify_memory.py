@@ -42,6 +42,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
+from penstock.dialects.walks import outermost
 from penstock.lowering.sizes import parse_size
 from penstock.lowering.slot_choice import Queue, peak_of
 
@@ -267,6 +268,6 @@ class VerifyMemoryPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limits = parse_limits(self.limits)
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         fail_if_any(x for plan in plans for x in complaints_about(plan, limits))
         check_names(limits, plans)

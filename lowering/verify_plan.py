@@ -61,6 +61,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
+from penstock.dialects.walks import outermost
 from penstock.lowering.plan_graph import PlanGraph
 from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
 from penstock.lowering.verify_plan_bytes import bad_aliases, shared_bytes
@@ -135,5 +136,5 @@ class VerifyPlanPass(ModulePass):
     name = "verify-plan"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         fail_if_any(found for plan in plans for found in findings_in(plan))

@@ -48,6 +48,7 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import ProgramOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.marked_graph import clashes, marks_of
 from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
 from penstock.lowering.verify_program_jobs import bad_sharing, early_releases
@@ -243,5 +244,5 @@ class VerifyProgramPass(ModulePass):
     name = "verify-program"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        programs = [program for program in op.walk() if isinstance(program, ProgramOp)]
+        programs = outermost(op, ProgramOp)
         fail_if_any(found for program in programs for found in findings_in(program))

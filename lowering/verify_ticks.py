@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import SECTIONS, SinkTickOp, SourceTickOp, sections_of
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.walks import outermost
 from penstock.lowering.plan_graph import PlanGraph
 
 NOTHING = DictionaryAttr({})
@@ -162,7 +163,7 @@ class VerifyTicksPass(ModulePass):
     name = "verify-ticks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         fail_if_any(
             found for plan in plans if has_ticks(plan) for found in findings_in(plan)
         )

@@ -231,7 +231,8 @@ class RegisterOp(IRDLOperation):
 
     def verify_(self) -> None:
         has_offset = self.offset is not None
-        if self.target is None and (self.block is not None) != has_offset:
+        target, place = self.target, self.block
+        if target is None and (place is not None) != has_offset:
             raise VerifyException("a register needs both a block and an offset in it")
         if isinstance(self.register.type, ControlType):
             self._verify_control()
@@ -241,9 +242,9 @@ class RegisterOp(IRDLOperation):
             self._verify_interface()
         if self.header is not None:
             self._verify_header()
-        if self.target is not None:
-            self._verify_alias(self.target)
-        if self.block is not None and isinstance(block := self.block.owner, BlockOp):
+        if target is not None:
+            self._verify_alias(target)
+        if place is not None and isinstance(block := place.owner, BlockOp):
             self._verify_place(block)
 
     def _verify_control(self) -> None:
