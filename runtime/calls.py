@@ -27,10 +27,12 @@ from penstock.runtime.words import (
     CODE,
     CUT_SHORT,
     END,
+    GONE,
     LOG,
     LOG_HEAD,
     LOG_ROW,
     MOST_PARTS,
+    ROOM,
     RUNNING,
     START,
     STOP,
@@ -75,17 +77,24 @@ def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) ->
 # The log -----------------------------------------------------------------------------
 
 
+@compiled(types.boolean(types.int64, types.int64))
+def has_rows(log: Integer, rows: Integer) -> bool:
+    """Whether there is room for so many rows in a log."""
+    left = load_word(log + 8 * GONE) + load_word(log + 8 * ROOM) - load_word(log)
+    return bool(rows <= left)
+
+
 @compiled(types.int64(types.int64, types.int64, types.int64, types.int64))
 def open_row(log: Integer, what: Integer, actor: Integer, act: Integer) -> int:
     """Note in a log that something starts; the address of its row."""
     count = load_word(log)
-    row = int(log) + 8 * (LOG_HEAD + LOG_ROW * count)
+    place = count % load_word(log + 8 * ROOM)
+    row = int(log) + 8 * (LOG_HEAD + LOG_ROW * place)
     store_word(row + 8 * WHAT, what)
     store_word(row + 8 * ACTOR, actor)
     store_word(row + 8 * ACT, act)
-    store_word(row + 8 * END, 0)
-    store_word(row + 8 * CODE, 0)
     store_word(log, count + 1)
+    # Who reads the log meanwhile knows that it starts from now on.
     store_word(row + 8 * START, now())
     return row
 
@@ -93,8 +102,9 @@ def open_row(log: Integer, what: Integer, actor: Integer, act: Integer) -> int:
 @compiled(types.void(types.int64, types.int64))
 def close_row(row: Integer, code: Integer) -> None:
     """Note that something has ended with a code."""
-    store_word(row + 8 * END, now())
     store_word(row + 8 * CODE, code)
+    # A row is whole once it has an end.
+    store_word(row + 8 * END, now())
 
 
 @compiled(types.boolean(layout_type, state_type, types.int64, types.int64, types.int64))

@@ -271,12 +271,13 @@ class Core(Closing):
     def _record(self, log: Log | None) -> None:
         """Let threads fill a log in the next run, or none."""
         self._log = log
-        if log is None:
+        self._control[LOG] = 0 if log is None else log.address
+        if log is not None:
+            log.first = int(self._control[TARGET])
+        if log is not None or self.tables.wires:
+            self._control[LOOP] = address_of_recorder(self.is_general)
+        else:
             self._control[LOOP] = address_of_entry("general") if self.is_general else 0
-            return
-        log.first = int(self._control[TARGET])
-        self._control[LOG] = log.address
-        self._control[LOOP] = address_of_recorder(self.is_general)
 
     def watch(
         self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None

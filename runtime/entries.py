@@ -37,6 +37,8 @@ _PARTS = (
 """The modules whose functions become part of the core's code."""
 
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+_Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
+_NOBODY = -1
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
 _MOVE_ON = 6
 
@@ -106,6 +108,14 @@ def take_all_seats(tables: int) -> bool:
 def leave_all_seats(tables: int) -> None:
     """Let threads act again."""
     _core(_LEAVE_ALL_SEATS, tables, 0, 0)
+
+
+def outlook(tables: int, loop: int) -> int:
+    """
+    What can be expected while somebody has all seats: `STUCK`, `GOES_ON` or `WAITS`.
+    The loop is the address of that for all kinds.
+    """
+    return _Loop(loop)(tables, _NOBODY, 0)
 
 
 def move_on(tables: int, counter: int, value: int) -> None:

@@ -19,7 +19,8 @@ from penstock.runtime.log import Log, RecordedRun
 from penstock.runtime.observers import Observers
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.simulator import Simulation, simulate
-from penstock.runtime.stream import Stream
+from penstock.runtime.stream import MakeCore, Stream
+from penstock.runtime.stream_core import StreamCore
 from penstock.runtime.subject import Subject, subject_of
 from penstock.runtime.watchdog import Watchdog, kernel_names
 
@@ -59,6 +60,7 @@ class Executor(Closing):
         """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
         self._watchdog: Watchdog | None = None
         self._stream: Stream | None = None
+        self._stream_core: MakeCore = StreamCore
         self._is_special: bool = program.tables.is_dynamic
         """Whether there was a stream, or there can be nothing else."""
         self._closed = False
@@ -93,10 +95,10 @@ class Executor(Closing):
         return 0 if self._core is None else self._core.acts_made()
 
     @contextmanager
-    def on_core(self, core: Core) -> Generator[None]:
+    def on_core(self, core: Core, make_core: MakeCore = StreamCore) -> Generator[None]:
         """
-        Run on another core meanwhile, and close it in the end. Raises PenstockError for
-        the reference executor.
+        Run on another core meanwhile, and close it in the end; streams that begin then
+        have cores made by a function. Raises PenstockError for the reference executor.
         """
         with core:
             if (own := self._core) is None:
@@ -104,12 +106,12 @@ class Executor(Closing):
             if self._watchdog is not None:
                 core.watch(self._watchdog, partial(kernel_names, self._program.image))
             with self._lock:
-                self._core = core
+                self._core, self._stream_core = core, make_core
             try:
                 yield
             finally:
                 with self._lock:
-                    self._core = own
+                    self._core, self._stream_core = own, StreamCore
 
     def close(self) -> None:
         """End the threads. What was returned stays valid."""
@@ -180,7 +182,15 @@ class Executor(Closing):
             self._check_free()
             times = self._times() if self._engine == "sim" else ()
             self._is_special = True
-            self._stream = Stream(self._program, self._engine, capacity, times)
+            self._stream = Stream(
+                self._program,
+                self._engine,
+                capacity,
+                times,
+                observers=self.observers,
+                watchdog=self._watchdog,
+                make_core=self._stream_core,
+            )
             return self._stream
 
     def _check_free(self) -> None:
@@ -222,10 +232,8 @@ class Executor(Closing):
             results = self._point_to(fed)
             with self.observers.watch(len(fed), virtual=True) as log:
                 found = simulate(
-                    self._program.tables, len(fed), [times[name] for name in names]
+                    self._program.tables, len(fed), [times[name] for name in names], log
                 )
-                if log is not None:
-                    log.add(found)
             self._pieces = ([], [])
         return results, found
 
@@ -262,9 +270,7 @@ class Executor(Closing):
         if self._core is not None:
             self._core.run(acts, log)
         elif self._engine == "sim":
-            self.simulation = simulate(self._program.tables, acts, self._times())
-            if log is not None:
-                log.add(self.simulation)
+            self.simulation = simulate(self._program.tables, acts, self._times(), log)
         elif log is not None:
             RecordedRun(log).run()
         else:

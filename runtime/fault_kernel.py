@@ -4,23 +4,22 @@ The kernel that stands in for another one where faults are injected.
 Its first argument is the address of a table, the others are those of the kernel:
 
     [address of the number of acts that the actor has made, address of the word that is
-     not 0 once the run stops, address of the kernel or 0, number of faults,
-     act, kind, amount, address of a counter, ...]
+     not 0 once the run stops, address of the kernel, number of faults,
+     act, kind, amount, ...]
 
 Of the faults of an act, one of kind FAIL returns its amount as the code instead of what
-the kernel does, DELAY waits for nanoseconds before it, and MOVE adds to a counter after
-it. Only part 0 waits and moves counters.
+the kernel does, and DELAY waits for nanoseconds before it. Only part 0 waits.
 """
 
 from __future__ import annotations
 
 from numba import types
 
-from penstock.runtime.atomics import call_kernel, compiled, load_word, store_word
+from penstock.runtime.atomics import call_kernel, compiled, load_word
 from penstock.runtime.system import now, sleep
 
-FAIL, DELAY, MOVE = 0, 1, 2
-HEAD, ROW = 4, 4
+FAIL, DELAY = 0, 1
+HEAD, ROW = 4, 3
 """Words before the first fault, and of a fault."""
 NAP = 1_000_000
 """Nanoseconds after which a delay looks whether the run has stopped."""
@@ -48,13 +47,4 @@ def fault(args: int, part: int, parts: int) -> int:
             return load_word(row + 16)
         if load_word(row + 8) == DELAY and part == 0:
             wait(load_word(row + 16), load_word(table + 8))
-    code = 0
-    if load_word(table + 16) != 0:
-        code = call_kernel(load_word(table + 16), args + 8, part, parts)
-    if code != 0 or part != 0:
-        return code
-    for row in range(table + 8 * HEAD, last, 8 * ROW):
-        if load_word(row) == act and load_word(row + 8) == MOVE:
-            counter = load_word(row + 24)
-            store_word(counter, load_word(counter) + load_word(row + 16))
-    return 0
+    return call_kernel(load_word(table + 16), args + 8, part, parts)

@@ -6,20 +6,23 @@ Faults on purpose: kernels that fail or take long, messages that are lost.
 
 A *message* is the move of a counter by which an actor tells that it has filled a slot
 of a register or, when it has read one, that the slot is free. The fast path knows
-nothing of faults: they are in kernels that take the place of others in the tables of a
-core of its own, which is used until the `with` block ends.
+nothing of faults. Those of kernels are in others that take their place in the tables of
+a core of its own, which is used until the `with` block ends. Those of messages are in
+*wires*, words that others see instead of counters; the general loop, where it records
+acts, moves a wire on after each act of who owns the counter.
 
-No fault goes unnoticed: after each run, and when no actor can act, what was told is
-compared with what was done, and a register of which too much or too little was told is
-named.
+No fault goes unnoticed: after each run, when no actor can act and before a piece of a
+stream is given to its caller, what was told is compared with what was done, and a
+register of which too much or too little was told is named.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -32,20 +35,21 @@ from penstock.runtime.errors import DeadlockError, MessageError, PenstockError
 from penstock.runtime.executor import Executor
 from penstock.runtime.jit import KernelFunction
 from penstock.runtime.log import Log
+from penstock.runtime.stream_core import StreamCore, is_idle
 from penstock.runtime.tables import (
     CACHE_LINE,
+    CALLER,
     Actor,
     Call,
     Fixed,
-    Layout,
     Register,
     Tables,
+    Wire,
     Words,
 )
-from penstock.runtime.words import ACTS, STOP, State
+from penstock.runtime.words import ACTS, AHEAD, MOVES, SEEN, STOP, State
 
-_FAIL, _DELAY, _MOVE = 0, 1, 2
-_HEAD = 4
+_FAIL, _DELAY = 0, 1
 """See `penstock.runtime.fault_kernel`."""
 
 
@@ -66,9 +70,10 @@ class KernelFault:
 @dataclass(frozen=True)
 class MessageFault:
     """
-    What act number `act` tells of a register, that a slot of it was filled or, if a
-    `reader` is named, that this one has read it, is lost (`drop`), told twice
-    (`duplicate`), or told with act number `act + by` only (`late`).
+    Message number `act` of a register, that a slot of it was filled or, if a `reader`
+    is named, that this one has read it, is lost (`drop`), told twice (`duplicate`), or
+    told with message number `act + by` only (`late`). Messages are counted from 0: who
+    acts at no other rate than the register tells of it in each act.
     """
 
     register: str
@@ -81,17 +86,97 @@ class MessageFault:
 Fault: TypeAlias = KernelFault | MessageFault
 
 
+class _FaultyTables(Tables):
+    """
+    Tables in which others see some counters through *wires*, in which faults are: words
+    after the counters of the program.
+    """
+
+    def __init__(
+        self,
+        registers: Sequence[Register],
+        actors: Sequence[Actor],
+        callbacks: Iterable[Callback],
+        messages: Mapping[_Message, Mapping[int, int]],
+    ):
+        super().__init__(registers, actors, callbacks)
+        self._messages = list(messages)
+        first = len(super().counters())
+        starts = [self._start(message) for message in messages]
+        self.wires = [
+            Wire(
+                message.actor,
+                message.counter,
+                first + number * CACHE_LINE,
+                {start + n: change for n, change in messages[message].items()},
+            )
+            for number, (message, start) in enumerate(
+                zip(messages, starts, strict=True)
+            )
+        ]
+        self._wire_of = {wire.counter: wire.place for wire in self.wires}
+        watched = [self.seen(counter) for counter in self.layout.watched.tolist()]
+        self.layout = self.layout._replace(watched=np.array(watched, np.int64))
+
+    def seen(self, counter: int) -> int:
+        """Where others than its owner see a counter."""
+        return self._wire_of.get(counter, counter)
+
+    def _start(self, message: _Message) -> int:
+        return self.registers[message.register].initial if message.fills else 0
+
+    def counters(self) -> Words:
+        """All counters as they are before the first act, and then the wires."""
+        own = super().counters()
+        wires = np.zeros(len(self.wires) * CACHE_LINE, np.int64)
+        for number, wire in enumerate(self.wires):
+            place = number * CACHE_LINE
+            wires[place + SEEN] = wires[place + MOVES] = own[wire.counter]
+        return np.concatenate([own, wires])
+
+    def waits(self, counters: Words) -> dict[int, list[str]]:
+        """What actors wait for by what they have and by what they see."""
+        seen = counters.copy()
+        for wire in self.wires:
+            seen[wire.counter] = counters[wire.place + SEEN]
+        found = super().waits(counters)
+        for actor, reasons in super().waits(seen).items():
+            known = found.get(actor, [])
+            found[actor] = list(dict.fromkeys([*known, *reasons]))
+        return found
+
+    def miscounts(self, counters: Words, *, is_over: bool = True) -> list[str]:
+        """
+        A line for each actor that told more than it did at any time, or that has told
+        less, if all is over or it has ended.
+        """
+        lines: list[str] = []
+        for message, wire in zip(self._messages, self.wires, strict=True):
+            start = self._start(message)
+            ended = message.fills and counters[self.ended_at(message.register)]
+            told = int(counters[wire.place + SEEN]) - start
+            done = int(counters[wire.counter]) - start
+            what = f"slots of register '{self.registers[message.register].name}'"
+            verb = "filled" if message.fills else "read"
+            name = self.actors[message.actor].name
+            if told != done and (is_over or ended or told > done):
+                lines.append(f"'{name}' {verb} {done} {what}, but told of {told}")
+            elif counters[wire.place + AHEAD]:
+                lines.append(f"'{name}' told of {what} before it had {verb} them")
+        return lines
+
+
 class FaultyCore(Core):
     """
-    A core with faults. Acts are counted from its first run, and anew after a run that
-    has failed. Raises PenstockError for a fault on what there is not.
+    A core with faults. Acts and messages are counted from its first run, and anew after
+    a run that has failed. Raises PenstockError for a fault on what there is not.
     """
 
     def __init__(self, tables: Tables, faults: Iterable[Fault], threads: int = 1):
         self._plan = _Plan(tables, faults)
-        super().__init__(self._plan.tables, threads)
-        memory = self.memory
-        self._plan.point_to(memory.layout.place, memory.state)
+        has_wires = bool(self._plan.tables.wires)
+        super().__init__(self._plan.tables, threads, general=has_wires)
+        self._plan.point_to(self.memory.layout.place, self.memory.state)
 
     def run(self, acts: int, log: Log | None = None) -> None:
         """
@@ -99,19 +184,47 @@ class FaultyCore(Core):
         fewer pieces than there are.
         """
         super().run(acts, log)
-        if wrong := self._miscounts():
+        if wrong := self._plan.tables.miscounts(self.memory.state.counters):
             # The next run begins anew.
             self._clean = False
             raise MessageError(wrong)
 
     def _error(self, acts: int) -> PenstockError:
-        error = super()._error(acts)
-        if isinstance(error, DeadlockError):
-            return DeadlockError([*error.stuck, *self._miscounts()])
-        return error
+        return self._plan.explained(super()._error(acts), self.memory.state)
 
-    def _miscounts(self) -> list[str]:
-        return self._plan.tables.miscounts(self.memory.state.counters)
+
+class FaultyStreamCore(StreamCore):
+    """
+    A stream with faults. Nobody takes a piece from it after an actor was told of one
+    that there was not.
+    """
+
+    def __init__(self, faults: Iterable[Fault], tables: Tables, threads: int = 1):
+        self._plan = _Plan(tables, faults)
+        super().__init__(self._plan.tables, threads)
+        self._plan.point_to(self.memory.layout.place, self.memory.state)
+
+    def verify(self) -> None:
+        """
+        Raise MessageError if actors were told of more pieces than there are, or will
+        not be told of some.
+        """
+        self._check(is_over=self.is_over)
+
+    def wait_for_piece(self, register: int) -> None:
+        """What is waited for may never come if a message was lost."""
+        super().wait_for_piece(register)
+        if self._plan.tables.wires and is_idle(self._memory, self._helpers):
+            self._check(is_over=not self.has_piece(register))
+
+    def _check(self, *, is_over: bool) -> None:
+        counters = self.memory.state.counters
+        if wrong := self._plan.tables.miscounts(counters, is_over=is_over):
+            self._failure = MessageError(wrong)
+            raise self._failure
+
+    def _error(self, acts: int) -> PenstockError:
+        return self._plan.explained(super()._error(acts), self.memory.state)
 
 
 class _Message(NamedTuple):
@@ -123,83 +236,16 @@ class _Message(NamedTuple):
     fills: bool
 
 
-class _Wired(Tables):
-    """
-    Tables in which others see some counters through a *wire*: a counter of its own,
-    which who owns the other one moves on with it. Faults are in wires alone.
-    """
-
-    def __init__(
-        self,
-        registers: Sequence[Register],
-        actors: Sequence[Actor],
-        callbacks: Iterable[Callback],
-        messages: Sequence[_Message],
-    ):
-        super().__init__(registers, actors, callbacks)
-        self._messages = messages
-        self._first = len(super().counters())
-        for number, message in enumerate(messages):
-            wire = self.wire_at(number)
-            self.layout = _with_wire(self.layout, message, wire)
-
-    def wire_at(self, message: int) -> int:
-        """The counter that others see, given the number of the message."""
-        return self._first + message * CACHE_LINE
-
-    def counters(self) -> Words:
-        """All counters as they are before the first act, and then the wires."""
-        own = super().counters()
-        wires = np.zeros(len(self._messages) * CACHE_LINE, np.int64)
-        wires[::CACHE_LINE] = [own[message.counter] for message in self._messages]
-        return np.concatenate([own, wires])
-
-    def waits(self, counters: Words) -> dict[int, list[str]]:
-        """What actors wait for by what they have and by what they see."""
-        seen = counters.copy()
-        for number, message in enumerate(self._messages):
-            seen[message.counter] = counters[self.wire_at(number)]
-        found = super().waits(counters)
-        for actor, reasons in super().waits(seen).items():
-            known = found.get(actor, [])
-            found[actor] = list(dict.fromkeys([*known, *reasons]))
-        return found
-
-    def miscounts(self, counters: Words) -> list[str]:
-        """A line for each actor that told more or less than it did."""
-        lines: list[str] = []
-        for number, (register, actor, counter, fills) in enumerate(self._messages):
-            start = self.registers[register].initial if fills else 0
-            done = int(counters[counter]) - start
-            told = int(counters[self.wire_at(number)]) - start
-            if done != told:
-                what = f"slots of register '{self.registers[register].name}'"
-                verb = "filled" if fills else "read"
-                name = self.actors[actor].name
-                lines.append(f"'{name}' {verb} {done} {what}, but told of {told}")
-        return lines
-
-
-def _with_wire(layout: Layout, message: _Message, wire: int) -> Layout:
-    """A layout in which everybody but its owner sees a counter as a wire."""
-    end = int(layout.owned_start[message.actor + 1])
-    owned_start = layout.owned_start.copy()
-    owned_start[message.actor + 1 :] += 1
-    return layout._replace(
-        watched=np.where(layout.watched == message.counter, wire, layout.watched),
-        owned_start=owned_start,
-        owned=np.insert(layout.owned, end, wire),
-    )
-
-
 @contextmanager
 def inject(executor: Executor, *faults: Fault) -> Generator[None]:
     """
-    Let the runs of an executor have faults until the block ends. Raises PenstockError
-    for a fault on what there is not, and for the reference executor.
+    Let the runs of an executor, and the streams that begin, have faults until the block
+    ends. Raises PenstockError for a fault on what there is not, and for the reference
+    executor.
     """
     program = executor.program
-    with executor.on_core(FaultyCore(program.tables, faults, program.threads)):
+    core = FaultyCore(program.tables, faults, program.threads)
+    with executor.on_core(core, partial(FaultyStreamCore, faults)):
         yield
 
 
@@ -209,19 +255,19 @@ class _Plan:
     def __init__(self, tables: Tables, faults: Iterable[Fault]):
         self._sound = tables
         self._actors = {actor.name: i for i, actor in enumerate(tables.actors)}
-        self._registers = {r.name: i for i, r in enumerate(tables.registers)}
+        self._registers: dict[str, int] = {}
+        for index, register in enumerate(tables.registers):
+            # What the caller of a stream has may be named like what there was before.
+            self._registers.setdefault(register.name, index)
         self._rows: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
-        """Actor and call: act, kind, amount, number of a message."""
-        self._messages: dict[_Message, int] = {}
+        """Actor and call: act, kind, amount."""
+        self._messages: defaultdict[_Message, dict[int, int]] = defaultdict(dict)
+        """How much messages tell instead of one piece, by their numbers."""
         for fault in faults:
             if fault.act < 0:
                 raise PenstockError(f"there is no act {fault.act} for a fault")
             if isinstance(fault, KernelFault):
                 self._add_kernel_fault(fault)
-            elif tables.is_general:
-                raise PenstockError(
-                    "messages of a program with special actors cannot have faults"
-                )
             else:
                 self._add_message_fault(fault)
         # Until it is known where acts are counted, it is none.
@@ -230,18 +276,20 @@ class _Plan:
         self._callbacks: list[Callback] = []
         actors = [self._faulty(i, actor) for i, actor in enumerate(tables.actors)]
         callbacks = (*tables.callbacks.values(), *self._callbacks)
-        messages = list(self._messages)
-        self.tables = _Wired(tables.registers, actors, callbacks, messages)
+        self.tables = _FaultyTables(tables.registers, actors, callbacks, self._messages)
 
     def point_to(self, places: Words, state: State) -> None:
         """Let the faults happen in a core."""
-        for (actor, call), words in self._words.items():
+        for (actor, _), words in self._words.items():
             words[0] = state.actors[places[actor] + ACTS :].ctypes.data
             words[1] = state.control[STOP:].ctypes.data
-            for row, entry in enumerate(self._rows[actor, call]):
-                if entry[1] == _MOVE:
-                    wire = state.counters[self.tables.wire_at(entry[3]) :].ctypes.data
-                    words[_HEAD + 4 * row + 3] = wire
+
+    def explained(self, error: PenstockError, state: State) -> PenstockError:
+        """A deadlock with what else is wrong in it."""
+        if isinstance(error, DeadlockError):
+            wrong = self.tables.miscounts(state.counters)
+            return DeadlockError([*error.stuck, *wrong])
+        return error
 
     def _add_kernel_fault(self, fault: KernelFault) -> None:
         actor = self._actor(fault.task)
@@ -254,9 +302,9 @@ class _Plan:
             raise PenstockError(f"a fault cannot take {fault.seconds:g} seconds")
         rows = self._rows[actor, fault.call]
         if fault.seconds > 0:
-            rows.append([fault.act, _DELAY, round(fault.seconds * 1e9), 0])
+            rows.append([fault.act, _DELAY, round(fault.seconds * 1e9)])
         if fault.code != 0:
-            rows.append([fault.act, _FAIL, fault.code, 0])
+            rows.append([fault.act, _FAIL, fault.code])
 
     def _add_message_fault(self, fault: MessageFault) -> None:
         index = self._registers.get(fault.register)
@@ -264,19 +312,20 @@ class _Plan:
             raise PenstockError(f"there is no register '{fault.register}'")
         if fault.by < 1:
             raise PenstockError(f"a message cannot be late by {fault.by} acts")
-        message = self._message(index, fault.reader)
-        number = self._messages.setdefault(message, len(self._messages))
-        last = max(len(self._sound.actors[message.actor].calls) - 1, 0)
-        rows = self._rows[message.actor, last]
-        change = 1 if fault.kind == "duplicate" else -1
-        rows.append([fault.act, _MOVE, change, number])
-        if fault.kind == "late":
-            rows.append([fault.act + fault.by, _MOVE, 1, number])
+        changes = self._messages[self._message(index, fault.reader)]
+        told = changes.get(fault.act, 1)
+        changes[fault.act] = told + 1 if fault.kind == "duplicate" else max(told - 1, 0)
+        if fault.kind == "late" and told:
+            later = fault.act + fault.by
+            changes[later] = changes.get(later, 1) + 1
 
     def _message(self, register: int, reader: str | None) -> _Message:
         tables = self._sound
         if reader is None:
             producer = tables.registers[register].producer
+            if producer == CALLER:
+                name = tables.registers[register].name
+                raise PenstockError(f"register '{name}' is filled by the caller")
             return _Message(register, producer, tables.produced_at(register), True)
         actor = self._actor(reader)
         if (register, actor) not in tables.edges:
@@ -293,24 +342,20 @@ class _Plan:
     def _faulty(self, index: int, actor: Actor) -> Actor:
         """An actor with its faults."""
         calls = list(actor.calls)
-        if not calls and (index, 0) in self._rows:
-            return replace(actor, calls=(self._stub(index, 0, None),))
         for number, call in enumerate(calls):
             if (index, number) in self._rows:
                 calls[number] = self._stub(index, number, call)
         return replace(actor, calls=tuple(calls))
 
-    def _stub(self, actor: int, number: int, call: Call | None) -> Call:
-        """What is called instead of a call, or where there is none."""
+    def _stub(self, actor: int, number: int, call: Call) -> Call:
+        """What is called instead of a call."""
         rows = self._rows[actor, number]
-        kernel = 0 if call is None else call.kernel
         nowhere = self._nowhere.ctypes.data
-        words = np.array([nowhere, nowhere, kernel, len(rows), *chain(*rows)], np.int64)
+        head = nowhere, nowhere, call.kernel, len(rows)
+        words = np.array([*head, *chain(*rows)], np.int64)
         self._words[actor, number] = words
         fault, table = address_of_entry("fault"), Fixed(words.ctypes.data)
-        if call is None:
-            return Call(fault, (table,))
-        if (callback := self._sound.callbacks.get(kernel)) is not None:
+        if (callback := self._sound.callbacks.get(call.kernel)) is not None:
             # Its worker keeps to one thread.
             self._callbacks.append(_Around(fault, callback))
             fault = self._callbacks[-1].address

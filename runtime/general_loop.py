@@ -21,7 +21,7 @@ from penstock.runtime.atomics import (
     store_release,
     words,
 )
-from penstock.runtime.calls import close_row, make_call, open_row
+from penstock.runtime.calls import close_row, has_rows, make_call, open_row
 from penstock.runtime.general import (
     CASE,
     ESAC,
@@ -51,15 +51,18 @@ from penstock.runtime.system import now
 from penstock.runtime.tables import Layout, Words
 from penstock.runtime.words import (
     ACTS,
+    AHEAD,
     CONDITION,
     DRAINING,
     ENDED,
     FAILED_CODE,
     FRESH,
+    GOES_ON,
     HEAD,
     LEFT,
     LOG,
     MODE,
+    MOVES,
     NORMAL,
     OPEN,
     PHASE,
@@ -68,16 +71,16 @@ from penstock.runtime.words import (
     SEAT_WORDS,
     STOP,
     STREAM,
+    STUCK,
     TAIL,
     TAKEN,
     TARGET,
+    WAITS,
     WHOLE,
     State,
 )
 from penstock.runtime.workers import CLOCK_PERIOD, POLL_PERIOD
 
-STUCK, GOES_ON, WAITS = 0, 1, 2
-"""What can be expected: nothing, that actors act, that the caller does something."""
 HAS_FAILED, HAS_ACTED, HAS_DRAINED, HAS_ENDED = 0, 1, 2, 3
 """What came of a step of an actor."""
 
@@ -107,8 +110,11 @@ def outlook(layout: Layout, state: State, general: General) -> int:
         if has_step(layout, state, general, actor):
             return GOES_ON
     counters = state.counters
-    for i in range(general.filled.size):
-        if counters[general.filled[i]] == 0:
+    for i in range(general.filled_ended.size):
+        full = (
+            counters[general.filled_produced[i]] - counters[general.filled_consumed[i]]
+        )
+        if counters[general.filled_ended[i]] == 0 and full < general.filled_slots[i]:
             return WAITS
     for i in range(general.taken_produced.size):
         if counters[general.taken_produced[i]] > counters[general.taken_consumed[i]]:
@@ -152,10 +158,43 @@ def enqueue_steps(
     return tail
 
 
+@compiled(types.int64(state_type, types.int64))
+def log_of(state: State, worker: Integer) -> int:
+    """The log of a worker, 0 if there is none."""
+    logs = state.control[LOG]
+    return load_word(logs + 8 * worker) if logs != 0 else 0
+
+
+@compiled(types.boolean(layout_type, types.int64, types.int64))
+def is_full(layout: Layout, log: Integer, actor: Integer) -> bool:
+    """Whether there is a log that has no room for an act of an actor."""
+    calls = layout.call_start[actor + 1] - layout.call_start[actor]
+    return log != 0 and not has_rows(log, 1 + calls if calls > 1 else 1)
+
+
+@compiled(types.void(state_type, general_type, types.int64), inline=False)
+def tell(state: State, general: General, actor: Integer) -> None:
+    """Move on what others see of the counters of an actor, but for faults."""
+    counters = state.counters
+    for wire in range(general.wire_start[actor], general.wire_start[actor + 1]):
+        place = general.wire_place[wire]
+        own = counters[general.wire_own[wire]]
+        while counters[place + MOVES] < own:
+            change = 1
+            for i in range(general.change_start[wire], general.change_start[wire + 1]):
+                if general.change_number[i] == counters[place + MOVES]:
+                    change = general.change_by[i]
+            counters[place + MOVES] += 1
+            told = int(counters[place]) + change
+            if told > counters[place + MOVES]:
+                counters[place + AHEAD] = 1
+            store_release(counters, place, told)
+
+
 def stepping(
     is_recorded: bool,
 ) -> Callable[[Layout, State, General, Integer, Integer, Integer], int]:
-    """What a step of an actor is, which leaves rows in a log if it is recorded."""
+    """What a step of an actor is, which leaves rows in a log, if there is one."""
 
     @compiled(
         types.boolean(
@@ -185,7 +224,7 @@ def stepping(
             if not is_made(layout, state, general, actor, call, read):
                 continue
             row = 0
-            if is_recorded and last - first > 1:
+            if is_recorded and log != 0 and last - first > 1:
                 row = open_row(log, call - first, actor, act)
             code = make_call(layout, state, seat, actor, call)
             if is_recorded and row != 0:
@@ -221,6 +260,9 @@ def stepping(
             return True
         if kind == INPUT_WISE:
             read = next_input(state, general, actor)
+            # As if it had looked at its conditions: whoever sees that knows it acts.
+            last = layout.condition_start[actor + 1]
+            state.actors[layout.place[actor] + CONDITION] = last
             if not make_calls(layout, state, general, seat, actor, read, log):
                 return False
             finish_input(state, general, actor, read)
@@ -258,10 +300,11 @@ def stepping(
         if actors[place + PHASE] == NORMAL and is_ready(layout, state, general, actor):
             log = whole = 0
             if is_recorded:
-                log = load_word(state.control[LOG] + 8 * worker)
-                whole = open_row(log, WHOLE, actor, int(actors[place + ACTS]))
+                log = log_of(state, worker)
+                if log != 0:
+                    whole = open_row(log, WHOLE, actor, int(actors[place + ACTS]))
             is_done = act_once(layout, state, general, seat, actor, log)
-            if is_recorded:
+            if is_recorded and log != 0:
                 close_row(whole, 0 if is_done else state.control[FAILED_CODE])
             if not is_done:
                 return HAS_FAILED
@@ -283,7 +326,10 @@ def stepping(
 def looping(
     is_recorded: bool,
 ) -> Callable[[Integer, Layout, State, General, Integer], bool]:
-    """What `penstock.runtime.workers.act` is, for actors of all kinds."""
+    """
+    What `penstock.runtime.workers.act` is, for actors of all kinds. What is recorded
+    may also have a log without room, or wires.
+    """
     step = stepping(is_recorded)
 
     @compiled(
@@ -327,6 +373,8 @@ def looping(
             if head == tail:
                 break
             actor = int(state.rings[ring + (head & mask)])
+            if is_recorded and is_full(layout, log_of(state, worker), actor):
+                break
             head += 1
             acted = True
             place = layout.place[actor]
@@ -334,6 +382,8 @@ def looping(
             came = step(layout, state, general, worker, seat, actor)
             if came == HAS_FAILED:
                 break
+            if is_recorded:
+                tell(state, general, actor)
             if layout.crosses[actor]:
                 ring_bell(state)
             acts = state.actors[place + ACTS]

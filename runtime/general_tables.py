@@ -77,11 +77,22 @@ class General(NamedTuple):
     Actor: its lists. Entry i of `list_of` is where list i starts in `lists`, and the
     next entry is where it ends; each actor has an entry more than it has lists.
     """
-    filled: Words
-    """Where the caller says that there will be no more of what it fills."""
+    filled_ended: Words
+    filled_produced: Words
+    filled_consumed: Words
+    filled_slots: Words
+    """What the caller fills, once for each reader: where that is counted, and slots."""
     taken_produced: Words
     taken_consumed: Words
     """Where what the caller takes is counted."""
+    wire_start: Words
+    wire_own: Words
+    wire_place: Words
+    """Actor: its counters that others see elsewhere, and where they do."""
+    change_start: Words
+    change_number: Words
+    change_by: Words
+    """Entry of the wires: moves of the counter by another number than one."""
     scratch_start: Words
     scratch: Words
     """Actor: what was left over of each register it reads, and what its kind notes."""
@@ -105,7 +116,6 @@ class _Maker:
         starts, offsets, items = self._lists()
         sizes = [scratch_words(actor) for actor in actors]
         taken = [r for r, register in enumerate(tables.registers) if register.is_taken]
-        filled = [r for r, x in enumerate(tables.registers) if x.producer == CALLER]
         calls = [(actor, call) for actor in actors for call in actor.calls]
         words: list[Words] = [
             _words(KINDS.index(actor.kind) for actor in actors),
@@ -124,9 +134,10 @@ class _Maker:
             starts,
             offsets,
             items,
-            _words(tables.ended_at(register) for register in filled),
-            _words(tables.produced_at(register) for register in taken),
+            *columns([self._filled()], 4)[1:],
+            _words(tables.seen(tables.produced_at(register)) for register in taken),
             _words(tables.consumed_at(self.edge_of[r, CALLER]) for r in taken),
+            *self._wires(),
             np.cumsum([0, *sizes], dtype=np.int64),
             np.zeros(sum(sizes), np.int64),
         ]
@@ -137,7 +148,7 @@ class _Maker:
         return [
             (
                 register,
-                tables.produced_at(register),
+                tables.seen(tables.produced_at(register)),
                 tables.consumed_at(self.edge_of[register, index]),
                 tables.ended_at(register),
                 actor.acts_for(register),
@@ -160,9 +171,36 @@ class _Maker:
     def _rooms(self, register: int) -> list[tuple[int, int]]:
         slots = self.tables.registers[register].slots
         return [
-            (self.tables.consumed_at(self.edge_of[register, reader]), slots)
+            (self._seen_consumed(register, reader), slots)
             for reader in self.readers[register]
         ]
+
+    def _seen_consumed(self, register: int, reader: int) -> int:
+        edge = self.edge_of[register, reader]
+        return self.tables.seen(self.tables.consumed_at(edge))
+
+    def _filled(self) -> list[tuple[int, int, int, int]]:
+        tables = self.tables
+        return [
+            (
+                tables.ended_at(index),
+                tables.produced_at(index),
+                self._seen_consumed(index, reader),
+                register.slots,
+            )
+            for index, register in enumerate(tables.registers)
+            for reader in self.readers[index]
+            if register.producer == CALLER
+        ]
+
+    def _wires(self) -> list[Words]:
+        tables = self.tables
+        ordered = sorted(tables.wires, key=lambda wire: wire.actor)
+        wires: list[list[tuple[int, int]]] = [[] for _ in tables.actors]
+        for wire in ordered:
+            wires[wire.actor].append((wire.counter, wire.place))
+        changes = [sorted(wire.changes.items()) for wire in ordered]
+        return [*columns(wires, 2), *columns(changes, 2)]
 
     def _args(self) -> list[list[tuple[int, int, int, int, int]]]:
         tables = self.tables

@@ -4,17 +4,21 @@ Who looks on while a program runs: one protocol for runs, tasks and ops.
 An observer that is attached to an executor is told that something starts, and later
 that it stopped or failed, always one of the two. It is told of a run as it happens, and
 of the tasks and ops in it when it is over, in order of time, as workers that call
-Python would be slow. While nobody is attached to an executor, nothing is noted.
+Python would be slow. A stream counts as a run; as it may be long, the tasks and ops in
+it are told of in between, too, by who gives or takes a piece. While nobody is attached
+to an executor, nothing is noted.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.log import Log, Row
@@ -32,8 +36,8 @@ class Event(NamedTuple):
 
     Times are in nanoseconds of the monotonic clock, or on a virtual clock from 0; the
     end of a run is 0 when it starts. `act` counts from the start of the run; that of a
-    run is the number of acts it makes. A run has neither task nor worker (-1), a task
-    no op.
+    run is the number of acts it makes, 0 for a stream. A run has neither task nor
+    worker (-1), a task no op.
     """
 
     level: Level
@@ -76,6 +80,7 @@ class Observer:
 
 
 Kind = TypeVar("Kind", bound=Observer)
+LogKind = TypeVar("LogKind", bound=Log)
 
 
 @dataclass
@@ -150,26 +155,35 @@ class Observers:
         Around a run of that many acts, whose clock may be virtual: tells the observers.
         The run is to leave its rows in the log, if there is one.
         """
-        number, self._runs = self._runs, self._runs + 1
-        present = [attached for attached in self._attached if _wants_next(attached)]
-        if not present:
+        telling = self.begin(lambda: Log(self.subject.tables, acts), acts, virtual)
+        if telling is None:
             yield None
             return
-        telling = _Telling(self.subject, present, virtual)
-        log = Log(self.subject.tables, acts)
-        clock = 0 if virtual else time.monotonic_ns()
-        run = Event("run", self.subject.name, number, acts, -1, clock, 0)
-        telling.start(run)
         try:
-            yield log
+            yield telling.log
         except BaseException as error:
-            telling.finish(run, log, error)
+            telling.finish(error)
             for failure in telling.errors:
                 error.add_note(f"an observer failed, too: {failure!r}")
             raise
-        telling.finish(run, log, None)
-        if telling.errors:
-            raise telling.errors[0]
+        telling.finish(None)
+        telling.check()
+
+    def begin(
+        self, make_log: Callable[[], LogKind], acts: int, virtual: bool
+    ) -> Telling[LogKind] | None:
+        """
+        Tell that a run of that many acts starts, 0 if nobody knows how many. Who lets
+        it run has to fill the log, and to tell when it has ended; None if no observer
+        wants to be told.
+        """
+        number, self._runs = self._runs, self._runs + 1
+        present = [attached for attached in self._attached if _wants_next(attached)]
+        if not present:
+            return None
+        clock = 0 if virtual else time.monotonic_ns()
+        run = Event("run", self.subject.name, number, acts, -1, clock, 0)
+        return Telling(self.subject, present, run, make_log(), virtual)
 
 
 def _wants_next(attached: _Attached) -> bool:
@@ -177,21 +191,116 @@ def _wants_next(attached: _Attached) -> bool:
     return attached.observer.wants(number)
 
 
-class _Telling:
-    """Tells observers what happened in one run."""
+class _Moment(NamedTuple):
+    """
+    When something starts, or ends and whether it failed then. The first four order
+    what happens at one time; no two moments have them alike.
+    """
 
-    def __init__(self, subject: Subject, present: Sequence[_Attached], virtual: bool):
-        self._subject = subject
-        self._is_virtual = virtual
-        self._present = present
-        self._levels = {level for attached in present for level in attached.levels}
+    time: int
+    phase: int
+    depth: int
+    number: int
+    event: Event
+    starts: bool
+    failed: bool
+
+
+class Telling(Generic[LogKind]):
+    """Tells observers what happens in one run, whose log others fill."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        present: Sequence[_Attached],
+        run: Event,
+        log: LogKind,
+        virtual: bool,
+    ):
+        self.log = log
         self.errors: list[Exception] = []
+        """What observers have raised."""
+        self._subject = subject
+        self._present = present
+        self._run = run
+        self._is_virtual = virtual
+        self._has_tasks = any(attached.levels - {"run"} for attached in present)
+        self._moments: list[_Moment] = []
+        self._rows = 0
+        self._latest = 0
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._start(run)
 
-    def start(self, event: Event) -> None:
+    def go_on(self) -> bool:
+        """Tell what has ended up to now, if the log needs room; False if nothing."""
+        # A thread that finds another one here need not wait for it.
+        if not self.log.is_due or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._is_over:
+                return False
+            rows, until = self.log.take()
+            self._add(rows, 0)
+            self._tell_until(self._latest if self._is_virtual else until, None)
+            return bool(rows)
+        finally:
+            self._lock.release()
+
+    def finish(self, error: BaseException | None) -> None:
+        """Tell the rest, and that the run has ended; only the first time."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            rows = self.log.rows()
+            self._add(rows, time.monotonic_ns())
+            self._tell_until(None, error)
+            now = self._latest if self._is_virtual else time.monotonic_ns()
+            self._end(self._run._replace(end=now), error)
+
+    def check(self) -> None:
+        """Raise the first thing that an observer has raised."""
+        if self.errors:
+            raise self.errors[0]
+
+    def _add(self, rows: Sequence[Row], now: int) -> None:
+        """Note each event of some rows twice, when it starts and when it ends."""
+        for row in rows:
+            self._latest = max(self._latest, row.start, row.end)
+        if not self._has_tasks:
+            return
+        now = self._latest if self._is_virtual else now
+        for number, row in enumerate(rows, self._rows):
+            ended = row.end or now
+            failed = row.end == 0 or row.code != 0
+            for depth, event in enumerate(self._events(row, ended)):
+                # What ends comes before what starts at that time, but after its start.
+                last = 2 if ended == row.start else 0
+                start = row.start, 1, depth, number, event, True, failed
+                self._moments.append(_Moment(*start))
+                end = ended, last, -depth, number, event, False, failed
+                self._moments.append(_Moment(*end))
+        self._rows += len(rows)
+
+    def _tell_until(self, until: int | None, error: BaseException | None) -> None:
+        """Tell in order what happened before a time, or all."""
+        self._moments.sort(key=lambda moment: moment[:4])
+        count = len(self._moments)
+        if until is not None:
+            count = bisect_left(self._moments, until, key=lambda moment: moment.time)
+        known, self._moments = self._moments[:count], self._moments[count:]
+        for moment in known:
+            if moment.starts:
+                self._start(moment.event)
+            else:
+                self._end(moment.event, error if moment.failed else None)
+
+    def _start(self, event: Event) -> None:
         """Tell that something starts."""
         self._tell(event, lambda observer: observer.start(event))
 
-    def end(self, event: Event, error: BaseException | None) -> None:
+    def _end(self, event: Event, error: BaseException | None) -> None:
         """Tell that something stopped, or failed with an error."""
         if error is None:
             self._tell(event, lambda observer: observer.stop(event))
@@ -206,40 +315,10 @@ class _Telling:
                 except Exception as error:
                     self.errors.append(error)
 
-    def finish(self, run: Event, log: Log, error: BaseException | None) -> None:
-        """Tell what has happened in a run, and that it has ended."""
-        rows = log.rows()
-        now = time.monotonic_ns()
-        if self._is_virtual:
-            now = max((row.end for row in rows), default=0)
-        if self._levels != {"run"}:
-            for event, started, failed in self._in_order(run, rows, now):
-                if started:
-                    self.start(event)
-                else:
-                    self.end(event, error if failed else None)
-        self.end(run._replace(end=now), error)
-
-    def _in_order(
-        self, run: Event, rows: Sequence[Row], now: int
-    ) -> list[tuple[Event, bool, bool]]:
-        """Each event twice, when it starts and when it ends, and whether it failed."""
-        moments: list[tuple[int, int, int, int, Event, bool, bool]] = []
-        for number, row in enumerate(rows):
-            ended = row.end or now
-            failed = row.end == 0 or row.code != 0
-            for depth, event in enumerate(self._events(run, row, ended)):
-                # What ends comes before what starts at that time, but after its start.
-                last = 2 if ended == row.start else 0
-                moments.append((row.start, 1, depth, number, event, True, failed))
-                moments.append((ended, last, -depth, number, event, False, failed))
-        moments.sort(key=lambda moment: moment[:4])
-        return [moment[4:] for moment in moments]
-
-    def _events(self, run: Event, row: Row, end: int) -> Sequence[Event]:
+    def _events(self, row: Row, end: int) -> Sequence[Event]:
         """What a row is about: a task, its only op too, or one of its ops."""
         task = self._subject.tasks[row.actor]
-        place = run.run, row.act, row.worker, row.start, end, task
+        place = self._run.run, row.act, row.worker, row.start, end, task
         whole = Event("task", task.name, *place)
         if row.what == WHOLE and len(task.ops) != 1:
             return (whole,)

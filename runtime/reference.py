@@ -9,7 +9,9 @@ from collections.abc import Callable
 from penstock.runtime.edges import CALLBACK_FAILED, KernelFunction
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.reference_kinds import Behaviour, behaviour_of
+from penstock.runtime.stream_report import stuck_in
 from penstock.runtime.tables import CALLER, Argument, Call, Fixed, Tables, Words
+from penstock.runtime.words import DRAINING, ENDED, NORMAL
 
 Kernel = Callable[[int, int, int], int]
 
@@ -79,16 +81,18 @@ class SequentialRun:
         tables, acts = self.tables, self.acts
         if acts is None:
             if not all(self.is_over):
-                waits = tables.waits(self.counters())
-                lines = [
-                    f"'{tables.actors[i].name}' at act {self.done[i]}: "
-                    + "; ".join(waits.get(i, ["nothing that it needs"]))
-                    for i, is_over in enumerate(self.is_over)
-                    if not is_over
-                ]
-                raise DeadlockError(lines)
+                raise DeadlockError(self.stuck())
         elif any(n < acts * m for n, m in zip(self.done, tables.turns, strict=True)):
             raise DeadlockError(tables.stuck(self.counters(), self.done, acts))
+
+    def stuck(self) -> list[str]:
+        """A line for each actor of a stream that has not ended."""
+        phases = [
+            ENDED if over else DRAINING if draining else NORMAL
+            for over, draining in zip(self.is_over, self.is_draining, strict=True)
+        ]
+        counters, thrown = self.counters(), self.left_over
+        return stuck_in(self.tables, counters, self.done, phases, thrown)
 
     # What actors ask for
 
@@ -155,10 +159,14 @@ class SequentialRun:
         return register.address_of(piece) + part * arg.slice
 
     def call_all(self, actor: int) -> None:
-        """Make the calls of the next act of an actor."""
+        """Make the calls of the next act of an actor, unless it ends."""
         if not self.ends(actor):
-            for _, call in self.calls_of(actor):
-                self.call(actor, call)
+            self.make_calls(actor)
+
+    def make_calls(self, actor: int) -> None:
+        """Make the calls of the next act of an actor."""
+        for _, call in self.calls_of(actor):
+            self.call(actor, call)
 
     def calls_of(self, actor: int) -> list[tuple[int, Call]]:
         """The calls of the next act of an actor, and their places among its calls."""

@@ -9,12 +9,14 @@ an act reads is free, and what it writes is there, when it ends.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.reference import SequentialRun
 from penstock.runtime.tables import Tables
+from penstock.runtime.words import CUT_SHORT
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Act:
     Act `number` of an actor, from `start` to `end` on the virtual clock.
 
     `cause` is the index of the act whose end it waited for last; None if it did not.
+    `calls` are those it made, of which the last one has returned `code`. What `is_end`
+    is no act, but the end of an actor in a stream.
     """
 
     actor: int
@@ -30,6 +34,9 @@ class Act:
     start: int
     end: int
     cause: int | None
+    calls: tuple[int, ...] = ()
+    code: int = 0
+    is_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,16 +71,31 @@ class Simulation:
         return path[::-1]
 
 
-def simulate(tables: Tables, acts: int, times: Sequence[int]) -> Simulation:
+class ActLog(Protocol):
+    """Where acts are noted: `penstock.runtime.log`."""
+
+    def add_acts(self, acts: Iterable[Act]) -> None:
+        """Note acts on a virtual clock."""
+        ...
+
+
+def simulate(
+    tables: Tables, acts: int, times: Sequence[int], log: ActLog | None = None
+) -> Simulation:
     """
     Let every actor make its acts of `acts` turns, from the program's first slots on,
-    where each act of actor i takes `times[i]` on the virtual clock.
+    where each act of actor i takes `times[i]` on the virtual clock. The acts are noted
+    in a log, also if one fails.
 
     Raises what `run_sequential` raises, and PenstockError for times that are negative
     or not one for each actor.
     """
     clock = VirtualClock(SequentialRun(tables, acts), times)
-    clock.go_on(range(len(times)))
+    try:
+        clock.go_on(range(len(times)))
+    finally:
+        if log is not None:
+            log.add_acts(clock.acts)
     clock.program.check_end()
     return clock.simulation()
 
@@ -134,14 +156,34 @@ class VirtualClock:
 
     def begin(self, worker: int, now: int) -> None:
         since, actor, cause = heapq.heappop(self.ready[worker])
-        self.program.call_all(actor)
-        end = now + (0 if self.program.ends(actor) else self.times[actor])
         if since < now:
             cause = self.last[worker]
         self.last[worker] = len(self.acts)
         self.is_busy[worker] = True
-        heapq.heappush(self.ends, (end, len(self.acts)))
-        self.acts.append(Act(actor, self.program.done[actor], now, end, cause))
+        number = self.program.done[actor]
+        if self.program.ends(actor):
+            act = Act(actor, number, now, now, cause, is_end=True)
+        else:
+            act = Act(actor, number, now, now + self.times[actor], cause)
+        heapq.heappush(self.ends, (act.end, len(self.acts)))
+        self.acts.append(act)
+        if not act.is_end:
+            self.call_all(act)
+
+    def call_all(self, act: Act) -> None:
+        """Make the calls of the last act, and note them in it."""
+        made: list[int] = []
+        code = CUT_SHORT
+        try:
+            for place, call in self.program.calls_of(act.actor):
+                made.append(place)
+                self.program.call(act.actor, call)
+            code = 0
+        except TaskError as error:
+            code = error.code
+            raise
+        finally:
+            self.acts[-1] = replace(act, calls=tuple(made), code=code)
 
     def finish(self, index: int) -> None:
         """Let others see the end of an act."""

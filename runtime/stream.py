@@ -15,8 +15,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,12 +25,18 @@ from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.initializers import Array
 from penstock.runtime.loader import LoadedProgram, fitting
+from penstock.runtime.log import StreamLog
+from penstock.runtime.observers import Observers, Telling
 from penstock.runtime.simulator import Simulation
 from penstock.runtime.stream_core import CLOSED, StreamCore, wait_limit
 from penstock.runtime.stream_stepwise import NoRoom as NoRoom
 from penstock.runtime.stream_stepwise import Stepwise
 from penstock.runtime.stream_wiring import Wiring, piece_shape
 from penstock.runtime.tables import Tables
+from penstock.runtime.watchdog import Watchdog, kernel_names
+
+MakeCore: TypeAlias = Callable[[Tables, int], StreamCore]
+"""Makes the core of a stream, given its tables and the number of threads."""
 
 
 class EndOfData(PenstockError):
@@ -50,6 +57,15 @@ class Engine(Protocol):
     """What lets actors act in a stream; registers are known by their numbers."""
 
     tables: Tables
+
+    def begin(self, log: StreamLog | None = None) -> None:
+        """Let actors act from now on, and leave rows in a log if there is one."""
+        ...
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What has ended the stream before its time."""
+        ...
 
     @property
     def is_over(self) -> bool:
@@ -100,6 +116,14 @@ class Engine(Protocol):
         """Raise what has ended the stream before its time."""
         ...
 
+    def verify(self) -> None:
+        """Raise MessageError if actors were told what is wrong, because of faults."""
+        ...
+
+    def make_room(self) -> None:
+        """Let others see that there is more room in the log."""
+        ...
+
     def left_over(self) -> dict[tuple[str, str], int]:
         """How many pieces were thrown away, by reader and register."""
         ...
@@ -114,7 +138,8 @@ class Stream(Closing):
     A stream of a program. Close it after use, or use it in a `with` block.
 
     `capacity` pieces of an input may be on their way before actors take them. It may be
-    used from several threads; those who wait let actors act meanwhile.
+    used from several threads; those who wait let actors act meanwhile. It is a run for
+    the observers of the executor, and failed for them if it is closed before the end.
     """
 
     def __init__(
@@ -123,16 +148,27 @@ class Stream(Closing):
         engine: str = "actors",
         capacity: int = 2,
         times: Sequence[int] = (),
+        *,
+        observers: Observers | None = None,
+        watchdog: Watchdog | None = None,
+        make_core: MakeCore = StreamCore,
     ):
         if capacity < 1:
             raise PenstockError(f"a stream needs room for a piece, got {capacity}")
         self._wiring = Wiring(program, capacity)
         tables = self._wiring.tables
-        self._engine: Engine = (
-            StreamCore(tables, program.threads)
-            if engine == "actors"
-            else Stepwise(tables, times if engine == "sim" else None)
-        )
+        self._engine: Engine
+        if engine == "actors":
+            self._engine = core = make_core(tables, program.threads)
+            if watchdog is not None:
+                core.watch(watchdog, partial(kernel_names, program.image))
+        else:
+            self._engine = Stepwise(tables, times if engine == "sim" else None)
+        self._telling: Telling[StreamLog] | None = None
+        if observers is not None:
+            make_log = partial(StreamLog, tables)
+            self._telling = observers.begin(make_log, 0, engine == "sim")
+        self._engine.begin(None if self._telling is None else self._telling.log)
         self._taken: dict[str, deque[Array]] = {x: deque() for x in program.outputs}
         self._ended: set[str] = set()
         self._is_closed = False
@@ -164,6 +200,7 @@ class Stream(Closing):
             place = self._wiring.slot(register, self._engine.next_piece(register))
             place[:] = piece.reshape(-1).view(np.uint8)
             self._engine.fill(register)
+        self._tell()
 
     def end(self, *names: str) -> None:
         """Say that no more pieces of these inputs come, or of none."""
@@ -186,10 +223,14 @@ class Stream(Closing):
                 if self._engine.has_piece(register):
                     self._take(name, register)
                 elif self._engine.has_ended(register):
+                    self._engine.verify()
                     raise EndOfData(f"there are no more pieces of output '{name}'")
                 else:
                     self._wait(limit, partial(self._engine.wait_for_piece, register))
-            return self._taken[name].popleft()
+            self._engine.verify()
+            piece = self._taken[name].popleft()
+        self._tell()
+        return piece
 
     def notify(self, name: str, function: Callable[[Array], object]) -> None:
         """
@@ -216,6 +257,10 @@ class Stream(Closing):
         for notifier in self._notified:
             notifier.join()
         self._collect()
+        self._engine.verify()
+        if self._telling is not None:
+            self._telling.finish(None)
+            self._telling.check()
         taken = {name: list(pieces) for name, pieces in self._taken.items()}
         return Ending(taken, self._engine.left_over())
 
@@ -241,23 +286,17 @@ class Stream(Closing):
         left = {name: iter(pieces) for name, pieces in inputs.items()}
         held: dict[str, Array] = {}
         while left:
-            stuck: NoRoom | None = None
-            gone = 0
             for name, pieces in [*left.items()]:
                 if name not in held and (piece := next(pieces, None)) is not None:
                     held[name] = piece
-                try:
-                    if name in held:
-                        self.put(name, held[name])
-                        del held[name]
-                    else:
-                        self.end(name)
-                        del left[name]
-                    gone += 1
-                except NoRoom as error:
-                    stuck = error
-            if stuck is not None and not gone:
-                raise stuck
+                if name not in held:
+                    self.end(name)
+                    del left[name]
+                    continue
+                # One that has no room leaves its turn to others, of which one has some.
+                with suppress(NoRoom):
+                    self.put(name, held[name])
+                    del held[name]
 
     def _give_at_once(self, inputs: Mapping[str, Iterable[Array]]) -> None:
         """Give the pieces of all inputs, each in a thread."""
@@ -290,8 +329,16 @@ class Stream(Closing):
 
     def close(self) -> None:
         """End the stream wherever it is."""
+        failure = self._engine.failure or PenstockError(CLOSED)
         self._is_closed = True
         self._engine.close()
+        if self._telling is not None:
+            self._telling.finish(failure)
+
+    def _tell(self) -> None:
+        """Tell observers what has ended, if the log needs room."""
+        if self._telling is not None and self._telling.go_on():
+            self._engine.make_room()
 
     def _collect(self) -> bool:
         """Take what there is of outputs that nobody waits for; False if nothing."""
@@ -321,6 +368,7 @@ class Stream(Closing):
         if limit is not None and time.monotonic() > limit:
             raise TimeoutError("the stream did not go on in time")
         wait()
+        self._tell()
         self._engine.check()
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from penstock.runtime.core import Core
-from penstock.runtime.entries import address_of_entry, begin, move_on, take_part
+from penstock.runtime.entries import (
+    begin,
+    leave_all_seats,
+    move_on,
+    outlook,
+    take_all_seats,
+    take_part,
+)
 from penstock.runtime.errors import DeadlockError, PenstockError
+from penstock.runtime.log import StreamLog
+from penstock.runtime.stream_report import stuck_in
 from penstock.runtime.tables import CALLER, Tables
+from penstock.runtime.watchdog import CoreMemory, Watchdog
 from penstock.runtime.words import (
     ACTS,
     DEADLOCKED,
-    ENDED,
     ENDLESS,
     LOOP,
     MODE,
@@ -25,7 +36,9 @@ from penstock.runtime.words import (
     STREAM,
     UNTIL,
     UNTIL_VALUE,
+    WAITS,
 )
+from penstock.runtime.words import CLOSED as CORE_CLOSED
 
 NEVER = 1 << 62
 SHORT_SLICE = 1_000_000
@@ -51,10 +64,42 @@ class StreamCore(Core):
         state = self._memory.state
         self._counters = state.counters
         self._control[MODE] = STREAM
-        self._control[LOOP] = address_of_entry("general")
-        if tables.actors:
+        self._helpers = Helpers(own=self._count - self._first)
+        self._failure: PenstockError | None = None
+
+    def begin(self, log: StreamLog | None = None) -> None:
+        """Let actors act from now on, and leave rows in a log if there is one."""
+        self._record(log)
+        self._helpers.log = log
+        if self.tables.actors:
             self._start_threads()
+            if self._watcher is not None:
+                self._watcher.begin(ENDLESS)
             begin(self._memory.address, ENDLESS, self._wake)
+
+    def watch(
+        self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
+    ) -> None:
+        """
+        Let a watchdog look at the stream, before it begins. While actors have to wait
+        for the caller, it sees nothing wrong.
+        """
+        super().watch(watchdog, kernels)
+        assert self._watcher is not None, "it was made just now"
+        self._watcher.is_idle = partial(is_idle, self._memory, self._helpers)
+
+    def close(self) -> None:
+        """End the stream, and the threads."""
+        if self._watcher is not None:
+            self._watcher.end()
+        super().close()
+
+    @property
+    def failure(self) -> PenstockError | None:
+        """What has ended the stream before its time."""
+        if self._failure is None and self._control[STOP] not in (RUNNING, CORE_CLOSED):
+            self._failure = self._error(ENDLESS)
+        return self._failure
 
     @property
     def is_over(self) -> bool:
@@ -69,7 +114,7 @@ class StreamCore(Core):
 
     def has_piece(self, register: int) -> bool:
         """Whether there is something for the caller to take."""
-        made = self._counters[self.tables.produced_at(register)]
+        made = self._counters[self._made_at(register)]
         return bool(made > self._counters[self._taken_at(register)])
 
     def has_ended(self, register: int) -> bool:
@@ -105,7 +150,7 @@ class StreamCore(Core):
     def wait_for_piece(self, register: int) -> None:
         """Work, or sleep, until there may be a piece, for about 10 ms at most."""
         taken = int(self._counters[self._taken_at(register)])
-        self._wait(self.tables.produced_at(register), taken + 1)
+        self._wait(self._made_at(register), taken + 1)
 
     def wait_for_end(self) -> None:
         """Work, or sleep, until the stream may have ended, for about 10 ms at most."""
@@ -115,30 +160,44 @@ class StreamCore(Core):
         """Raise what has ended the stream before its time."""
         if self._closed:
             raise PenstockError(CLOSED)
-        if self._control[STOP] != RUNNING:
-            raise self._error(ENDLESS)
+        if self._control[STOP] != RUNNING and (failure := self.failure) is not None:
+            raise failure
+
+    def verify(self) -> None:
+        """Without faults, nothing is wrong that actors were told."""
+
+    def make_room(self) -> None:
+        """Let others see that there is more room in the log."""
+        move_on(self._memory.address, -1, 0)
 
     def left_over(self) -> dict[tuple[str, str], int]:
         """How many pieces were thrown away, by reader and register."""
-        general = self._memory.general
-        assert general is not None, "a stream has the general loop"
-        thrown: dict[tuple[int, int], int] = {}
-        for index, actor in enumerate(self.tables.actors):
-            notes = general.scratch[general.scratch_start[index] :].tolist()
-            for place, register in enumerate(actor.reads):
-                thrown[register, index] = notes[place]
         used = {
             edge: int(self._counters[self.tables.consumed_at(number)])
             for edge, number in self._edge_of.items()
         }
-        return left_over_of(self.tables, thrown, used)
+        return left_over_of(self.tables, self._thrown(), used)
+
+    def _thrown(self) -> dict[tuple[int, int], int]:
+        """How many pieces were thrown away, by register and reader."""
+        general = self._memory.general
+        assert general is not None, "a stream has the general loop"
+        thrown: dict[tuple[int, int], int] = {}
+        for index, actor in enumerate(self.tables.actors):
+            first = int(general.scratch_start[index])
+            for place, register in enumerate(actor.reads):
+                thrown[register, index] = int(general.scratch[first + place])
+        return thrown
+
+    def _made_at(self, register: int) -> int:
+        return self.tables.seen(self.tables.produced_at(register))
 
     def _taken_at(self, register: int) -> int:
         return self.tables.consumed_at(self._edge_of[register, CALLER])
 
     def _readers(self, register: int) -> list[int]:
         return [
-            self.tables.consumed_at(number)
+            self.tables.seen(self.tables.consumed_at(number))
             for (other, _), number in self._edge_of.items()
             if other == register
         ]
@@ -154,11 +213,13 @@ class StreamCore(Core):
             self._waiters -= 1
             return
         try:
+            self._helpers.present = True
             self._control[UNTIL_VALUE] = value
             self._control[UNTIL] = counter + 1
             take_part(address, self._caller, SHORT_SLICE)
             self._control[UNTIL] = 0
         finally:
+            self._helpers.present = False
             self._worker.release()
         if self._waiters:
             # One of them is the first thread now.
@@ -168,18 +229,38 @@ class StreamCore(Core):
         if self._control[STOP] != DEADLOCKED:
             return super()._error(acts)
         state, places = self._memory.state, self.tables.layout.place
-        waits = self.tables.waits(self._counters)
-        nothing = ["what it reads never comes to an end"]
-        return DeadlockError(
-            [
-                f"'{actor.name}' at act {state.actors[place + ACTS]}: "
-                + "; ".join(waits.get(index, nothing))
-                for index, (actor, place) in enumerate(
-                    zip(self.tables.actors, places, strict=True)
-                )
-                if state.actors[place + PHASE] != ENDED
-            ]
-        )
+        acts_made = state.actors[places + ACTS].tolist()
+        phases = state.actors[places + PHASE].tolist()
+        thrown = self._thrown()
+        lines = stuck_in(self.tables, self._counters, acts_made, phases, thrown)
+        return DeadlockError(lines)
+
+
+@dataclass
+class Helpers:
+    """
+    How many threads a stream has of its own, whether the caller helps, and the log that
+    the caller makes room in.
+    """
+
+    own: int
+    present: bool = False
+    log: StreamLog | None = None
+
+
+def is_idle(memory: CoreMemory, helpers: Helpers) -> bool:
+    """Whether nothing goes on in a stream until its caller does something."""
+    control = memory.state.control
+    if helpers.own == 0 and not helpers.present:
+        return True
+    if not take_all_seats(memory.address):
+        return False
+    expected = outlook(memory.address, int(control[LOOP]))
+    leave_all_seats(memory.address)
+    # Who found no seat free meanwhile may have gone to sleep.
+    move_on(memory.address, -1, 0)
+    is_logged = helpers.log is not None and helpers.log.is_due
+    return expected == WAITS or (is_logged and not helpers.present)
 
 
 def left_over_of(

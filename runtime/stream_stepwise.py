@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import DeadlockError, PenstockError
+from penstock.runtime.log import RecordedRun, StreamLog
 from penstock.runtime.reference import SequentialRun
 from penstock.runtime.simulator import Simulation, VirtualClock
-from penstock.runtime.stream_core import left_over_of
+from penstock.runtime.stream_core import CLOSED, left_over_of
 from penstock.runtime.tables import CALLER, Tables
 
 
@@ -30,13 +31,28 @@ class Stepwise:
 
     def __init__(self, tables: Tables, times: Sequence[int] | None):
         self.tables = tables
+        self._times = times
         self._run = SequentialRun(tables, None)
         self._lock = threading.RLock()
         self._clock: VirtualClock | None = None
-        if times is not None:
-            self._clock = VirtualClock(self._run, times)
+        self._log: StreamLog | None = None
+        self._noted = 0
+        """How many acts of the clock are in the log."""
         self._is_closed = False
-        self._error: BaseException | None = None
+        self._failure: BaseException | None = None
+
+    def begin(self, log: StreamLog | None = None) -> None:
+        """Let actors act from now on, and leave rows in a log if there is one."""
+        self._log = log
+        if self._times is not None:
+            self._clock = VirtualClock(self._run, self._times)
+        elif log is not None:
+            self._run = RecordedRun(log)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What has ended the stream before its time."""
+        return self._failure
 
     @property
     def simulation(self) -> Simulation | None:
@@ -82,27 +98,38 @@ class Stepwise:
         self._go_on(self._run.readers[register])
 
     def wait_for_room(self, register: int) -> None:
-        """Raise NoRoom, as nobody else could make room."""
+        """
+        Raise NoRoom, as nobody else could make room, or DeadlockError if the caller
+        could not either.
+        """
         self._refuse(
             f"there is no room for another piece of input '{self._of(register)}'"
         )
 
     def wait_for_piece(self, register: int) -> None:
-        """Raise NoRoom, as nobody else could make a piece."""
-        if all(self._run.has_end[r] for r in self._filled()):
-            self.wait_for_end()
+        """
+        Raise NoRoom, as nobody else could make a piece, or DeadlockError if the caller
+        could not either.
+        """
         self._refuse(f"there is no piece of output '{self._of(register)}'")
 
     def wait_for_end(self) -> None:
         """Raise DeadlockError, as nobody else could go on."""
-        self._run.check_end()
+        if not self.is_over:
+            self._deadlock()
 
     def check(self) -> None:
         """Raise what has ended the stream before its time."""
         if self._is_closed:
-            raise PenstockError("the stream is closed")
-        if self._error is not None:
-            raise self._error
+            raise PenstockError(CLOSED)
+        if self._failure is not None:
+            raise self._failure
+
+    def verify(self) -> None:
+        """There are no faults."""
+
+    def make_room(self) -> None:
+        """Nobody waits for room in the log."""
 
     def left_over(self) -> dict[tuple[str, str], int]:
         """How many pieces were thrown away, by reader and register."""
@@ -120,13 +147,32 @@ class Stepwise:
         return self.tables.registers[register].name
 
     def _refuse(self, what: str) -> None:
-        waits = [self._of(r) for r in self._filled() if not self._run.has_end[r]]
-        raise NoRoom(f"{what} before there are more of {', '.join(waits)}")
+        open_ones = [r for r in self._filled() if not self._run.has_end[r]]
+        if not any(map(self.has_room, open_ones)) and not self._has_results():
+            self._deadlock()
+        waits = ", ".join(map(self._of, open_ones))
+        raise NoRoom(f"{what} before there are more of {waits}")
+
+    def _has_results(self) -> bool:
+        registers = enumerate(self.tables.registers)
+        return any(x.is_taken and self.has_piece(r) for r, x in registers)
+
+    def _deadlock(self) -> None:
+        self._failure = DeadlockError(self._run.stuck())
+        raise self._failure
 
     def _go_on(self, actors: list[int]) -> None:
         with self._lock:
             try:
                 (self._clock or self._run).go_on(actors)
             except BaseException as error:
-                self._error = error
+                self._failure = error
                 raise
+            finally:
+                self._note()
+
+    def _note(self) -> None:
+        """Leave the acts of the clock in the log that are not there."""
+        if self._clock is not None and self._log is not None:
+            self._log.add_acts(self._clock.acts[self._noted :])
+            self._noted = len(self._clock.acts)

@@ -6,7 +6,8 @@ for a set time no actor has ended an act, and no part of a kernel, it makes a re
 all that is stuck: which actor runs which kernels and since when, and which waits for
 what in which register, from or held by whom. Then it ends the run with `WatchdogError`,
 unless it is only to report. A kernel cannot be cut short without harm, so a run ends
-when the kernels return that are being run; the report is out before.
+when the kernels return that are being run; the report is out before. A stream makes no
+progress either while it waits for its caller; that is nothing to report.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ import numpy as np
 from penstock.runtime.entries import halt
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import ProgramImage, Step
+from penstock.runtime.stream_report import waits_in
 from penstock.runtime.tables import Layout, Tables, Words
 from penstock.runtime.words import (
     ACTS,
     CLAIMS,
     CONDITION,
     DONE,
+    ENDED,
     OPEN,
+    PHASE,
     QUEUED,
     RUNNING,
     SEAT_WORDS,
@@ -114,6 +118,8 @@ class Watcher:
         self._acts: int | None = None
         """How many acts the run makes that is under way."""
         self._run = 0
+        self.is_idle: Callable[[], bool] | None = None
+        """Whether the run waits for its caller, which a stream may do."""
         self.stuck: Sequence[str] = ()
         """The lines of the report about the run that it has ended."""
 
@@ -144,16 +150,29 @@ class Watcher:
         pause = min(max(self.watchdog.seconds / LOOKS, SHORTEST), LONGEST)
         vigil = _Vigil(-1, self._look(), time.monotonic())
         while not self._ended.wait(pause):
-            if self._acts is None or self._state.control[OPEN] == 0:
+            control = self._state.control
+            if self._acts is None or control[OPEN] == 0 or control[STOP] != RUNNING:
                 continue
             look, now = self._look(), time.monotonic()
             if vigil.run != self._run:
                 vigil = _Vigil(self._run, look, now)
-            elif vigil.sees_progress(look, now) or vigil.is_reported:
                 continue
-            elif now - vigil.since >= self.watchdog.seconds:
+            if vigil.sees_progress(look, now) or self._rests(vigil, now):
+                continue
+            lasts = now - vigil.since >= self.watchdog.seconds
+            if lasts and not vigil.is_reported:
                 vigil.is_reported = True
                 self._stop(vigil, now)
+
+    def _rests(self, vigil: _Vigil, now: float) -> bool:
+        """Whether the run waits for its caller, or has done so at the last look."""
+        if self.is_idle is None:
+            return False
+        was_idle, vigil.is_idle = vigil.is_idle, self.is_idle()
+        if was_idle or vigil.is_idle:
+            # Whatever comes next has not lasted before.
+            vigil.begin_anew(now)
+        return was_idle or vigil.is_idle
 
     def _look(self) -> Look:
         state = self._state
@@ -183,19 +202,20 @@ class Watcher:
         state, layout, tables = self._state, self._layout, self._tables
         # A copy, as somebody may go on meanwhile.
         actors, counters = state.actors.copy(), state.counters.copy()
-        waits = tables.waits(counters)
+        phases = actors[layout.place + PHASE].tolist()
+        waits = waits_in(tables, counters, phases)
         before = vigil.look.target - acts
         names = self._kernels()
         lines: list[str] = []
         for index, actor in enumerate(tables.actors):
             place = int(layout.place[index])
             done = int(actors[place + ACTS]) - before * tables.turns[index]
-            if done >= acts * tables.turns[index]:
+            if done >= acts * tables.turns[index] or phases[index] == ENDED:
                 continue
             if self._is_acting(index, actors):
                 what = f"is in {names[index]}"
-            elif index in waits:
-                what = "; ".join(waits[index])
+            elif reasons := waits.get(index):
+                what = "; ".join(reasons)
             else:
                 what = f"is ready, but worker {actor.worker} does something else"
             seconds = now - vigil.acted[index]
@@ -221,6 +241,13 @@ class _Vigil:
         self.look = look
         self.since = now
         self.acted = np.full(len(look.acts), now)
+        self.is_reported = False
+        self.is_idle = False
+
+    def begin_anew(self, now: float) -> None:
+        """Forget for how long nothing has gone on."""
+        self.since = now
+        self.acted[:] = now
         self.is_reported = False
 
     def sees_progress(self, look: Look, now: float) -> bool:

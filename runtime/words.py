@@ -19,8 +19,8 @@ FOREVER = 1 << 60
 # Words of `State.control`, on lines of their own where all write them.
 STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
 LOOP, LOG, TABLES, MODE = 4, 5, 6, 7
-"""The address of who lets actors act, 0 if that is the plain loop; while acts are
-recorded, of the log; always, of the table of arrays. The mode is one of these:"""
+"""The address of who lets actors act, 0 if that is the plain loop; of the log, 0 if no
+acts are recorded; always, of the table of arrays. The mode is one of these:"""
 PLAIN_LOOP, TURNS, STREAM = 0, 1, 2
 OPEN = 1 * CACHE_LINE
 BELL = 2 * CACHE_LINE
@@ -55,9 +55,17 @@ NORMAL, DRAINING, ENDED = 0, 1, 2
 ENDLESS = 1 << 40
 """The turns of a stream, which ends when there are no more pieces."""
 
+# What can be expected in a stream while nobody acts: nothing, that actors act, that the
+# caller does something.
+STUCK, GOES_ON, WAITS = 0, 1, 2
+
 BAD_NUMBER = -1
 """The call that fails where an actor is given a number that there is nothing for; its
 code is that number."""
+
+# What a wire is: what others see, how often its owner has moved on the counter that
+# they would see, and whether they ever saw more moves than there were.
+SEEN, MOVES, AHEAD = 0, 1, 2
 
 NO_FAILURE = 1 << 62
 HALF = (1 << 32) - 1
@@ -81,8 +89,11 @@ class State(NamedTuple):
     control: Words
 
 
-# The log of a worker: how many rows it has, then on the next cache line the rows.
-LOG_HEAD = CACHE_LINE
+# The log of a worker: how many rows it has had and for how many there is room; how many
+# were taken from it, which Python writes; then the rows, of which the first follows the
+# last one. A row that is free is zero.
+ROWS, ROOM, GONE = 0, 1, CACHE_LINE
+LOG_HEAD = 2 * CACHE_LINE
 """Words before the first row."""
 WHAT, ACTOR, ACT, START, END, CODE = range(6)
 LOG_ROW = 6

@@ -297,17 +297,13 @@ def test_faults_on_what_there_is_not(fault: Fault, message: str):
     assert str(caught.value) == message
 
 
-def test_special_actors_have_faults_of_kernels_only():
+def test_special_actors_have_faults_of_kernels():
     counts = np.zeros(1, np.int64)
     call = Call(COUNT, (Fixed(counts.ctypes.data),))
     registers = [Register("x", 0, 4, parts=2)]
     actors = [Actor("a", 0, (), (0,), (call,)), Actor("b", 1, (0,))]
     tables = Tables(registers, actors)
     assert tables.is_general
-    with pytest.raises(PenstockError) as caught:
-        FaultyCore(tables, [MessageFault("x", 0, "drop")])
-    message = "messages of a program with special actors cannot have faults"
-    assert str(caught.value) == message
     with FaultyCore(tables, [KernelFault("a", 4, code=2)]) as core:
         core.run(1)
         with pytest.raises(TaskError) as failed:
