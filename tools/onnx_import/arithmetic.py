@@ -148,6 +148,13 @@ def thresholded_relu(node: Node) -> None:
     node.give_value(ops.where(above, value, 0))
 
 
+def binarized(node: Node) -> None:
+    """1 where x is above a threshold, 0 elsewhere."""
+    ops, value = node.ops, node.value()
+    above = ops.two(comparison.GreaterOp, value, node.float("threshold", 0.0))
+    node.give_value(ops.cast(above, node.element()))
+
+
 def shrink(node: Node) -> None:
     """x moved by `bias` toward 0, or 0 where it is within `lambd` of it."""
     ops, value = node.ops, node.value()
@@ -286,5 +293,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "Swish": swish,
     "Tan": single(trigonometry.TanOp),
     "ThresholdedRelu": thresholded_relu,
+    "ai.onnx.ml.Binarizer": binarized,
 }
 """How ops on single elements are converted."""

@@ -61,6 +61,8 @@ from penstock.tools.onnx_import import (
     recurrent,
     reductions,
     resize,
+    sampling,
+    training,
 )
 from penstock.tools.onnx_import.graph import (
     Converter,
@@ -304,6 +306,8 @@ CONVERTERS: Mapping[str, Converter] = {
     **recurrent.CONVERTERS,
     **reductions.CONVERTERS,
     **resize.CONVERTERS,
+    **sampling.CONVERTERS,
+    **training.CONVERTERS,
     "Abs": same(elementwise.AbsOp),
     "Add": same(elementwise.AddOp),
     "And": same(comparison.LogicalAndOp),
@@ -353,4 +357,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "Where": same(comparison.WhereOp),
     "Xor": same(comparison.LogicalXorOp),
 }
-"""How each op of ONNX is converted, by its name."""
+"""How each op of ONNX is converted, by its name, with the domain of other ones."""

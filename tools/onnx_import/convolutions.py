@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute
 
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr, ScatterNdOp
 from penstock.tools.onnx_import.graph import Converter, Node
 from penstock.tools.onnx_import.ops import Ops, Value
 from penstock.tools.onnx_import.windows import Steps, image_rank, pads_of, per_axis
@@ -199,7 +202,57 @@ def interleaved(ops: Ops, value: Value, strides: Sequence[int], groups: int) -> 
     return ops.reshape(moved, [images, groups * outputs, *whole])
 
 
+def col2im(node: Node) -> None:
+    """Images of which each window is given as a column: sums where they overlap."""
+    ops, (count, rows, columns) = node.ops, node.shape()
+    extents = node.known_ints(1, "the image's shape")
+    block = node.known_ints(2, "the windows' shape")
+    rank, size = len(block), prod(block)
+    strides, dilations = (
+        node.ints(name) or [1] * rank for name in ("strides", "dilations")
+    )
+    pads = node.ints("pads") or [0] * 2 * rank
+    padded = [
+        before + extent + after
+        for before, extent, after in zip(pads[:rank], extents, pads[rank:], strict=True)
+    ]
+    places = column_places(padded, block, strides, dilations)
+    channels = rows // size
+    shape = [count * channels, size * columns]
+    values = ops.transpose(ops.reshape(node.value(), shape), [1, 0])
+    zeros = ops.expand(ops.like(0, values), [prod(padded), shape[0]])
+    mode = ScatterModeAttr(ScatterMode.ADD)
+    sums = ops.one(ScatterNdOp, zeros, places.reshape(-1, 1), values, mode=mode)
+    value = ops.reshape(ops.transpose(sums, [1, 0]), [count, channels, *padded])
+    for axis, extent in enumerate(extents):
+        value = ops.slice(value, axis + 2, pads[axis], pads[axis] + extent)
+    node.give_value(value)
+
+
+def column_places(
+    extents: Sequence[int],
+    block: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> NDArray[np.int64]:
+    """Where in a whole image the elements [taps, windows] of all windows are."""
+    counts = [
+        (extent - (taps - 1) * dilation - 1) // stride + 1
+        for extent, taps, stride, dilation in zip(
+            extents, block, strides, dilations, strict=True
+        )
+    ]
+    taps, windows = np.indices(block), np.indices(counts)
+    places = np.zeros((prod(block), prod(counts)), np.int64)
+    for axis, extent in enumerate(extents):
+        own = taps[axis].reshape(-1, 1) * dilations[axis]
+        own = own + windows[axis].reshape(1, -1) * strides[axis]
+        places = places * extent + own
+    return places
+
+
 CONVERTERS: Mapping[str, Converter] = {
+    "Col2Im": col2im,
     "Conv": conv,
     "ConvTranspose": conv_transpose,
 }

@@ -224,6 +224,15 @@ def tensor_scatter(node: Node) -> None:
     node.give_value(result)
 
 
+def extracted(node: Node) -> None:
+    """The elements along the last axis that indices name; a line is a matrix of one."""
+    ops, value, shape = node.ops, node.value(), node.shape()
+    if len(shape) == 1:
+        value = ops.reshape(value, [1, *shape])
+    index = ops.reshape(node.value(1), [prod(node.shape(1))])
+    node.give_value(ops.gather(value, index, len(ops.shape(value)) - 1))
+
+
 CONVERTERS: Mapping[str, Converter] = {
     "ArgMax": arg(ArgMaxOp),
     "ArgMin": arg(ArgMinOp),
@@ -243,5 +252,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "TensorScatter": tensor_scatter,
     "TopK": top_k,
     "Trilu": triangle,
+    "ai.onnx.ml.ArrayFeatureExtractor": extracted,
 }
 """How ops that read and write by indices are converted."""

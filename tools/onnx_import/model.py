@@ -27,12 +27,16 @@ from penstock.tools.onnx_import.reader import (
     first_line,
     names_of,
 )
+from penstock.tools.onnx_import.sampling import COORDINATES
 
 OLDEST_OPSET = 13
 """The oldest version that the converters read."""
 
 OPSET_OF_OTHER_SCAN = 8
 """The only version whose scans run over batches."""
+
+OPSET_OF_HALF_PIXELS = 16
+"""From here on regions of images begin half an element before their corner."""
 
 TARGET_OPSET = 18
 """The version that older models are brought to."""
@@ -189,7 +193,7 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
             raise ValueError("its scans are of a form that no other opset has")
         if version < OLDEST_OPSET:
             model = onnx.version_converter.convert_version(model, TARGET_OPSET)
-        return model
+        return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
     except Exception as error:
         # What is C++ says what is wrong only in the text.
         raise UsageError(
@@ -201,6 +205,19 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
 def uses_scan(model: ModelProto) -> bool:
     """Whether a model has scans. Their conversion from opset 8 on is not right."""
     return any(node.op_type == "Scan" for node in model.graph.node)
+
+
+def with_whole_pixels(model: ModelProto) -> ModelProto:
+    """The model with regions that begin at their corner, said as newer versions do."""
+    if not any(node.op_type == "RoiAlign" for node in model.graph.node):
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    for node in changed.graph.node:
+        if node.op_type == "RoiAlign":
+            said = onnx.helper.make_attribute(COORDINATES, "output_half_pixel")
+            node.attribute.append(said)
+    return changed
 
 
 def with_outputs(model: ModelProto, outputs: Iterable[str]) -> ModelProto:

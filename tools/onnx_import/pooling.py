@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
 from penstock.dialects.op import elementwise
 from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.checks import lowest
 from penstock.dialects.op.indexing import ScatterElementsOp
 from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceSumOp
+from penstock.dialects.op.selection import ArgMaxOp
 from penstock.tools.onnx_import.convolutions import convolved
 from penstock.tools.onnx_import.graph import Converter, Node
 from penstock.tools.onnx_import.ops import Ops, Value
 from penstock.tools.onnx_import.windows import Steps, image_rank, pads_of, per_axis
+
+Places: TypeAlias = NDArray[np.int64]
 
 
 def max_pool(node: Node) -> None:
@@ -29,6 +36,78 @@ def max_pool(node: Node) -> None:
         "ceil_mode": UnitAttr() if node.int("ceil_mode", 0) else None
     }
     node.give_value(pooled(node.ops, MaxPool2dOp, node.value(), kernel, steps, flags))
+    if node.wants(1):
+        if node.int("ceil_mode", 0):
+            steps.after = ceiled(node.shape()[2:], kernel, steps)
+        node.give_value(largest_places(node, kernel, steps), 1)
+
+
+def largest_places(node: Node, kernel: Sequence[int], steps: Steps) -> Value:
+    """Where in the whole tensor the first largest element of each window is."""
+    ops, (images, channels, *extents) = node.ops, node.shape()
+    places, inside = tap_places(extents, kernel, steps)
+    count, size = images * channels, prod(extents)
+    read = ops.reshape(node.value(), [count, size])
+    read = ops.gather(read, flat_places(places, extents), 1)
+    read = ops.where(inside[None], read, lowest(node.element()))
+    tap = ops.one(ArgMaxOp, read, axis=IntegerAttr(1, i64))
+    counts = window_counts(extents, kernel, steps)
+    windows = np.arange(prod(counts))
+    own = ops.add(ops.mul(tap, prod(counts)), windows)
+    if node.int("storage_order", 0):
+        # The first axis of an image is the one whose elements follow each other.
+        places, extents = places[::-1], extents[::-1]
+    table = flat_places(places, extents).reshape(-1)
+    found = ops.add(
+        ops.gather(table, own, 0), size * np.arange(count).reshape(-1, 1, 1)
+    )
+    return ops.reshape(found, [images, channels, *counts])
+
+
+def window_counts(
+    extents: Sequence[int], kernel: Sequence[int], steps: Steps
+) -> list[int]:
+    """How many windows there are along each axis."""
+    return [
+        (before + extent + after - (taps - 1) * dilation - 1) // stride + 1
+        for extent, taps, stride, dilation, before, after in zip(
+            extents,
+            kernel,
+            steps.strides,
+            steps.dilations,
+            steps.before,
+            steps.after,
+            strict=True,
+        )
+    ]
+
+
+def tap_places(
+    extents: Sequence[int], kernel: Sequence[int], steps: Steps
+) -> tuple[list[Places], NDArray[np.bool_]]:
+    """
+    Where the taps of windows are along each axis [taps, windows], moved to the nearest
+    element there is, and which of them are elements.
+    """
+    taps = np.indices(kernel)
+    windows = np.indices(window_counts(extents, kernel, steps))
+    inside = np.ones((prod(kernel), prod(windows.shape[1:])), np.bool_)
+    places: list[Places] = []
+    for axis, extent in enumerate(extents):
+        own = taps[axis].reshape(-1, 1) * steps.dilations[axis]
+        own = own + windows[axis].reshape(1, -1) * steps.strides[axis]
+        own = own - steps.before[axis]
+        inside &= (own >= 0) & (own < extent)
+        places.append(np.clip(own, 0, extent - 1))
+    return places, inside
+
+
+def flat_places(places: Sequence[Places], extents: Sequence[int]) -> Places:
+    """Places along each axis as one number, the last axis the fastest."""
+    total = np.zeros_like(places[0])
+    for own, extent in zip(places, extents, strict=True):
+        total = total * extent + own
+    return total
 
 
 def average_pool(node: Node) -> None:

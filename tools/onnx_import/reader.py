@@ -47,7 +47,15 @@ RANDOM_OPS = frozenset(
 """Ops whose results do not follow from their operands."""
 
 EVALUATED_OPS = frozenset(
-    {"Constant", "ConstantOfShape", "MelWeightMatrix", "NonZero", "Range", "Unique"}
+    {
+        "Constant",
+        "ConstantOfShape",
+        "MelWeightMatrix",
+        "NonMaxSuppression",
+        "NonZero",
+        "Range",
+        "Unique",
+    }
 )
 """Ops that are not converted, but have known results where their operands are known."""
 
@@ -70,7 +78,7 @@ class Complaints:
         self._others: list[str] = []
 
     def add_unknown(self, proto: NodeProto, name: str) -> None:
-        self._unknown[f"{proto.domain}.{proto.op_type}".lstrip(".")].append(name)
+        self._unknown[full_name(proto)].append(name)
 
     def add(self, text: str) -> None:
         self._others.append(text)
@@ -157,7 +165,7 @@ class Reader:
         try:
             if is_known and is_evaluable(proto):
                 self._evaluate(proto, operands, opsets)
-            elif is_standard(proto) and proto.op_type in CONVERTERS:
+            elif full_name(proto) in CONVERTERS:
                 if present:  # Else what it needs is already complained about.
                     self._convert(proto, name, needed, opsets)
             elif is_standard(proto) and proto.op_type in EVALUATED_OPS:
@@ -192,9 +200,9 @@ class Reader:
             results = evaluate_node(opsets, proto, arrays)
         except Unsupported:
             # The reference lacks some ops in some versions.
-            if proto.op_type not in CONVERTERS:
+            if full_name(proto) not in CONVERTERS:
                 raise
-            CONVERTERS[proto.op_type](Node(proto, self.builder))
+            CONVERTERS[full_name(proto)](Node(proto, self.builder))
         else:
             self.builder.values.update(results)
 
@@ -202,7 +210,7 @@ class Reader:
         self, proto: NodeProto, name: str, needed: set[str], opsets: Opsets
     ) -> None:
         try:
-            CONVERTERS[proto.op_type](Node(proto, self.builder))
+            CONVERTERS[full_name(proto)](Node(proto, self.builder))
         except Declined:
             self._expand(proto, name, True, opsets)
             return
@@ -331,6 +339,11 @@ def names_of(graph: GraphProto) -> list[str]:
 def name_of(node: NodeProto, index: int) -> str:
     """What messages call a node: its name, else its first output, else its number."""
     return node.name or next(filter(None, node.output), f"#{index}")
+
+
+def full_name(proto: NodeProto) -> str:
+    """The name of an op, with its domain unless it is one of ONNX's own."""
+    return proto.op_type if is_standard(proto) else f"{proto.domain}.{proto.op_type}"
 
 
 def is_standard(proto: NodeProto) -> bool:

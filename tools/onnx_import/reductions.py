@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
+import numpy as np
 from onnx import TensorProto
-from xdsl.dialects.builtin import AnyFloat, f16, f32, f64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, f16, f32, f64, i64
 
 from penstock.dialects.op import comparison, elementwise, functions
 from penstock.dialects.op.checks import normal_axis
+from penstock.dialects.op.indexing import GatherElementsOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumOp
+from penstock.dialects.op.selection import ArgMaxOp
 from penstock.tools.onnx_import.graph import Converter, Node, Unsupported
 from penstock.tools.onnx_import.ops import Ops, Value
 
@@ -194,7 +197,46 @@ def layer_norm_statistics(node: Node) -> None:
     node.give_value(ops.one(functions.RsqrtOp, ops.add(variance, epsilon)), 2)
 
 
+def determinant(node: Node) -> None:
+    """The determinant of matrices: the product of the pivots of an elimination."""
+    ops, (*outer, count, _) = node.ops, node.shape()
+    rest = node.value()
+    total = ops.expand(ops.like(1, rest), outer)
+    for _ in range(count):
+        pivot, rest = eliminated(ops, rest)
+        total = ops.mul(total, pivot)
+    node.give_value(total)
+
+
+def eliminated(ops: Ops, value: Value) -> tuple[Value, Value]:
+    """
+    A factor of the determinant of matrices, and matrices of one row and column less
+    that have the others. The pivot is the largest number of the first column.
+    """
+    *outer, count, _ = ops.shape(value)
+    axis = len(outer)
+    sizes = ops.one(elementwise.AbsOp, ops.slice(value, axis + 1, 0, 1))
+    place = ops.one(ArgMaxOp, sizes, axis=IntegerAttr(axis, i64))
+    rows = np.arange(count).reshape(*[1] * axis, count, 1)
+    # The first row takes the place of the pivot's.
+    index = ops.where(ops.one(comparison.EqualOp, rows, place), 0, rows)
+    index = ops.where(rows == 0, place, index)
+    index = ops.expand(index, ops.shape(value))
+    value = ops.one(GatherElementsOp, value, index, axis=IntegerAttr(axis, i64))
+    first = ops.slice(value, axis, 0, 1)
+    pivot = ops.slice(first, axis + 1, 0, 1)
+    moved = ops.two(comparison.NotEqualOp, place, 0)
+    factor = ops.where(moved, ops.one(elementwise.NegOp, pivot), pivot)
+    # A column of zeros has a pivot of 0, and is nothing to take away.
+    divisor = ops.where(ops.two(comparison.EqualOp, pivot, 0), 1, pivot)
+    others = ops.slice(ops.slice(value, axis, 1, count), axis + 1, 0, 1)
+    taken = ops.mul(ops.div(others, divisor), ops.slice(first, axis + 1, 1, count))
+    inner = ops.slice(ops.slice(value, axis, 1, count), axis + 1, 1, count)
+    return ops.reshape(factor, outer), ops.sub(inner, taken)
+
+
 CONVERTERS: Mapping[str, Converter] = {
+    "Det": determinant,
     "GroupNormalization": group_norm,
     "InstanceNormalization": instance_norm,
     "LpNormalization": lp_normalization,
