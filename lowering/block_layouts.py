@@ -30,7 +30,7 @@ from penstock.lowering.sharing import (
     Sharing,
     Span,
     components,
-    sharing_of,
+    sharing_of_all,
 )
 
 MAX_FURTHER_PAIRS = 1 << 20
@@ -54,6 +54,13 @@ class Demand(NamedTuple):
     slots: int
     span: Span
     is_interface: bool = False
+    further: Sequence[Span] = ()
+    """If it is written several times in an act: what each other time is needed for."""
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """What its bytes are needed for in an act, one time after the other."""
+        return self.span, *self.further
 
 
 class Layout(NamedTuple):
@@ -147,7 +154,7 @@ class Layouter:
             reasons |= dict.fromkeys(self._always_alive(some), TOGETHER)
             parts = [others]
         else:
-            sharing = sharing_of(self._order, [demands[i].span for i in some])
+            sharing = sharing_of_all(self._order, [demands[i].spans for i in some])
             reasons |= self._refusals(some, sharing)
             parts = [[some[k] for k in part] for part in components(sharing.allowed)]
             parts += [[i] for i in others if not demands[i].size]
@@ -175,7 +182,8 @@ class Layouter:
     def _refusal(self, index: int, apart: int) -> str:
         """Why a register shares no bytes, if in one act it is used apart from some."""
         demand = self._demands[index]
-        if any(task not in self._order.place for task in demand.span.first_writers):
+        writers = (task for span in demand.spans for task in span.first_writers)
+        if any(task not in self._order.place for task in writers):
             return UNORDERED
         if not apart:
             return TOGETHER
@@ -221,12 +229,14 @@ class Layouter:
 
     def _written(self, index: int) -> int:
         """The step at which a register may be written first."""
-        writers = self._demands[index].span.first_writers
+        spans = self._demands[index].spans
+        writers = (task for span in spans for task in span.first_writers)
         return min(self._order.step[task] for task in writers)
 
     def _problem(self, members: Sequence[int]) -> Problem | None:
         demands = [self._demands[i] for i in members]
-        allowed = sharing_of(self._order, [demand.span for demand in demands]).allowed
+        spans = [demand.spans for demand in demands]
+        allowed = sharing_of_all(self._order, spans).allowed
         everything = (1 << len(members)) - 1
         conflicts = [
             everything & ~others & ~(1 << k) for k, others in enumerate(allowed)

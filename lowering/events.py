@@ -6,7 +6,7 @@ over numbers, no IR.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from penstock.lowering.deadlock import Register
@@ -112,7 +112,7 @@ def zero_edges(
 
 
 class OwnEdge(NamedTuple):
-    """An edge of a marked graph, and the register that it comes from."""
+    """An edge of a marked graph, and the register that it comes from; -1 if none."""
 
     edge: Edge
     register: int
@@ -138,11 +138,28 @@ def implied_registers(
     The registers have no cycle without a token. An edge of two or more tokens is only
     compared with other edges and with paths of at most one token.
     """
-    implied = ImpliedEdges(tasks, registers, removable)
+    own = [list(edges_of(registers, index)) for index in range(len(registers))]
+    slots = [register.slots for register in registers]
+    return implied_by_others(tasks, own, slots, removable)
+
+
+def implied_by_others(
+    tasks: int,
+    own: Sequence[Sequence[OwnEdge]],
+    slots: Sequence[int],
+    removable: Collection[int],
+    fixed: Sequence[Edge] = (),
+) -> list[int]:
+    """
+    The same for registers that make any number of edges each, given their edges and
+    slots, and edges that are of no register.
+    """
+    edges = [*chain.from_iterable(own), *(OwnEdge(edge, -1) for edge in fixed)]
+    implied = ImpliedEdges(tasks, edges, slots, removable)
     return [
         index
         for index in sorted(removable)
-        if all(implied.is_implied(own) for own in edges_of(registers, index))
+        if all(implied.is_implied(edge) for edge in own[index])
     ]
 
 
@@ -150,10 +167,13 @@ class ImpliedEdges:
     """Says which edges of a marked graph follow from others."""
 
     def __init__(
-        self, tasks: int, registers: Sequence[Register], removable: Collection[int]
+        self,
+        tasks: int,
+        own: Sequence[OwnEdge],
+        slots: Sequence[int],
+        removable: Collection[int],
     ) -> None:
-        own = [x for i in range(len(registers)) for x in edges_of(registers, i)]
-        self._registers = registers
+        self._slots = slots
         self._removable = frozenset(removable)
         self._graph = MarkedGraph(tasks, [x.edge for x in own])
         ends = {x.edge.target for x in own if x.register in self._removable}
@@ -166,7 +186,7 @@ class ImpliedEdges:
             self._first[edge.edge.source, edge.edge.target] = edge
 
     def _rank(self, own: OwnEdge) -> tuple[int, bool, int, int]:
-        slots = self._registers[own.register].slots
+        slots = self._slots[own.register] if own.register >= 0 else 0
         is_removable = own.register in self._removable
         return own.edge.tokens, is_removable, slots, own.register
 

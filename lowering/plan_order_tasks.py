@@ -57,6 +57,7 @@ from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES, MemoryCaseAttr
+from penstock.dialects.walks import outermost
 from penstock.lowering.alias_decisions import earlier_readers
 from penstock.lowering.alias_rules import Pairs
 from penstock.lowering.in_place_hints import wanted_pairs
@@ -70,6 +71,7 @@ from penstock.lowering.ordering.strategies import (
     memory_order,
 )
 from penstock.lowering.plan_create_registers import Homes, data_types_of, slots_of
+from penstock.lowering.rates import grouped, rates_of
 from penstock.lowering.task_order import TaskOrder, list_tasks
 from penstock.lowering.task_times import Machine, complaints_about_times, jobs_of
 
@@ -162,6 +164,18 @@ class PlanProblem:
         ]
         return jobs_of(self.tasks, self.order.before, able, machine)
 
+    def grouped(self, order: Order) -> Order:
+        """An order in which tasks that act equally often stand together."""
+        rates = rates_of(self.order.plan)
+        if not rates.is_rated:
+            return order
+        maker = {v: i for i, task in enumerate(self.problem.tasks) for v in task.makes}
+        before = [
+            [maker[value] for value in task.reads if value in maker]
+            for task in self.problem.tasks
+        ]
+        return grouped(order, before, [rates.turns[task] for task in self.tasks])
+
     def write(self, order: Order) -> None:
         """List the tasks in an order, after all variables."""
         if order == self.problem.source:
@@ -245,6 +259,8 @@ def order_tasks(
             order = shortest_order(problem, jobs, given.is_early)
         case _:
             order = problem.source
+    if options.policy != "source":
+        order = given.grouped(order)
     given.write(order)
     both = {"source": problem.source, "ordered": order}
     needs = {key: sum(peaks_of(problem, order)) for key, order in both.items()}
@@ -288,7 +304,7 @@ class PlanOrderTasksPass(ModulePass):
         if self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
         machine = Machine.parse(self.machine)
-        found = (plan for plan in op.walk() if isinstance(plan, PlanOp))
+        found = outermost(op, PlanOp)
         plans = [plan for plan in found if is_to_order(plan)]
         orders = [TaskOrder(plan) for plan in plans]
         fail_if_any(

@@ -18,6 +18,10 @@ wait for. Where tasks are ordered between streams, `events` of the plan says how
 pairs of them are (`crossing`), and how many take an event (`needed`). Variables never
 act. This is right for an executor that starts the tasks of a stream in their order.
 
+In a plan with rates control registers go in the same way, act by act: all acts of a
+launch are looked at, up to 16,384 of them. Its tasks wait for no events, as these are
+of acts that all tasks make equally often: `no_events` of the plan says so.
+
 Plans without registers are left alone, and so are those whose tasks still hand values
 on, which order tasks, too.
 """
@@ -47,14 +51,19 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import ControlType
+from penstock.dialects.walks import outermost
+from penstock.lowering.acts import MAX_ACTS, Acts, Queue
 from penstock.lowering.deadlock import Register, Waits
 from penstock.lowering.events import (
     Order,
+    OwnEdge,
+    implied_by_others,
     implied_registers,
     needed_events,
     zero_edges,
 )
-from penstock.lowering.rates import rates_of
+from penstock.lowering.marked_graph import Edge
+from penstock.lowering.rates import PlanRates, rates_of
 from penstock.lowering.verify_deadlock import PlanWaits, deadlocks_in
 
 WAITS_FOR = "waits_for"
@@ -62,6 +71,11 @@ WAITS_FOR = "waits_for"
 
 REPORT = "events"
 """The attribute of a plan that counts orders between streams, and events."""
+
+NO_EVENTS = "no_events"
+"""The attribute of a plan that says why its tasks wait for no events."""
+
+AT_RATES = "rates: events are of acts that all tasks make equally often"
 
 
 def is_on_registers(plan: PlanOp) -> bool:
@@ -103,6 +117,9 @@ def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation
     yield from deadlocks
     if deadlocks:
         return
+    if rates_of(plan).is_rated:
+        # Streams have no order of all acts.
+        return
     edges = zero_edges(streams_of(found.tasks), orders_of(found.waits))
     registers = [Register(first, [second]) for first, second, _ in edges]
     cycle = Waits(len(found.tasks), registers).cycle()
@@ -111,7 +128,38 @@ def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation
         yield task, f"{text} of registers and the order of streams"
 
 
-def remove_implied_controls(found: PlanWaits) -> frozenset[int]:
+def implied_controls(
+    found: PlanWaits, rates: PlanRates, controls: Collection[int]
+) -> Sequence[int]:
+    """Those of some control registers that others make unnecessary."""
+    waits = found.waits
+    if not rates.is_rated:
+        return implied_registers(waits.tasks, waits.registers, controls)
+    turns = [rates.turns[task] for task in found.tasks]
+    if sum(turns) > MAX_ACTS:
+        return ()
+    acts = Acts(turns)
+    own = [
+        [OwnEdge(Edge(*e), index) for queue in queues for e in acts.edges_of(queue)]
+        for index, queues in enumerate(queues_of(found, rates))
+    ]
+    slots = [register.slots for register in waits.registers]
+    fixed = [Edge(*edge) for edge in acts.edges(())]
+    return implied_by_others(acts.count, own, slots, controls, fixed)
+
+
+def queues_of(found: PlanWaits, rates: PlanRates) -> Iterator[list[Queue]]:
+    """For each register what it hands on to each of its readers."""
+    for register, numbers in zip(found.registers, found.waits.registers, strict=True):
+        writer, readers, slots, full = numbers
+        pieces = rates.pieces(register.register)
+        yield [
+            Queue(writer, reader, pieces, full, slots - full)
+            for reader in dict.fromkeys(readers)
+        ]
+
+
+def remove_implied_controls(found: PlanWaits, rates: PlanRates) -> frozenset[int]:
     """Remove control registers that others make unnecessary; which ones."""
     controls = [
         index
@@ -119,7 +167,7 @@ def remove_implied_controls(found: PlanWaits) -> frozenset[int]:
         if isinstance(register.register.type, ControlType)
     ]
     waits = found.waits
-    removed = frozenset(implied_registers(waits.tasks, waits.registers, controls))
+    removed = frozenset(implied_controls(found, rates, controls))
     values = {found.registers[index].register for index in removed}
     ends: set[int] = set()
     for index in removed:
@@ -180,11 +228,13 @@ class PlanReduceEventsPass(ModulePass):
     name = "plan-reduce-events"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_on_registers(x)]
-        # Events are of acts that all tasks make equally often.
-        plans = [plan for plan in plans if not rates_of(plan).is_rated]
+        plans = [x for x in outermost(op, PlanOp) if is_on_registers(x)]
         given = [(plan, PlanWaits.of(plan)) for plan in plans]
         fail_if_any(found for each in given for found in complaints_about(*each))
         for plan, found in given:
-            removed = remove_implied_controls(found)
-            write_events(plan, found.tasks, orders_of(found.waits, removed))
+            rates = rates_of(plan)
+            removed = remove_implied_controls(found, rates)
+            if rates.is_rated:
+                plan.attributes[NO_EVENTS] = StringAttr(AT_RATES)
+            else:
+                write_events(plan, found.tasks, orders_of(found.waits, removed))

@@ -176,10 +176,11 @@ class PlanRates:
         launch and all of a reader: with p pieces in a launch, the last of one launch
         comes before the first of so many launches later.
         """
-        pieces = self._pieces(value)
+        pieces = self.pieces(value)
         return -(-(pieces - 1 + full) // pieces), -(-(pieces - 1 + free) // pieces)
 
-    def _pieces(self, value: SSAValue) -> int:
+    def pieces(self, value: SSAValue) -> int:
+        """How many pieces of a value there are in a launch."""
         if not self.is_rated or (writer := self._writer.get(value)) is None:
             return 1
         return self.turns[writer] // self.every(writer).get(value, 1)
@@ -232,9 +233,13 @@ class PlanRates:
     def stuck(self, slots: Callable[[SSAValue], int]) -> list[TaskOp]:
         """The tasks that do not come to the end of a launch with these slots."""
         done = [0] * len(self.tasks)
+        near: list[list[Link]] = [[] for _ in done]
+        for link in self.links:
+            for end in {link.flow.source, link.flow.target}:
+                near[end].append(link)
 
         def can_act(task: int) -> bool:
-            for link in self.links:
+            for link in near[task]:
                 flow = link.flow
                 full = (
                     link.initial
@@ -259,6 +264,36 @@ class PlanRates:
             for task, count in zip(self.tasks, done, strict=True)
             if count < self.turns[task]
         ]
+
+
+def grouped(
+    order: Sequence[int], before: Sequence[Sequence[int]], turns: Sequence[int]
+) -> list[int]:
+    """
+    Numbers in an order in which those with equal `turns` follow each other as long as
+    can be, each behind those `before` it; else they stay in this order.
+    """
+    place = {number: i for i, number in enumerate(order)}
+    missing = [len(set(earlier)) for earlier in before]
+    after: list[list[int]] = [[] for _ in before]
+    for number, earlier in enumerate(before):
+        for other in set(earlier):
+            after[other].append(number)
+    ready: dict[int, list[int]] = {count: [] for count in turns}
+    for number, count in enumerate(missing):
+        if not count:
+            heappush(ready[turns[number]], place[number])
+    found: list[int] = []
+    while heads := [(places[0], count) for count, places in ready.items() if places]:
+        near = ready[min(heads)[1]]
+        while near:
+            number = order[heappop(near)]
+            found.append(number)
+            for other in after[number]:
+                missing[other] -= 1
+                if not missing[other]:
+                    heappush(ready[turns[other]], place[other])
+    return found
 
 
 def rates_of(plan: PlanOp) -> PlanRates:

@@ -2,7 +2,9 @@
 Who uses the registers of a plan, and in which order as far as the plan says it.
 
 The order comes from registers, full and free slots alike, and from a `Guard`: streams
-whose tasks act in order, and each again only after all of them have.
+whose tasks act in order, and each again only after all of them have. In a plan with
+rates it is one of acts, all those of a launch (`acts`), and registers are needed once
+for each piece in a launch.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from math import gcd
 from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -25,6 +28,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
+from penstock.lowering.acts import MAX_ACTS, Acts, Queue
 from penstock.lowering.aliases import Holds
 from penstock.lowering.rates import rates_of
 from penstock.lowering.sharing import CycleError, Edge, PartialOrder, Span
@@ -48,6 +52,8 @@ class Guard(NamedTuple):
 
     streams: tuple[Stream, ...] = ()
     across: bool = False
+    loops: tuple[tuple[int, ...], ...] = ()
+    """In a plan with rates, instead: tasks that act in order, like a loop."""
 
 
 @dataclass
@@ -66,7 +72,7 @@ class Usage:
 
     def __post_init__(self) -> None:
         self.rates = rates_of(self.plan)
-        """How often tasks act in a launch; their order is that of all of their acts."""
+        """How often tasks act in a launch."""
         self.variables.update(
             register.register
             for register in self.plan.registers
@@ -79,7 +85,8 @@ class Usage:
             stream = task.device, task.stream
             self.streams.setdefault(stream, []).append(task)
             self.stream_of[task] = stream
-            inputs, outputs = (*task.ins, *task.waits), (*task.outs, *task.signals)
+            ins, outs, waits, signals = task.ports
+            inputs, outputs = (*ins, *waits), (*outs, *signals)
             self.access[task] = Access(inputs, outputs)
             self.producer.update((register, task) for register in outputs)
         for tasks in self.streams.values():
@@ -144,12 +151,30 @@ class Usage:
                     writers[root].append(task)
         return writers
 
-    def span_of(self, register: RegisterOp) -> Span:
-        """What a register that is no alias needs its bytes for."""
-        return Span(
-            [self.number[task] for task in self.users[register.register]],
-            [self.number[task] for task in self.first_writers[register.register]],
+    def spans_of(self, register: RegisterOp) -> list[Span]:
+        """What a register that is no alias needs its bytes for, each piece in turn."""
+        users = [self.number[task] for task in self.users[register.register]]
+        writers = [self.number[task] for task in self.first_writers[register.register]]
+        if (acts := self.acts) is None:
+            return [Span(users, writers)]
+        # What lies there under other names may come more often.
+        pieces = gcd(
+            self.rates.pieces(register.register), *(acts.turns[u] for u in users)
         )
+        return [
+            Span(
+                [acts.last_for(user, piece, pieces) for user in users],
+                [acts.first_for(writer, piece, pieces) for writer in writers],
+            )
+            for piece in range(pieces)
+        ]
+
+    @cached_property
+    def acts(self) -> Acts | None:
+        """All acts of a launch, if tasks act at different rates, and not too often."""
+        turns = [self.rates.turns[task] for task in self.tasks]
+        is_rated = self.rates.is_rated and sum(turns) <= MAX_ACTS
+        return Acts(turns) if is_rated else None
 
     @cached_property
     def of_streams(self) -> dict[tuple[Stream, MemoryCaseAttr], list[RegisterOp]]:
@@ -165,9 +190,13 @@ class Usage:
 
     def order(self, guard: Guard) -> PartialOrder:
         """
-        What registers and a guard say. Raises `CycleError` if tasks wait for each other
-        without a token.
+        What registers and a guard say, of tasks or of all acts of a launch. Raises
+        `CycleError` if these wait for each other without a token.
         """
+        if (acts := self.acts) is not None:
+            guards = [acts.between(*edge) for edge in self._guard_edges(guard)]
+            # What guards say comes first: chains follow it.
+            return PartialOrder(acts.count, acts.edges([*guards, *self._queues]))
         lines = [
             [self.number[task] for task in self.streams[stream]]
             for stream in guard.streams
@@ -185,23 +214,36 @@ class Usage:
     @cached_property
     def _register_edges(self) -> list[Edge]:
         """What full and free slots of all registers mean."""
-        holds = Holds(self.plan)
         edges: dict[Edge, None] = {}
+        for register, first, second in self._flows():
+            full, free = self.rates.tokens(register, *tokens_of(register))
+            edges[Edge(first, second, full)] = None
+            edges[Edge(second, first, free)] = None
+        return list(edges)
+
+    @cached_property
+    def _queues(self) -> list[Queue]:
+        """What goes from task to task, how often in a launch."""
+        return [
+            Queue(first, second, pieces, *tokens_of(register))
+            for register, first, second in self._flows()
+            if not self.rates.turns[self.tasks[second]]
+            % (pieces := self.rates.pieces(register))
+        ]
+
+    def _flows(self) -> Iterator[tuple[SSAValue, int, int]]:
+        """What tasks wait for and hold, who writes it, and who does so."""
+        holds = Holds(self.plan)
         for task, (inputs, _) in self.access.items():
             for register in inputs:
                 for held in (register, *holds.of(register)):
-                    if (writer := self.producer.get(held)) is None:
-                        continue
-                    full, free = self.rates.tokens(held, *tokens_of(held))
-                    first, second = self.number[writer], self.number[task]
-                    edges[Edge(first, second, full)] = None
-                    edges[Edge(second, first, free)] = None
-        return list(edges)
+                    if (writer := self.producer.get(held)) is not None:
+                        yield held, self.number[writer], self.number[task]
 
     def missing_edges(self, guard: Guard) -> Iterator[Edge]:
         """The edges of a guard that no single register stands for."""
         known: dict[tuple[int, int], int] = {}
-        for first, second, tokens in self._register_edges:
+        for first, second, tokens in self._known_edges():
             pair = first, second
             known[pair] = min(tokens, known.get(pair, tokens))
         for edge in self._guard_edges(guard):
@@ -210,7 +252,25 @@ class Usage:
             if not is_known and edge.source != edge.target:
                 yield edge
 
+    def _known_edges(self) -> Iterator[Edge]:
+        """The orders between tasks that single registers make, piece by piece."""
+        if (acts := self.acts) is None:
+            yield from self._register_edges
+            return
+        for first, second, pieces, full, free in self._queues:
+            if acts.turns[first] == acts.turns[second] == pieces:
+                yield Edge(first, second, full)
+                yield Edge(second, first, free)
+
     def _guard_edges(self, guard: Guard) -> Iterator[Edge]:
+        """
+        The control registers of a guard, between tasks; `tokens` are the pieces that
+        are there before anybody acts.
+        """
+        if (acts := self.acts) is not None:
+            for loop in guard.loops:
+                yield from acts.guard(loop)
+            return
         for stream in guard.streams:
             tasks = [self.number[task] for task in self.streams[stream]]
             yield from (Edge(a, b, 0) for a, b in pairwise(tasks))
@@ -291,7 +351,9 @@ def is_read_too_early(
 
 def cycle_complaint(usage: Usage, error: CycleError) -> tuple[Operation, str]:
     """That tasks wait for each other."""
-    tasks = [usage.tasks[i] for i in (*error.tasks, error.tasks[0])]
+    cycle = [*error.tasks, error.tasks[0]]
+    numbers = cycle if usage.acts is None else usage.acts.tasks_of(cycle)
+    tasks = [usage.tasks[i] for i in numbers]
     names = " -> ".join(f"'{task.task_name.data}'" for task in tasks)
     return tasks[0], (
         f"registers and the order of streams have tasks wait for each other: {names}"

@@ -23,7 +23,9 @@ does not even fit with one slot each, that is an error, with the registers that 
 most at the fullest moment.
 
 The attribute `interval_ns` of the plan has the interval of the `busiest` stream, and
-the one that is `chosen`. Plans that have blocks are left alone.
+the one that is `chosen`. Plans that have blocks are left alone. A plan with rates keeps
+its slots, and says so in `no_interval`: its tasks have no act in common that could
+begin once an interval.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -48,6 +50,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
+from penstock.dialects.walks import outermost
 from penstock.lowering import plan_create_registers, plan_reduce_events
 from penstock.lowering.events import zero_edges
 from penstock.lowering.list_scheduling import Job, Schedule, scheduled_on
@@ -73,6 +76,11 @@ from penstock.lowering.verify_deadlock import PlanWaits
 
 REPORT = "interval_ns"
 """The attribute of a plan that says how often its acts begin."""
+
+NO_INTERVAL = "no_interval"
+"""The attribute of a plan that says why no slots were chosen."""
+
+AT_RATES = "rates: tasks have no act in common that could begin once an interval"
 
 OWNERS = 5
 """The registers that are named where memory is short."""
@@ -305,8 +313,11 @@ class RegstChooseSlotsPass(ModulePass):
             limit_of("memory-limit", self.memory_limit),
             limit_of("device-memory-limit", self.device_memory_limit),
         )
-        plans = [x for x in op.walk() if isinstance(x, PlanOp) and is_to_choose(x)]
-        plans = [plan for plan in plans if not rates_of(plan).is_rated]
+        plans = [x for x in outermost(op, PlanOp) if is_to_choose(x)]
+        rated = [plan for plan in plans if rates_of(plan).is_rated]
+        for plan in rated:
+            plan.attributes[NO_INTERVAL] = StringAttr(AT_RATES)
+        plans = [plan for plan in plans if plan not in rated]
         waits = [(plan, PlanWaits.of(plan)) for plan in plans]
         fail_if_any(
             found for each in waits for found in complaints_about(*each, machine)

@@ -30,6 +30,16 @@ last to the first, or for `all` from each task that nothing waits for to each th
 for nothing; unless a register already does. A guarded stream in which no registers
 share bytes in the end gets none if the layout is right without.
 
+In a plan with rates all acts of a launch are looked at, and all pieces of a register:
+two registers may share bytes if all pieces of the one may with all of the other. Tasks
+that act equally often and follow each other in a guarded stream are a loop, in which
+each acts once before the first one acts again; from one such group to the next, and
+from the last to the first, there is a control register with as many pieces in a launch
+as both can count. A stream in which the slots that there are do not allow that is
+listed in `unguarded` of the plan: of its groups those are loops that can be. `all`
+guards all streams, but launches overlap. Of more than 16,384 acts in a launch all those
+of a task count as one, and no stream is guarded.
+
 `best`, the default, places the largest register first. Only if that needs more than the
 bound, it goes on with other rules and a search, which loads compiled code. A search
 ends after some `steps`, so that a plan is the same every time, or with `budget-ms`
@@ -49,6 +59,7 @@ from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
     ModuleOp,
@@ -63,7 +74,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
     BlockOp,
     ChunkOp,
@@ -71,6 +82,7 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
+from penstock.dialects.walks import outermost
 from penstock.lowering.block_layouts import Demand, Layout, Layouter
 from penstock.lowering.control_edges import write_control
 from penstock.lowering.packing import (
@@ -94,11 +106,14 @@ from penstock.lowering.sharing import (
     Edge,
     PartialOrder,
     overlapping,
-    sharing_of,
+    sharing_of_all,
 )
 from penstock.lowering.unique_names import UniqueNames
 
 GUARDS = ("all", "none", "stream")
+
+UNGUARDED = "unguarded"
+"""The attribute of a plan with rates that lists streams that cannot be guarded."""
 
 KEPT = "kept"
 """The attribute of a register that shares bytes with no other one: why."""
@@ -110,14 +125,56 @@ KEPT = "kept"
 
 def guards_of(usage: Usage, guard: str) -> list[Guard]:
     """What may be added to the order of registers, each more than the one before."""
-    # Tasks that act at different rates have no common order of acts to be guarded.
-    if guard == "none" or usage.rates.is_rated:
+    if guard == "none" or (usage.rates.is_rated and usage.acts is None):
         return [Guard()]
+    if usage.acts is not None:
+        return [guard_with_rates(usage, guard)]
     guards = [Guard(streams_that_share(usage))]
     if guard == "all":
         streams = tuple(usage.streams)
         guards += [Guard(streams), Guard(streams, across=len(streams) > 1)]
     return list(dict.fromkeys(guards))
+
+
+def guard_with_rates(usage: Usage, guard: str) -> Guard:
+    """The streams that can be guarded with the slots that there are; notes others."""
+    wanted = streams_that_share(usage) if guard == "stream" else tuple(usage.streams)
+    found = Guard()
+    refused: list[Attribute] = []
+    for stream in wanted if can_act(usage, found) else ():
+        tasks = [usage.number[task] for task in usage.streams[stream]]
+        if can_act(usage, more := with_loop(found, tasks)):
+            found = more
+            continue
+        refused.append(StringAttr(stream_text(*stream)))
+        assert usage.acts is not None, "has rates"
+        for group in usage.acts.groups(tasks):
+            if len(group) > 1 and can_act(usage, more := with_loop(found, group)):
+                found = more
+    if refused:
+        usage.plan.attributes[UNGUARDED] = ArrayAttr(refused)
+    return found
+
+
+def with_loop(guard: Guard, tasks: Sequence[int]) -> Guard:
+    """A guard, and tasks that act in order."""
+    return Guard(loops=(*guard.loops, tuple(tasks)))
+
+
+def stream_text(device: DeviceAttr, stream: StreamAttr) -> str:
+    """A stream, as tasks say it."""
+    kind, index = stream.kind.data, stream.index.data
+    rank, name, number = device.rank.data, device.kind.data, device.index.data
+    return f"<{rank}, {name}:{number}> <{kind}, {index}>"
+
+
+def can_act(usage: Usage, guard: Guard) -> bool:
+    """Whether no tasks wait for each other."""
+    try:
+        usage.order(guard)
+    except CycleError:
+        return False
+    return True
 
 
 def streams_that_share(usage: Usage) -> tuple[Stream, ...]:
@@ -159,7 +216,8 @@ def allows(usage: Usage, guard: Guard, places: dict[RegisterOp, range]) -> bool:
         some = [register for register in used if places[register]]
         together = overlapping([places[register] for register in some])
         if any(together):
-            allowed = sharing_of(order, [usage.span_of(r) for r in some]).allowed
+            spans = [usage.spans_of(register) for register in some]
+            allowed = sharing_of_all(order, spans).allowed
             if any(a & ~b for a, b in zip(together, allowed, strict=True)):
                 return False
     return True
@@ -234,7 +292,8 @@ class Placer:
                 layouts.append(side_by_side_block(name, sizes, case.alignment))
                 members.append(lasting)
         demands = [self._demand(register) for register in others]
-        lines = len(self.guard.streams)
+        # Acts at different rates are on no line.
+        lines = len(self.guard.streams) if self.usage.acts is None else 0
         plan = Layouter(demands, case.alignment, order, lines, self._pack).plan()
         layouts += plan.layouts
         members += [[others[i] for i in layout.members] for layout in plan.layouts]
@@ -243,11 +302,13 @@ class Placer:
         return Chunk(case, layouts, members, offsets, reasons)
 
     def _demand(self, register: RegisterOp) -> Demand:
+        first, *further = self.usage.spans_of(register)
         return Demand(
             register.size,
             register.slots.value.data,
-            self.usage.span_of(register),
+            first,
             register.interface is not None,
+            further,
         )
 
     def _pack(self, problem: Problem) -> Sequence[int]:
@@ -311,7 +372,7 @@ ONE = IntegerAttr(1, i64)
 
 
 def control_register(name: str, case: MemoryCaseAttr, initial: int) -> RegisterOp:
-    """A control register with one slot, which may be full at the start."""
+    """A control register whose slots, at least one, may be full at the start."""
     properties: dict[str, Attribute] = {
         "register_name": StringAttr(name),
         "memory_case": case,
@@ -320,6 +381,8 @@ def control_register(name: str, case: MemoryCaseAttr, initial: int) -> RegisterO
     }
     if initial:
         properties["initial"] = ONE
+    if initial > 1:
+        properties["slots"] = properties["initial"] = IntegerAttr(initial, i64)
     # There is one for each task, and this takes a third of the time.
     return RegisterOp.create(properties=properties, result_types=[CONTROL])
 
@@ -406,7 +469,7 @@ class RegstPlanMemoryPass(ModulePass):
     """A search ends after so many milliseconds, and no matter how many steps."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = [plan for plan in op.walk() if isinstance(plan, PlanOp)]
+        plans = outermost(op, PlanOp)
         placed = [plan for plan in plans if has_places(plan)]
         usages = [Usage(plan) for plan in plans if plan not in placed]
         if self.guard not in GUARDS:

@@ -205,6 +205,34 @@ def sharing_of(order: PartialOrder, spans: Sequence[Span]) -> Sharing:
     )
 
 
+def sharing_of_all(order: PartialOrder, parts: Sequence[Sequence[Span]]) -> Sharing:
+    """
+    Which registers may share bytes that are written several times in an act: those all
+    of whose parts may.
+    """
+    found = sharing_of(order, [span for spans in parts for span in spans])
+    if all(len(spans) == 1 for spans in parts):
+        return found
+    masks: list[int] = []
+    start = 0
+    for spans in parts:
+        masks.append((1 << len(spans)) - 1 << start)
+        start += len(spans)
+    return Sharing(wholes(found.allowed, masks), wholes(found.apart, masks))
+
+
+def wholes(sets: Sequence[int], masks: Sequence[int]) -> list[int]:
+    """For each mask the other ones that are in the sets of all of its members."""
+    found: list[int] = []
+    for i, mask in enumerate(masks):
+        common = -1
+        for member in bits_of(mask):
+            common &= sets[member]
+        others = (j for j, m in enumerate(masks) if j != i and m & ~common == 0)
+        found.append(sum(1 << j for j in others))
+    return found
+
+
 def placed(order: PartialOrder, span: Span) -> Iterator[int]:
     """The first writers that are in a chain."""
     return (task for task in span.first_writers if task in order.place)

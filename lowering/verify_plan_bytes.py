@@ -20,6 +20,13 @@ from penstock.lowering.marked_graph import (
     slots_meet,
 )
 from penstock.lowering.plan_graph import PlanGraph
+from penstock.lowering.verify_plan_acts import (
+    ActGraph,
+    badly_overwritten,
+    clashing,
+    is_unrolled,
+    meet,
+)
 from penstock.lowering.verify_plan_jobs import Jobs, Stored, bad_sharing
 
 Finding = tuple[Operation, str]
@@ -31,6 +38,10 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     without a token.
     """
     stored = plan_graph.storages()
+    if is_unrolled(plan_graph):
+        yield from shared_with_rates(plan_graph, stored)
+        yield from bad_sharing(plan_graph, stored)
+        return
     related: list[tuple[RegisterOp, RegisterOp]] = []
     apart = Jobs(plan_graph).apart(stored)
     registers, storages = list(apart), list(apart.values())
@@ -41,6 +52,22 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
             yield clash(registers[i], registers[j], storages[i], storages[j])
     yield from bad_overwrites(plan_graph, stored, related)
     yield from bad_sharing(plan_graph, stored)
+
+
+def shared_with_rates(plan_graph: PlanGraph, stored: Stored) -> Iterator[Finding]:
+    """The same of a plan with rates, act by act."""
+    acts, apart = ActGraph(plan_graph), Jobs(plan_graph).apart(stored)
+    if acts.graph.cycles:
+        return
+    for a, b in clashing(acts, apart):
+        if plan_graph.shares(a, b):
+            is_bad = badly_overwritten(plan_graph, acts, stored, (a, b))
+        else:
+            one = a, plan_graph.storage_against(a, stored[b])
+            other = b, plan_graph.storage_against(b, stored[a])
+            is_bad = meet(acts, one, other)
+        if is_bad:
+            yield clash(a, b, stored[a], stored[b])
 
 
 def bytes_meet(

@@ -21,6 +21,7 @@ from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.plan_graph import PlanGraph
 from penstock.lowering.update_order import UpdateOrder
+from penstock.lowering.verify_plan_acts import ActGraph, ActOrder, is_unrolled
 
 Finding: TypeAlias = tuple[Operation, str]
 
@@ -47,9 +48,12 @@ def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
                 for user in stored[register].users
                 if user != index and plan_graph.tasks[user].job == task.job
             ]
-    order = UpdateOrder(plan_graph.graph, checked)
-    for index in checked:
-        yield from unordered_users(plan_graph, order, index, updates[index])
+    if is_unrolled(plan_graph):
+        order = ActOrder(ActGraph(plan_graph))
+    else:
+        order = UpdateOrder(plan_graph.graph, checked)
+    for index, users in checked.items():
+        yield from unordered_users(plan_graph, order, (index, users), updates[index])
 
 
 def updates_in(plan_graph: PlanGraph) -> dict[int, RegisterOp]:
@@ -66,12 +70,16 @@ def updates_in(plan_graph: PlanGraph) -> dict[int, RegisterOp]:
 
 
 def unordered_users(
-    plan_graph: PlanGraph, order: UpdateOrder, update: int, register: RegisterOp
+    plan_graph: PlanGraph,
+    order: UpdateOrder | ActOrder,
+    used_by: tuple[int, Sequence[int]],
+    register: RegisterOp,
 ) -> Iterator[Finding]:
-    """The tasks that may use a variable while a task assigns to it."""
+    """The tasks that may use a variable while a task, given with all, assigns to it."""
+    update, users = used_by
     task = plan_graph.tasks[update]
     name, own = name_of(register.register), task.task_name.data
-    for user in order.users[update]:
+    for user in users:
         other = plan_graph.tasks[user].task_name.data
         used = f"task '{other}' may use variable '{name}'"
         if not order.comes_before(user, update):

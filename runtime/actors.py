@@ -118,9 +118,16 @@ class Actor:
 
     @property
     def round(self) -> int:
-        """The acts of a round."""
+        """The acts of a round, which are those for what calls write, if any do."""
         written = (n for register, n in self.every if register in self.writes)
-        return max(written, default=1)
+        return max(self.rounds or written, default=1)
+
+    @property
+    def rounds(self) -> list[int]:
+        """The acts for a piece of each register that calls write."""
+        args = (arg for call in self.calls for arg in call.args)
+        used = {arg.register for arg in args if isinstance(arg, Slot)}
+        return [self.acts_for(register) for register in self.writes if register in used]
 
     def calls_in(self, act: int) -> list[int]:
         """Which of its calls a plain actor makes in an act."""

@@ -316,6 +316,17 @@ STEPS = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
 """What an actor may do."""
 
 
+def written_by(step: Operation) -> Sequence[str]:
+    """The registers that a step may write, by name."""
+    match step:
+        case CallOp():
+            return names_of(step.arguments)
+        case CopyOp() | FeedOp():
+            return [step.target.string_value()]
+        case _:
+            return ()
+
+
 @irdl_op_definition
 class ActorOp(IRDLOperation):
     """
@@ -430,9 +441,17 @@ class ActorOp(IRDLOperation):
 
     @property
     def round(self) -> int:
-        """The acts for one piece that is written."""
+        """The acts for one piece that is written: by steps, if there are any."""
         rates = self.rates
-        return max((rates.get(name, 1) for name in names_of(self.writes)), default=1)
+        every = (rates.get(name, 1) for name in names_of(self.writes))
+        return max(self.rounds or every, default=1)
+
+    @property
+    def rounds(self) -> list[int]:
+        """The acts for a piece of each register that steps write."""
+        used = {x for step in self.body.block.ops for x in written_by(step)}
+        rates = self.rates
+        return [rates.get(name, 1) for name in names_of(self.writes) if name in used]
 
     def verify_(self) -> None:
         for op in self.body.block.ops:
@@ -443,7 +462,7 @@ class ActorOp(IRDLOperation):
         verify_kind(self.kind_name, reads, writes, self.number_lists)
         if self.kind_name not in WITH_STEPS and self.body.block.first_op is not None:
             raise VerifyException(f"an actor of kind '{self.kind_name}' has no steps")
-        verify_rates(self.kind_name, reads, writes, self.rates)
+        verify_rates(self.kind_name, reads, writes, self.rates, self.rounds)
         for what in (self.reads, self.writes):
             names = names_of(what)
             if len(set(names)) != len(names):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, IntegerType, i64
 from xdsl.ir import Attribute
@@ -117,8 +117,12 @@ def verify_rates(
     reads: Sequence[str],
     writes: Sequence[str],
     rates: Mapping[str, int],
+    rounds: Collection[int],
 ) -> None:
-    """Raise `VerifyException` unless pieces may last for as many acts as they do."""
+    """
+    Raise `VerifyException` unless pieces may last for as many acts as they do, those
+    that steps write for as many as `rounds` say.
+    """
     for name, count in rates.items():
         if name not in (*reads, *writes):
             raise VerifyException(
@@ -131,5 +135,5 @@ def verify_rates(
             )
     if rates and kind != "plain":
         raise VerifyException(f"a piece lasts for one act of kind '{kind}'")
-    if len({rates.get(name, 1) for name in writes} - {1}) > 1:
+    if len({*rounds} - {1}) > 1:
         raise VerifyException("what an actor writes has rounds of different lengths")

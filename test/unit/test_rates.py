@@ -399,7 +399,12 @@ def test_a_deadlock_within_a_turn_is_found_before_the_run_and_in_it() -> None:
             "actor 'a' has a piece of register 1 every 2 acts, which it does not use",
         ),
         (
-            Actor("a", writes=(0, 1), every=((0, 3), (1, 2))),
+            Actor(
+                "a",
+                writes=(0, 1),
+                calls=(Call(1, (Slot(0), Slot(1))),),
+                every=((0, 3), (1, 2)),
+            ),
             "actor 'a' has rounds of different lengths",
         ),
         (

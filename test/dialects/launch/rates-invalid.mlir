@@ -223,7 +223,7 @@ launch.program @p rank 0 {
 
 // -----
 
-// There is one round.
+// Steps write what has one round. Controls have others.
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -233,10 +233,13 @@ launch.program @p rank 0 {
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
   // expected-error@+1 {{launch.actor: what an actor writes has rounds of different lengths}}
-  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@d, @e] every [@d = 2, @e = 3] {
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@d, @e, @f] every [@d = 2, @e = 3, @f = 4] {
+    launch.copy @x to @d
+    launch.copy @x to @e
   }
-  launch.control @d slots 1
-  launch.control @e slots 1
+  launch.register @d in @c0 at 640 slots 1 : memref<4xf32>
+  launch.register @e in @c0 at 704 slots 1 : memref<4xf32>
+  launch.control @f slots 1
 }
 
 // -----
