@@ -12,7 +12,7 @@ producer of a register counts what it `produced`, each reader what it `consumed`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -88,6 +88,19 @@ class Layout(NamedTuple):
     """Actor: words of its rows that step through slots, from `first` up to `limit`."""
 
 
+class Wire(NamedTuple):
+    """
+    What others see in place of the counter of an actor: the word at `place`, which is
+    moved on with it but for some moves by another number than one, by their numbers
+    from the first one on.
+    """
+
+    actor: int
+    counter: int
+    place: int
+    changes: Mapping[int, int]
+
+
 class Tables:
     """
     A checked program and the flat tables that the compiled executor runs.
@@ -135,6 +148,13 @@ class Tables:
         self.layout = self._lay_out()
 
     # Counters ------------------------------------------------------------------------
+
+    wires: Sequence[Wire] = ()
+    """In place of which counters others see something else."""
+
+    def seen(self, counter: int) -> int:
+        """Where others than its owner see a counter."""
+        return counter
 
     def produced_at(self, register: int) -> int:
         """Where the producer of a register counts."""
