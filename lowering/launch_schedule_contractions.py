@@ -11,7 +11,9 @@ share. What has one of both already keeps it. The attribute `schedule`, a
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
   other, terms of `a` and of `b` do, and there are few rows: then `inner` (vectors along
-  terms).
+  terms). Or `upright` (vectors along rows), if columns would have to be packed, rows
+  are whole vectors and `a` lies in panels, and if transposing the sums takes less time
+  than packing.
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
@@ -41,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import cast
 
 from xdsl.context import Context
@@ -71,6 +73,7 @@ from penstock.lowering.numba.stored import (
     uses_of,
 )
 from penstock.lowering.numba.transforms import transform_folds, transform_of
+from penstock.lowering.numba.upright_lines import lines_of
 
 BYTES = {"f32": 4, "f64": 8}
 VECTOR_BYTES = (16, 32, 64)
@@ -87,6 +90,17 @@ MAX_WIDTH = 24
 FEW_ROWS = 8
 MIN_EDGED_ROWS = 4
 """The least rows of a tile whose vectors along rows are worth it."""
+PACKING, PACKING_APART = 7, 10
+"""
+What it takes to copy a vector of windows to a panel, in products; and one of windows
+that do not follow each other.
+"""
+IN_WAIT = 4
+"""Registers of upright tiles that hold elements of `b` until they are multiplied."""
+PANEL_BYTES, PANEL_VECTORS = 1 << 19, 2
+"""What an upright panel of `a` may have: it has to come from the second cache."""
+TRANSPOSING = 128
+"""What it takes to transpose and store as many columns as there are lanes."""
 PACKED_ROWS, CACHED_BYTES, LINE = 96, 1 << 18, 64
 NEAR_BYTES = 1 << 15
 """What stays in the nearest cache while tiles run over it."""
@@ -245,6 +259,84 @@ def height_of(
     return ceil(ceil(rows / count) / tile_rows) * tile_rows
 
 
+def upright_seconds(
+    contraction: Contraction, tile: tuple[int, int], lanes: int
+) -> float | None:
+    """What upright tiles take, in products of vectors; None if they do not fit."""
+    rows, _, terms = contraction.extents
+    most, vectors = tile
+    lines = lines_of(contraction, most)
+    if lines is None or rows % lanes:
+        return None
+    whole, rest = divmod(rows // lanes, vectors)
+    total = 0.0
+    for height, panels in ((vectors, whole), (rest, int(rest > 0))):
+        for columns, count in lines.sizes:
+            time = terms * upright_time(columns, height)
+            time += TILE_OVERHEAD + height * ceil(columns / lanes) * TRANSPOSING
+            total += panels * count * time
+    return total * (UNEVEN if len(lines.sizes) > 1 else 1)
+
+
+def upright_time(columns: int, vectors: int) -> float:
+    """
+    What an upright tile takes for each term, in products. Single elements of `b` are
+    loaded at less than the speed of products.
+    """
+    products, loads = columns * vectors, columns + vectors
+    return max(products, 1.3 * loads, IN_FLIGHT) + loads / 16
+
+
+def upright_tiles(
+    contraction: Contraction, vector_bytes: int
+) -> list[tuple[float, tuple[int, int]]]:
+    """The time of each upright tile that fits, and its columns and vectors."""
+    rows, _, terms = contraction.extents
+    lanes = vector_bytes // BYTES[contraction.element]
+    most = min(PANEL_VECTORS, PANEL_BYTES // (terms * vector_bytes))
+    return [
+        (time, tile)
+        for tile in fitting_tiles(REGISTERS[vector_bytes] - IN_WAIT)
+        if tile[1] <= max(1, min(most, rows // lanes))
+        and (time := upright_seconds(contraction, tile, lanes)) is not None
+    ]
+
+
+def upright_schedule(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    least: float,
+) -> ContractionAttr | None:
+    """The schedule in upright tiles, if that takes less than some time."""
+    lanes = vector_bytes // BYTES[contraction.element]
+    time, tile = min(upright_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
+    if not folds[0] or time >= least:
+        return None
+    most, vectors = tile
+    block = upright_length(contraction, (most, vectors * lanes), parts)
+    return ContractionAttr(
+        "upright",
+        (most, vectors, lanes),
+        (block, contraction.extents[2]),
+        folds=folds,
+        panels="a",
+    )
+
+
+def upright_length(contraction: Contraction, tile: tuple[int, int], parts: int) -> int:
+    """The columns of a unit of work of upright tiles: whole turns."""
+    most, height = tile
+    lines = lines_of(contraction, most)
+    assert lines is not None, "has been looked at"
+    units = prod(contraction.outer_extents) * ceil(contraction.extents[0] / height)
+    turns = lines.turns + (lines.tail[0] > 0)
+    pieces = range(1, turns + 1)
+    count = next((n for n in pieces if is_shared(units * n, parts)), turns)
+    return ceil(turns / count) * lines.columns
+
+
 def stored_operand(
     op: LinalgStructuredOperation, contraction: Contraction, constants: Collection[int]
 ) -> str:
@@ -284,6 +376,16 @@ def schedule_of(
     is_split = contraction.b_steps[0] * size % LINE != 0
     many = rows >= PACKED_ROWS and (is_split or columns * terms * size > CACHED_BYTES)
     packed = many or not has_lines(contraction)
+    if contraction.has_windows and constant == "a":
+        follow = contraction.b_steps[1] == 1
+        time = ceil(columns / lanes) * terms * (PACKING if follow else PACKING_APART)
+        if edged is None:
+            time += tile_seconds((height, width), rows, columns, terms, lanes)
+        else:
+            time += columns // panel * strip_time(edged, rows, width, terms, 1)
+        upright = upright_schedule(contraction, vector_bytes, parts, folds, time)
+        if upright is not None:
+            return upright
     is_stored = (constant == "a" and rows > 1) or (constant == "b" and packed)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
     depth = depth_of(contraction, most) if packed or rows > height else terms
@@ -299,13 +401,31 @@ def schedule_of(
     )
 
 
-def with_windows(contraction: Contraction) -> Contraction | str:
-    """A contraction whose windows are worth a panel, or why they are not."""
+def window_refusal(contraction: Contraction) -> str | None:
+    """Why windows are not worth a panel, if so."""
+    if not contraction.has_windows:
+        return None
     if contraction.extents[0] < MIN_WINDOW_ROWS:
         return "too few rows share the windows"
     if contraction.inner_terms > MAX_WINDOW_TERMS:
         return f"windows of {contraction.inner_terms} terms do not fit into panels"
-    return contraction
+    return None
+
+
+def schedule_or_refusal(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str,
+) -> ContractionAttr | str:
+    """The schedule of a contraction, or why it has none."""
+    facts = contraction, vector_bytes, parts, folds
+    refusal = window_refusal(contraction)
+    if refusal is None:
+        return schedule_of(*facts, constant)
+    upright = upright_schedule(*facts, inf) if constant == "a" else None
+    return upright or refusal
 
 
 def schedule_kernel(
@@ -334,14 +454,16 @@ def schedule_kernel(
                 op.attributes[SCHEDULE] = TransformAttr(max(4, lanes), folds)
             continue
         found = contraction_of(op)
-        if isinstance(found, Contraction) and found.has_windows:
-            found = with_windows(found)
-        if isinstance(found, str):
-            op.attributes[REFUSAL] = StringAttr(found)
-        elif found is not None:
+        if found is None:
+            continue
+        schedule = found
+        if isinstance(found, Contraction):
             folds = most_folds(found, phases, position)
             constant = stored_operand(op, found, constants)
-            schedule = schedule_of(found, vector_bytes, parts, folds, constant)
+            schedule = schedule_or_refusal(found, vector_bytes, parts, folds, constant)
+        if isinstance(schedule, str):
+            op.attributes[REFUSAL] = StringAttr(schedule)
+        elif isinstance(found, Contraction) and isinstance(schedule, ContractionAttr):
             op.attributes[SCHEDULE] = schedule
             if schedule.stored:
                 number = found.a if schedule.stored == "a" else found.b

@@ -17,7 +17,7 @@ SCHEDULE = "schedule"
 REFUSAL = "no_schedule"
 """The attribute of a sum of products that says why it has no schedule."""
 
-FORMS = ("inner", "outer")
+FORMS = ("inner", "outer", "upright")
 MAX_ACCUMULATORS = 32
 MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15
@@ -40,6 +40,11 @@ class ContractionAttr(ParametrizedAttribute):
     and the A phases after (elementwise, on the same result) are computed in registers
     with it.
 
+    The form `upright` is `outer` turned: a tile is R columns and V vectors of L rows,
+    elements of `b` are multiplied with vectors of `a`, and the sums are transposed in
+    registers. It reads windows where they lie, and needs `panels a`, as wide as a tile
+    has rows. Its blocks have R columns, and all terms.
+
     With `panels a` or `panels b` that operand is an argument which lies in panels
     (`#launch.panels`) as wide as a tile has rows or columns, so that what tiles read
     follows each other and nothing is copied. An `edge` is columns that a tile has
@@ -49,6 +54,7 @@ class ContractionAttr(ParametrizedAttribute):
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
+    #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>
     ```
     """
 
@@ -99,8 +105,13 @@ class ContractionAttr(ParametrizedAttribute):
 
     @property
     def is_outer(self) -> bool:
-        """Whether vectors run along columns, not along the terms of the sum."""
+        """Whether vectors run along columns."""
         return self.form.data == "outer"
+
+    @property
+    def is_upright(self) -> bool:
+        """Whether vectors run along rows."""
+        return self.form.data == "upright"
 
     @property
     def is_packed(self) -> bool:
@@ -109,9 +120,11 @@ class ContractionAttr(ParametrizedAttribute):
 
     @property
     def columns(self) -> int:
-        """The columns of a tile."""
+        """The columns of a tile, but its rows if it is upright."""
         _, vectors, lanes = self.tile
-        return vectors * lanes + self.edge.data if self.is_outer else vectors
+        if self.form.data == "inner":
+            return vectors
+        return vectors * lanes + self.edge.data
 
     @property
     def stored(self) -> str:
@@ -139,7 +152,7 @@ class ContractionAttr(ParametrizedAttribute):
                 f"the lanes of a vector should be a power of 2 up to {MAX_LANES}, "
                 f"got {lanes}"
             )
-        if self.height.data % rows:
+        if self.height.data % rows and not self.is_upright:
             raise VerifyException(
                 f"a block should have whole tiles of {rows} rows, got "
                 f"{self.height.data} rows"
@@ -155,6 +168,10 @@ class ContractionAttr(ParametrizedAttribute):
     def _verify_stored(self) -> None:
         if self.stored not in ("", "a", "b"):
             raise VerifyException(f"panels are of a or b, got '{self.stored}'")
+        if self.is_upright:
+            if self.stored != "a" or self.edge.data or self.prefetch.data:
+                raise VerifyException("upright tiles take panels a, and nothing else")
+            return
         if self.stored and not self.is_outer:
             raise VerifyException("only the form outer reads panels")
         if self.stored == "b" and self.is_packed:

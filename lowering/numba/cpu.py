@@ -43,6 +43,7 @@ from penstock.lowering.numba.transforms import (
     TransformPrinter,
     transform_group,
 )
+from penstock.lowering.numba.upright import UPRIGHT_NAMES, UprightPrinter
 
 
 def cpu_source(kernel: KernelOp) -> str:
@@ -86,7 +87,8 @@ class CpuPrinter(BodyPrinter):
             else:
                 group = group_of(op, phases)
             if isinstance(group, Group):
-                found[op] = StripPrinter(self, group, len(found))
+                kind = UprightPrinter if group.schedule.is_upright else StripPrinter
+                found[op] = kind(self, group, len(found))
             elif isinstance(group, TransformGroup):
                 found[op] = TransformPrinter(self, group, len(found))
             elif group is not None:
@@ -170,15 +172,17 @@ class CpuPrinter(BodyPrinter):
         of_strips = {name for strip in strips for name in strip.names}
         of_lines, of_columns = self._lines.names, self._columns.names
         of_transforms = of_strips & TransformPrinter.names
+        of_tiles = of_strips - PANEL_NAMES - UPRIGHT_NAMES - ATTENTION_NAMES
         names = {
             "attention": of_strips & ATTENTION_NAMES,
             "columns": of_columns,
             "kernel_support": self.scalars.names,
             "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
-            "tiles": of_strips - PANEL_NAMES - ATTENTION_NAMES - TransformPrinter.names
+            "tiles": of_tiles - of_transforms
             | {"address_of" for _ in of_lines | of_columns | of_transforms},
             "transforms": of_transforms,
+            "upright": of_strips & UPRIGHT_NAMES,
         }
         return [
             f"from penstock.runtime.{module} import {', '.join(sorted(used))}"

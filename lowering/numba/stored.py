@@ -21,6 +21,7 @@ from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.schedule import ContractionAttr
 from penstock.lowering.numba.contractions import Contraction
 from penstock.lowering.numba.finishing import NO_PHASES, root_of
+from penstock.lowering.numba.upright_lines import lines_of
 
 
 def matrices_of(
@@ -67,7 +68,7 @@ def panels_of(
     shape, axis = found
     terms = shape[3 - axis]
     width, depth = schedule.columns, terms
-    if operand == "a":
+    if operand == "a" and not schedule.is_upright:
         width, depth = schedule.tile[0], min(schedule.block[1], terms)
     return PanelsAttr(shape, axis, min(width, shape[axis]), depth)
 
@@ -108,6 +109,8 @@ def misstored(
 
 def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     """Why the elements of a contraction do not lie as a schedule needs it, if so."""
+    if schedule.is_upright:
+        return _upright_misfit(contraction, schedule)
     if contraction.has_windows:
         if not schedule.is_packed:
             return "windows are not packed"
@@ -124,6 +127,25 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
         return None
     if terms > 1 and (contraction.a_steps[1], of_term) != (1, 1):
         return "the terms do not follow each other"
+    return None
+
+
+def _upright_misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
+    """Why upright tiles cannot compute a contraction, if so."""
+    most, _, lanes = schedule.tile
+    rows, _, terms = contraction.extents
+    if rows % lanes:
+        return f"{rows} rows are no whole vectors of {lanes}"
+    if schedule.block[1] < terms:
+        return f"upright tiles add all {terms} terms at once"
+    if not schedule.folds[0]:
+        return "upright tiles start their sums"
+    lines = lines_of(contraction, most)
+    if lines is None:
+        count = len(contraction.columns)
+        return f"upright tiles need 1 or 2 loops of columns, not {count}"
+    if schedule.block[0] % lines.columns:
+        return f"a block has no whole turns of {lines.columns} columns"
     return None
 
 

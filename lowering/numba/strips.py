@@ -55,14 +55,20 @@ class Group:
     finish: Finish
 
     @property
+    def sides(self) -> tuple[int, int]:
+        """What is divided into panels, and what into blocks: columns and rows."""
+        rows, columns, _ = self.contraction.extents
+        return (rows, columns) if self.schedule.is_upright else (columns, rows)
+
+    @property
     def panels(self) -> int:
-        """The strips that the columns are divided into."""
-        return -(-self.contraction.extents[1] // self.schedule.columns)
+        """The strips that the columns (of upright tiles: the rows) are divided into."""
+        return -(-self.sides[0] // self.schedule.columns)
 
     @property
     def blocks(self) -> int:
-        """The blocks that the rows are divided into."""
-        return -(-self.contraction.extents[0] // self.schedule.block[0])
+        """The blocks that the rows (of upright tiles: the columns) are divided into."""
+        return -(-self.sides[1] // self.schedule.block[0])
 
     @property
     def units(self) -> int:
@@ -256,7 +262,7 @@ class StripPrinter:
             if len(kinds) < 2:
                 self._print_unit(places, kinds[0], (a, b, c, inputs, panel))
                 return
-            whole = self.columns // self.schedule.columns
+            whole = self.group.sides[0] // self.schedule.columns
             with out.block(f"if {places.panel} < {whole}:"):
                 self._print_unit(places, False, (a, b, c, inputs, panel))
             with out.block("else:"):

@@ -33,6 +33,9 @@ from penstock.lowering.launch_schedule_contractions import (
     most_terms,
     schedule_kernel,
     tile_seconds,
+    upright_length,
+    upright_seconds,
+    upright_tiles,
 )
 from penstock.lowering.numba.contractions import Contraction, contraction_of
 from penstock.lowering.numba.finishing import phases_of
@@ -50,6 +53,8 @@ PACK_NS = 0.15
 """What it takes to copy an element to a panel in the model."""
 MOST_TILES = 6
 """The tiles that are offered: those with the least modelled time."""
+UPRIGHT_TILES = 4
+"""The upright tiles that are offered."""
 INNER_TILES = (1, 4), (1, 8), (2, 4), (2, 8), (4, 2), (4, 4)
 """Rows and columns of the tiles whose vectors run along terms."""
 PREFETCHES = 0, 8
@@ -166,14 +171,18 @@ class Site:
 
     def cost_ns(self, schedule: ContractionAttr) -> float | None:
         """The modelled time: that of tiles, and of packing columns."""
+        tile = schedule.tile[0], schedule.tile[1]
+        outer = prod(self.contraction.outer_extents)
+        if schedule.is_upright:
+            found = upright_seconds(self.contraction, tile, self.lanes)
+            return None if found is None else found * PRODUCT_NS * outer
         if not schedule.is_outer:
             return None
         rows, columns, terms = self.contraction.extents
-        tile = schedule.tile[0], schedule.tile[1]
         time = tile_seconds(tile, rows, columns, terms, self.lanes) * PRODUCT_NS
         if schedule.is_packed:
             time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
-        return time * prod(self.contraction.outer_extents)
+        return time * outer
 
     def schedules(self) -> Iterator[ContractionAttr]:
         """Schedules that need not fit, some more than once."""
@@ -186,6 +195,12 @@ class Site:
 
     def _changes(self, usual: ContractionAttr) -> Iterator[Numbers]:
         height, depth = usual.block
+        if usual.stored == "a" and usual.folds[0]:
+            yield from self._upright()
+        if usual.is_upright:
+            for tile in self._tiles()[:2]:
+                yield {"form": "outer", **self._of_tile(usual, tile, 1)}
+            return
         yield {"depth": ceil(depth / 2)}
         yield {"depth": 2 * depth}
         yield {"height": rounded(ceil(height / 2), usual.rows.data)}
@@ -205,6 +220,18 @@ class Site:
             yield self._of_tile(usual, tile, 1 - packed)
         for tile in tiles:
             yield self._of_tile(usual, tile, packed)
+
+    def _upright(self) -> Iterator[Numbers]:
+        """The upright tiles with the least modelled time, best first."""
+        found = self.contraction
+        timed = upright_tiles(found, self.request.vector_bytes)
+        for _, (most, vectors) in sorted(timed)[:UPRIGHT_TILES]:
+            size = most, vectors * self.lanes
+            length = upright_length(found, size, self.request.parts)
+            of_block = {"height": length, "depth": found.extents[2]}
+            numbers = {"rows": most, "vectors": vectors, "lanes": self.lanes}
+            more = {"packed": 0, "edge": 0, "prefetch": 0}
+            yield {"form": "upright", **numbers, **of_block, **more}
 
     def _of_tile(
         self, usual: ContractionAttr, tile: tuple[int, int], packed: int
@@ -241,6 +268,8 @@ class Site:
         if misfit(self.contraction, schedule) is not None:
             return False
         rows, columns, terms = self.contraction.extents
+        if schedule.is_upright:
+            rows, columns = columns, ceil(rows / self.lanes)
         if schedule.rows.data > rows or schedule.vectors.data > columns:
             return False
         if schedule.depth.data > terms:

@@ -1,6 +1,6 @@
 // RUN: penstock-opt %s --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{unknown form 'diagonal', expected one of inner, outer}}
+// expected-error@+1 {{unknown form 'diagonal', expected one of inner, outer, upright}}
 "test.op"() {s = #launch.contraction<diagonal, tile [1, 1, 1], block [1, 1]>} : () -> ()
 
 // -----
@@ -67,6 +67,16 @@
 
 // expected-error@+1 {{an edge needs panels a}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, edge 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{upright tiles take panels a, and nothing else}}
+"test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [14, 9]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{upright tiles take panels a, and nothing else}}
+"test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [14, 9], prefetch 1, panels a>} : () -> ()
 
 // -----
 

@@ -21,6 +21,9 @@ launch.kernel @panels target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o
   linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 4], packed, edge 1, panels a>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
 }
 
+// CHECK: "test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>}
+"test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>} : () -> ()
+
 // CHECK: launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 128
