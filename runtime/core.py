@@ -34,6 +34,7 @@ from penstock.runtime.errors import (
     PenstockError,
     TaskError,
     WatchdogError,
+    failure_of_callback,
 )
 from penstock.runtime.general_tables import General, general_tables
 from penstock.runtime.kinds import refusal
@@ -378,6 +379,7 @@ class Core(Closing):
     def _task_error(self, start: int) -> TaskError:
         tables, control = self.tables, self._control
         index, code = int(control[FAILED_ACTOR]), int(control[FAILED_CODE])
+        self.tables.go_back()
         acts = self._memory.state.actors[tables.layout.place[index] + ACTS]
         act = int(acts) - start * tables.turns[index]
         actor = tables.actors[index]
@@ -388,5 +390,7 @@ class Core(Closing):
         call = actor.calls[int(control[FAILED_CALL]) - first]
         error = TaskError(actor.name, act, code, call.message_of(code))
         if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
-            error.__cause__ = tables.callbacks[call.kernel].take_error()
+            error = failure_of_callback(
+                error, tables.callbacks[call.kernel].take_error()
+            )
         return error

@@ -56,6 +56,8 @@ def compile_job(job: Job) -> None:
                 "threads": phase.threads,
                 "blockwise": phase.blockwise,
                 "is_fallback": is_fallback,
+                "dynamic_shared": phase.dynamic_shared,
+                "cooperative": phase.cooperative,
                 "parameters": machine.parameters,
                 **machine.resources._asdict(),
             }

@@ -29,7 +29,7 @@ from penstock.runtime.errors import PenstockError
 
 NEEDS_CUDA = "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
 PACKAGES = ("llvmlite", "numba", "numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm")
-MODULES = ("compiler", "intrinsics", "phases", "support")
+MODULES = ("compiler", "intrinsics", "phases", "support", "tensor_cores")
 LEAST_CAPABILITY = (8, 0)
 
 Capability: TypeAlias = tuple[int, int]
@@ -52,9 +52,13 @@ class CompiledPhase(NamedTuple):
     spill_stores: int
     spill_loads: int
     shared: int
+    """What the function declares; `dynamic_shared` is what a launch asks for besides."""
     folder: str
     """Where the files of the cache entry are."""
     key: str
+    dynamic_shared: int = 0
+    cooperative: bool = False
+    """Whether all blocks have to run at a time."""
 
     def path(self, suffix: str) -> Path:
         """The file with this phase as `ptx` or as `cubin`."""
@@ -123,7 +127,7 @@ def _read(key: str) -> Iterable[CompiledPhase]:
 
 def _key(source: str, capability: Capability) -> str:
     digest = hashlib.sha256()
-    for part in ("cubins 1", source, "{}.{}".format(*capability), *_compiler()):
+    for part in ("cubins 2", source, "{}.{}".format(*capability), *_compiler()):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()[:32]
 

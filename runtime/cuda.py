@@ -1,186 +1,239 @@
 """
-CUDA as a device of the executor, on a card or in Numba's simulator.
+CUDA as a device of the executor, on cards or in what stands in for them.
 
-The executor knows memory by addresses. A chunk on the device gets a range of addresses
-that no host memory has; a call finds the arrays behind them again. Each call waits for
-its kernel, so that an assertion that failed is the task's own error.
+A chunk is one allocation on its device; those of the host that are copied to or from a
+device are pinned. All else happens when a program is wired: its actors get streams,
+events and graphs (`penstock.runtime.cuda_program`), and waiters where the host has to
+wait for a device (`penstock.runtime.cuda_wiring`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from bisect import bisect_right
+import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime import cuda_kernels
-from penstock.runtime.cuda_kernels import ALIGNMENT, CudaKernel, DeviceArray
-from penstock.runtime.memory import PAGE, count_allocation
+from penstock.runtime.actors import Actor, Argument, Call, Register
+from penstock.runtime.cuda_driver import CudaError, Driver, Handle, Span
+from penstock.runtime.cuda_kernels import SIMULATOR, is_simulator_wanted
+from penstock.runtime.cuda_program import CudaProgram
+from penstock.runtime.cuda_units import Flow
+from penstock.runtime.cuda_wiring import wire
+from penstock.runtime.cuda_work import WORD, Copying, Launching, Work, chosen
+from penstock.runtime.devices import Place, Wired
+from penstock.runtime.image import Kernel
+from penstock.runtime.memory import count_allocation, host_bytes
 
 if TYPE_CHECKING:
-    # Importing them imports Numba.
-    from penstock.runtime.edges import Callback
-    from penstock.runtime.image import Kernel
-    from penstock.runtime.tables import Argument, Call
-
-FIRST_ADDRESS = 1 << 60
-"""Beyond what a processor can address today: 57 bits."""
+    Array: TypeAlias = npt.NDArray[np.generic]
 
 
 def open_cuda() -> Cuda:
     """
-    CUDA on a card, or simulated where there is none.
+    CUDA on the cards of this machine, or simulated if NUMBA_ENABLE_CUDASIM=1 is set.
 
-    It has to be called before Numba is imported; raises PenstockError if it is too late
-    for the simulator.
+    Raises PenstockError if there is no card, or if Numba was imported before it was
+    told to simulate one.
     """
-    simulated = cuda_kernels.use_simulator_if_no_gpu()
-    return Cuda(simulated)
+    if is_simulator_wanted():
+        return Cuda(_simulated())
+    from penstock.runtime.cuda_driver_real import open_driver
+
+    try:
+        return Cuda(open_driver())
+    except CudaError as error:
+        raise CudaError(f"{error}; {SIMULATOR}=1 simulates one, slowly") from error
 
 
-@dataclass(frozen=True)
+@cache
+def _simulated() -> Driver:
+    from penstock.runtime.cuda_driver_simulated import SimulatedDriver
+
+    return SimulatedDriver()
+
+
 class CudaChunk:
-    """Bytes on the device, from `address` on as the executor calls it."""
+    """
+    `size` bytes from `address` on, of a device or, pinned, of the host, for as long as
+    this lives.
+    """
 
-    address: int
-    memory: DeviceArray
+    def __init__(self, owner: Cuda, number: int, size: int, *, is_pinned: bool):
+        driver = owner.driver
+        allocate = driver.allocate_host if is_pinned else driver.allocate
+        self.is_pinned = is_pinned
+        self.address = allocate(max(size, 1))
+        count_allocation()
+        self._owner, self._number = owner, number
+        function = driver.free_host if is_pinned else driver.free
+        weakref.finalize(self, _free, driver, number, function, self.address)
 
     def write(self, offset: int, array: npt.NDArray[np.generic]) -> None:
         """Copy an array of the host to the bytes from `offset` on."""
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self.memory[offset : offset + data.size].copy_to_device(data)
+        if self.is_pinned:
+            host_bytes(self.address + offset, data.size)[:] = data
+        elif data.size:
+            self._move(self.address + offset, data.ctypes.data, data.size)
 
     def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
         """A copy of `size` bytes in the memory of the host."""
-        return self.memory[offset : offset + size].copy_to_host().view(np.uint8)
+        if self.is_pinned:
+            return host_bytes(self.address + offset, size).copy()
+        found = np.empty(size, np.uint8)
+        if size:
+            self._move(found.ctypes.data, self.address + offset, size)
+        return found
+
+    def clear(self, size: int) -> None:
+        """Let the first bytes be 0."""
+        if self.is_pinned:
+            host_bytes(self.address, size)[:] = 0
+        else:
+            self._owner.finish(
+                self._number,
+                lambda driver, stream: driver.clear(self.address, size, stream),
+            )
+
+    def _move(self, target: int, source: int, size: int) -> None:
+        self._owner.finish(
+            self._number,
+            lambda driver, stream: driver.copy(target, source, size, stream),
+        )
 
 
-class _Addresses:
-    """
-    Which chunk lies where, of all that the process has on its device: programs may use
-    a chunk that another one allocated, so no two ever have an address in common.
-    """
-
-    def __init__(self) -> None:
-        self._chunks: WeakValueDictionary[int, CudaChunk] = WeakValueDictionary()
-        self._starts: list[int] = []
-        self._end = FIRST_ADDRESS
-        self._lock = threading.Lock()
-
-    def allocate(self, size: int) -> CudaChunk:
-        """A chunk at addresses that none has had before."""
-        memory = cuda_kernels.allocate(size)
-        with self._lock:
-            chunk = CudaChunk(self._end, memory)
-            self._end += -(-size // PAGE) * PAGE + PAGE
-            self._starts = [*sorted(self._chunks.keys()), chunk.address]
-            self._chunks[chunk.address] = chunk
-        return chunk
-
-    def chunk_at(self, address: int) -> CudaChunk:
-        """The chunk that an address lies in."""
-        with self._lock:
-            start = self._starts[bisect_right(self._starts, address) - 1]
-            return self._chunks[start]
-
-
-_ADDRESSES = _Addresses()
+def _free(
+    driver: Driver, number: int, function: Callable[[int], None], address: int
+) -> None:
+    """Give back a chunk when nothing uses it any more."""
+    # What was on a device that is lost went with it.
+    with suppress(CudaError):
+        driver.use(number)
+        driver.synchronize()
+        function(address)
 
 
 class Cuda:
-    """
-    A CUDA device, or Numba's simulation of one. All its calls are made on one thread.
-    """
+    """CUDA devices, by their numbers, as `driver` drives them."""
 
-    def __init__(self, simulated: bool):
-        self.is_simulated = simulated
-        self.callbacks: list[Callback] = []
-        self._chunks: list[CudaChunk] = []
-        self._kernels: dict[str, CudaKernel] = {}
-        self._views: dict[tuple[int, int, str], DeviceArray] = {}
+    def __init__(self, driver: Driver):
+        self.driver = driver
+        self.is_simulated = driver.is_simulated
+        self._works: list[Work] = []
+        self._streams: dict[int, Handle] = {}
+        """Device: the stream of what is moved while no program runs."""
+        self._lock = threading.Lock()
 
-    def allocate(self, size: int) -> CudaChunk:
-        """Memory for `size` bytes on the device, all zero."""
-        count_allocation()
-        chunk = _ADDRESSES.allocate(size)
-        self._chunks.append(chunk)
+    def allocate(self, size: int, number: int = 0) -> CudaChunk:
+        """Memory for `size` bytes on a device, all zero."""
+        self._open(number)
+        return self._cleared(CudaChunk(self, number, size, is_pinned=False), size)
+
+    def allocate_pinned(self, size: int, number: int = 0) -> CudaChunk:
+        """Memory of the host, all zero, which is copied to and from a device."""
+        self._open(number)
+        return self._cleared(CudaChunk(self, number, size, is_pinned=True), size)
+
+    @staticmethod
+    def _cleared(chunk: CudaChunk, size: int) -> CudaChunk:
+        chunk.clear(size)
         return chunk
 
+    def _open(self, number: int) -> None:
+        """Let calls refer to a device. Raises CudaError if there is none."""
+        count = self.driver.count
+        if number >= count:
+            those = "there is one" if count == 1 else f"there are {count}"
+            raise CudaError(f"the program needs CUDA device {number}, {those}")
+        if number not in self._streams:
+            self.driver.open(number)
+            self._streams[number] = self.driver.stream()
+        self.driver.use(number)
+
+    def finish(self, number: int, work: Callable[[Driver, Handle], None]) -> None:
+        """Ask a device for something, and wait for it."""
+        with self._lock:
+            self._open(number)
+            work(self.driver, self._streams[number])
+            self.driver.synchronize_stream(self._streams[number])
+
+    def run_kernel(self, source: str, arrays: Sequence[Array]) -> int:
+        """
+        Run the kernel of a module text on flat arrays, one an argument, which are
+        written in place; booleans are `uint8`. The code of the assertion that failed,
+        or 0.
+        """
+        chunks = [self.allocate(array.nbytes) for array in arrays]
+        for chunk, array in zip(chunks, arrays, strict=True):
+            chunk.write(0, array)
+        status = self.allocate(WORD)
+        words = [chunk.address for chunk in (*chunks, status)]
+        sizes = [*(array.nbytes for array in arrays), WORD]
+        spans = [
+            Span(word, size, True) for word, size in zip(words, sizes, strict=True)
+        ]
+
+        def launch(driver: Driver, stream: Handle) -> None:
+            functions = driver.load("kernel", source)
+            for function in chosen(functions, words[:-1]):
+                driver.bind(function, words, spans)(stream)
+
+        self.finish(0, launch)
+        for chunk, array in zip(chunks, arrays, strict=True):
+            array[...] = chunk.read(0, array.nbytes).view(array.dtype)
+        return int(status.read(0, WORD).view(np.int32)[0])
+
+    # Programs
+
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
-        """The call that launches the phases of a kernel and waits for them."""
-        types = [(prod(kind.shape), np.dtype(kind.dtype)) for kind in kernel.arguments]
-        if source not in self._kernels:
-            self._kernels[source] = cuda_kernels.compile_cuda(source, kernel.name)
-        compiled = self._kernels[source]
-
-        def run(row: int, part: int, parts: int) -> int:
-            addresses = words(row, len(types))
-            buffers = [
-                self._view(address, count, dtype)
-                for address, (count, dtype) in zip(addresses, types, strict=True)
-            ]
-            aligned = not any(address % ALIGNMENT for address in addresses)
-            cuda_kernels.launch(compiled, buffers, aligned=aligned)
-            return cuda_kernels.failure_of(compiled)
-
-        return self._callback(run, args)
+        """What stands for the launch of a kernel until the program is wired."""
+        return self._stand_in(Launching(kernel, source), args)
 
     def copy(self, size: int, source: Argument, target: Argument) -> Call:
-        """The call that copies bytes between the host and the device or within it."""
+        """What stands for a copy until the program is wired."""
+        return self._stand_in(Copying(size), (source, target))
 
-        def run(row: int, part: int, parts: int) -> int:
-            source_address, target_address = words(row, 2)
-            self._write(target_address, self._read(source_address, size))
-            return 0
+    def _stand_in(self, work: Work, args: Sequence[Argument]) -> Call:
+        self._works.append(work)
+        # No kernel is there.
+        return Call(-len(self._works), tuple(args))
 
-        return self._callback(run, (source, target))
+    def _work_of(self, call: Call) -> Work:
+        return self._works[-call.kernel - 1]
 
-    def _callback(
-        self, run: Callable[[int, int, int], int], args: Sequence[Argument]
-    ) -> Call:
-        from penstock.runtime.edges import Callback
-        from penstock.runtime.tables import Call
+    def wire(
+        self,
+        registers: Sequence[Register],
+        actors: Sequence[Actor],
+        places: Sequence[Place | None],
+        worker: int,
+    ) -> Wired:
+        """
+        The program with calls in place of what stands for them. Those that ask devices
+        are made on one worker; waiters have those after it.
+        """
+        if not any(places):
+            return Wired(registers, actors)
+        for number in {place.device for place in places if place is not None}:
+            self._open(number)
+            self.driver.prepare(self._sources(actors, places, number))
+        flow = Flow(registers, actors, places)
+        return wire(CudaProgram(self.driver, flow, self._work_of), flow, worker)
 
-        self.callbacks.append(Callback(run))
-        return Call(self.callbacks[-1].address, tuple(args))
-
-    def _read(self, address: int, size: int) -> npt.NDArray[np.uint8]:
-        if address < FIRST_ADDRESS:
-            return host_bytes(address, size)
-        chunk = _ADDRESSES.chunk_at(address)
-        return chunk.read(address - chunk.address, size)
-
-    def _write(self, address: int, data: npt.NDArray[np.uint8]) -> None:
-        if address < FIRST_ADDRESS:
-            host_bytes(address, data.size)[:] = data
-            return
-        chunk = _ADDRESSES.chunk_at(address)
-        chunk.write(address - chunk.address, data)
-
-    def _view(
-        self, address: int, count: int, dtype: np.dtype[np.generic]
-    ) -> DeviceArray:
-        """The flat array at an address; made once, because arrays are costly."""
-        key = (address, count, dtype.str)
-        if key not in self._views:
-            chunk = _ADDRESSES.chunk_at(address)
-            offset = address - chunk.address
-            self._views[key] = cuda_kernels.view(chunk.memory, offset, count, dtype)
-        return self._views[key]
-
-
-def words(row: int, count: int) -> list[int]:
-    """The words of an argument row."""
-    return list((ctypes.c_int64 * count).from_address(row))
-
-
-def host_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
-    """The bytes of the host at an address, not a copy."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+    def _sources(
+        self, actors: Sequence[Actor], places: Sequence[Place | None], number: int
+    ) -> dict[str, str]:
+        """The sources of the kernels that a device has to run, by name."""
+        works = [
+            self._work_of(call)
+            for actor, place in zip(actors, places, strict=True)
+            if place is not None and place.device == number
+            for call in actor.calls
+        ]
+        return {x.kernel.name: x.source for x in works if isinstance(x, Launching)}

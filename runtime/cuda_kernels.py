@@ -1,9 +1,9 @@
 """
-CUDA kernels: compiling their phases and launching them, on a device or without one.
+CUDA kernels in Numba's simulator, and whether that is wanted.
 
-Numba's simulator stands in for a device that is not there: kernels run as Python, one
-thread of the block after the other. Numba reads which of the two to use when it is
-imported, so `use_simulator_if_no_gpu` comes first in a program.
+Kernels run as Python there, one thread of a block after the other. Numba reads whether
+it is to simulate CUDA when it is imported, so NUMBA_ENABLE_CUDASIM=1 has to be set
+before a program starts.
 """
 
 # numba.cuda carries no types.
@@ -25,7 +25,7 @@ from penstock.runtime.errors import PenstockError
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[np.generic]
 
@@ -36,44 +36,23 @@ ALIGNMENT = 16
 """What the address of each buffer should be a multiple of, or fallbacks run."""
 
 
-class DeviceArray(Protocol):
-    """What is used of the arrays that Numba keeps on a device."""
-
-    def __getitem__(self, index: slice) -> DeviceArray: ...
-    def view(self, dtype: DTypeLike) -> DeviceArray: ...
-    def copy_to_host(self) -> Array: ...
-    def copy_to_device(self, array: Array) -> None: ...
-
-
 class _Function(Protocol):
-    """What is used of the functions that Numba compiles for a device."""
+    """What is used of the functions that Numba simulates."""
 
-    def __getitem__(self, shape: tuple[object, ...]) -> _Launcher: ...
-
-
-class _Launcher(Protocol):
-    def __call__(self, *args: DeviceArray) -> None: ...
+    def __getitem__(self, shape: tuple[object, ...]) -> Callable[..., None]: ...
 
 
 @dataclass(frozen=True)
-class CudaPhase:
-    """A phase whose function Numba knows; `fallback` takes buffers at any address."""
+class SimulatedPhase:
+    """
+    A phase whose function Numba knows, and the dtypes of its arguments, if the source
+    says them; `fallback` takes buffers at any address.
+    """
 
     phase: Phase
     function: _Function
-    fallback: CudaPhase | None
-
-
-@dataclass(frozen=True)
-class CudaKernel:
-    """
-    A kernel that has been compiled, and the word that its assertions write to.
-    """
-
-    name: str
-    phases: tuple[CudaPhase, ...]
-    status: DeviceArray
-    """One `int32`: 0, or 1 + the index of an assertion that failed."""
+    dtypes: tuple[np.dtype[np.generic], ...]
+    fallback: SimulatedPhase | None
 
 
 def gpu_count() -> int:
@@ -89,27 +68,19 @@ def gpu_count() -> int:
     return count.value
 
 
-def use_simulator_if_no_gpu() -> bool:
+def is_simulator_wanted() -> bool:
     """
-    Make Numba simulate CUDA if this machine has no device; True if it simulates.
+    Whether CUDA is to be simulated.
 
-    Raises `PenstockError` if it would have to, but Numba is imported already.
+    Raises `PenstockError` if it is, but Numba was imported before it was told.
     """
-    if is_decided():
-        if _is_simulated() or gpu_count():
-            return _is_simulated()
+    if os.environ.get(SIMULATOR) != "1":
+        return False
+    if "numba" in sys.modules and not _is_simulated():
         raise PenstockError(
-            "there is no CUDA device, and Numba is imported already: "
-            f"set {SIMULATOR}=1 before it is"
+            f"Numba is imported already: set {SIMULATOR}=1 before the program starts"
         )
-    if os.environ.get(SIMULATOR) != "1" and not gpu_count():
-        os.environ[SIMULATOR] = "1"
-    return os.environ.get(SIMULATOR) == "1"
-
-
-def is_decided() -> bool:
-    """Whether it is too late to choose between a device and the simulator."""
-    return "numba" in sys.modules
+    return True
 
 
 def _is_simulated() -> bool:
@@ -118,96 +89,44 @@ def _is_simulated() -> bool:
     return bool(cast("int", getattr(config, "ENABLE_CUDASIM")))  # noqa: B009
 
 
-def compile_cuda(source: str, name: str) -> CudaKernel:
-    """
-    The kernel of a module text that defines `PHASES`.
-
-    Numba compiles a phase when it is launched first. Without a device nothing is
-    compiled: the text is run as it is.
-    """
-    import numpy as np
-
+def simulated_phases(source: str) -> tuple[SimulatedPhase, ...]:
+    """The phases of a module text that defines `PHASES`, run as it is."""
     from penstock.runtime.cache import cache_dir, content_hash, write_atomically
 
     path = cache_dir() / f"{content_hash([source])}.py"
     write_atomically(path, source.encode())
     namespace: dict[str, object] = {"__name__": f"penstock_kernel_{path.stem}"}
     exec(compile(source, str(path), "exec"), namespace)
-    phases = cast("list[Phase]", namespace["PHASES"])
-    status = allocate(4).view(np.int32)
-    return CudaKernel(name, tuple(map(_known_to_numba, phases)), status)
+    names = cast("Sequence[str]", namespace.get("PARAMETERS", ()))
+    phases = cast("Sequence[Phase]", namespace["PHASES"])
+    return tuple(_known_to_numba(phase, names) for phase in phases)
 
 
-def _known_to_numba(phase: Phase) -> CudaPhase:
-    from numba import cuda
-
-    jit = cast("Callable[..., Callable[[object], _Function]]", cuda.jit)
-    options = {} if _is_simulated() else {"launch_bounds": phase.threads}
-    function = jit(**options)(phase.function)
-    fallback = None if phase.fallback is None else _known_to_numba(phase.fallback)
-    return CudaPhase(phase, function, fallback)
-
-
-def allocate(size: int) -> DeviceArray:
-    """A chunk of `size` bytes on the device, all zero."""
+def _known_to_numba(phase: Phase, names: Sequence[str]) -> SimulatedPhase:
     import numpy as np
     from numba import cuda
 
-    return cast("DeviceArray", cuda.to_device(np.zeros(size, np.uint8)))
+    jit = cast("Callable[[object], _Function]", cuda.jit)
+    dtypes = *map(np.dtype, names), np.dtype(np.int32)
+    fallback = phase.fallback and _known_to_numba(phase.fallback, names)
+    return SimulatedPhase(phase, jit(phase.function), dtypes, fallback)
 
 
-def view(chunk: DeviceArray, offset: int, count: int, dtype: DTypeLike) -> DeviceArray:
-    """
-    The flat array of `count` elements that starts at byte `offset` of a chunk. Elements
-    of booleans are `uint8`.
-    """
-    import numpy as np
-
-    dtype = np.dtype(dtype)
-    stored = np.dtype(np.uint8) if dtype == np.bool_ else dtype
-    return chunk[offset : offset + count * stored.itemsize].view(stored)
-
-
-def launch(
-    kernel: CudaKernel,
-    buffers: Sequence[DeviceArray],
-    stream: object = 0,
-    *,
-    aligned: bool = True,
-) -> None:
-    """
-    Run the phases of a kernel, one after the other, on flat arrays in the order of its
-    arguments. Unless these are `aligned`, fallbacks run where there are some. On a
-    device it returns before they are done.
-    """
-    with warnings.catch_warnings():
-        # NumPy warns of what scalars do silently on a device: wrap and overflow.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        for entry in kernel.phases:
-            if not aligned and entry.fallback is not None:
-                entry = entry.fallback
-            if entry.phase.items:
-                shape = (*_geometry(entry.phase), stream)
-                entry.function[shape](*buffers, kernel.status)
-
-
-def _geometry(phase: Phase) -> tuple[int, int]:
-    """Blocks and threads of a phase; in the simulator no more than have to be."""
-    if _is_simulated() and not phase.blockwise:
+def simulated_geometry(phase: Phase) -> tuple[int, int]:
+    """Blocks and threads of a phase: no more than have to be."""
+    if not phase.blockwise:
         return 1, min(phase.items, SIMULATED_THREADS)
     return phase.blocks, phase.threads
 
 
-def failure_of(kernel: CudaKernel) -> int:
-    """
-    0, or 1 + the index of an assertion of the kernel that failed in some launch since
-    this was asked last. Waits for the launches on all streams.
-    """
-    import numpy as np
-    from numba import cuda
+def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
+    """Run a phase on flat arrays, the last of which is its status."""
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
-    cuda.synchronize()
-    code = int(kernel.status.copy_to_host()[0])
-    if code:
-        kernel.status.copy_to_device(np.zeros(1, np.int32))
-    return code
+    if not entry.phase.items:
+        return
+    shape = *simulated_geometry(entry.phase), 0, entry.phase.dynamic_shared
+    with warnings.catch_warnings():
+        # NumPy warns of what scalars do silently on a device: wrap and overflow.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        entry.function[shape](*map(FakeCUDAArray, arrays))

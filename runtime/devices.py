@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,26 @@ from penstock.runtime.edges import COPY, Callback
 from penstock.runtime.image import Kernel
 from penstock.runtime.jit import CompiledKernel, compile_cpu
 from penstock.runtime.memory import HostChunk
-from penstock.runtime.tables import Argument, Call, Fixed
+from penstock.runtime.tables import Actor, Argument, Call, Fixed, Register
+
+
+class Place(NamedTuple):
+    """
+    Where an actor works: the stream of the plan, the device, and whether it copies
+    between that and the host.
+    """
+
+    stream: int
+    device: int
+    is_transfer: bool
+
+
+class Wired(NamedTuple):
+    """What tables are made of; what was there before keeps its number."""
+
+    registers: Sequence[Register]
+    actors: Sequence[Actor]
+    callbacks: Sequence[Callback] = ()
 
 
 class Chunk(Protocol):
@@ -37,14 +56,15 @@ class Device(Protocol):
     A kind of device. It lives as long as the programs that use it.
     """
 
-    callbacks: list[Callback]
-    """The functions that its calls run in Python."""
-
     is_simulated: bool
     """Whether kernels are run by something that only stands in for the device."""
 
-    def allocate(self, size: int) -> Chunk:
-        """Memory for `size` bytes, all zero."""
+    def allocate(self, size: int, number: int = 0) -> Chunk:
+        """Memory for `size` bytes on the device of this number, all zero."""
+        ...
+
+    def allocate_pinned(self, size: int, number: int = 0) -> Chunk:
+        """Memory of the host, all zero, that is copied to and from this device."""
         ...
 
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
@@ -55,6 +75,19 @@ class Device(Protocol):
         """The call that copies bytes between the host and this device or within it."""
         ...
 
+    def wire(
+        self,
+        registers: Sequence[Register],
+        actors: Sequence[Actor],
+        places: Sequence[Place | None],
+        worker: int,
+    ) -> Wired:
+        """
+        A program in which actors that have a place work on this device. Those that need
+        a thread of their own are on this worker and those after it.
+        """
+        ...
+
 
 class Cpu:
     """The processor: kernels are C functions on addresses of the host's memory."""
@@ -62,13 +95,14 @@ class Cpu:
     is_simulated = False
 
     def __init__(self) -> None:
-        self.callbacks: list[Callback] = []
         self._kernels: list[CompiledKernel] = []
         self._sizes: list[npt.NDArray[np.int64]] = []
 
-    def allocate(self, size: int) -> HostChunk:
+    def allocate(self, size: int, number: int = 0) -> HostChunk:
         """Memory for `size` bytes, all zero, from a page boundary on."""
         return HostChunk(size)
+
+    allocate_pinned = allocate
 
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call of the compiled kernel."""
@@ -80,3 +114,13 @@ class Cpu:
         """The call that copies bytes within the memory of the host."""
         self._sizes.append(np.array([size], np.int64))
         return Call(COPY, (Fixed(self._sizes[-1].ctypes.data), source, target))
+
+    def wire(
+        self,
+        registers: Sequence[Register],
+        actors: Sequence[Actor],
+        places: Sequence[Place | None],
+        worker: int,
+    ) -> Wired:
+        """The program as it is: the processor is driven by workers themselves."""
+        return Wired(registers, actors)

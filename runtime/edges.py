@@ -34,12 +34,14 @@ class Callback:
 
     It is called as `function(args, part, parts)` on a worker's thread; what it returns
     is the code, None counts as 0. Whatever it raises becomes the code CALLBACK_FAILED
-    and is kept for `take_error`.
+    and is kept for `take_error`. When actors go back to before their first acts, as
+    after a run that failed, `on_reset` is called, if there is one.
     """
 
     def __init__(self, function: Callable[[int, int, int], int | None]):
         self._function = function
         self._error: BaseException | None = None
+        self.on_reset: Callable[[], None] | None = None
         self._entry = KernelFunction(self._call)
         self.address = cast(int, ctypes.cast(self._entry, ctypes.c_void_p).value)
 

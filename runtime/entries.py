@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 
 from penstock.runtime.cache import cache_dir, content_hash
-from penstock.runtime.cuda_kernels import is_decided, use_simulator_if_no_gpu
 from penstock.runtime.objects import load_object, read_object, write_object
 
 _PARTS = (
@@ -53,10 +52,6 @@ def address_of_entry(name: str) -> int:
     found = read_object(path)
     if found and (address := load_object(found)):
         return address
-    # Numba reads only once whether CUDA is simulated, and this imports it, maybe long
-    # before somebody asks for a device.
-    if not is_decided():
-        use_simulator_if_no_gpu()
     from penstock.runtime.core_entry import compile_entry
 
     made = compile_entry(name)

@@ -13,12 +13,21 @@ class PenstockError(Exception):
     """The base of every error that Penstock's runtime raises."""
 
 
+class OutOfMemory(PenstockError):
+    """A device has no memory for so many bytes; `where` says which it is."""
+
+    def __init__(self, size: int, where: str, free: int | None = None):
+        left = "" if free is None else f", {free} are free"
+        super().__init__(f"there is no memory for {size} bytes on {where}{left}")
+
+
 class TaskError(PenstockError):
     """
     A kernel of the actor `task` returned `code` in act number `act` of the run.
 
     `message` says what the code means, if the program knows. If the kernel is a Python
-    callback, its exception is the cause of this one, and part of its text.
+    callback, its exception is the cause of this one, and part of its text; if that is
+    one of Penstock, it is all of the text.
     """
 
     def __init__(self, task: str, act: int, code: int, message: str | None = None):
@@ -32,9 +41,23 @@ class TaskError(PenstockError):
         text = f"task '{self.task}' failed at act {self.act} with code {self.code}"
         if self.message:
             return f"{text}: {self.message}"
-        if (cause := self.__cause__) is not None:
+        cause = self.__cause__
+        if isinstance(cause, PenstockError):
+            return f"task '{self.task}' failed at act {self.act}: {cause}"
+        if cause is not None:
             return f"{text}: {type(cause).__name__}: {cause}"
         return text
+
+
+def failure_of_callback(error: TaskError, cause: BaseException | None) -> TaskError:
+    """
+    What a callback that raised something makes of the error of its task. An error of
+    another task, which it has only been told of, becomes one at the act of its own.
+    """
+    if isinstance(cause, TaskError):
+        return TaskError(cause.task, error.act, cause.code, cause.message)
+    error.__cause__ = cause
+    return error
 
 
 class DeadlockError(PenstockError):

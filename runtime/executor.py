@@ -199,6 +199,9 @@ class Executor(Closing):
             raise PenstockError("the executor is closed")
         if self._stream is not None and not self._stream.is_closed:
             raise PenstockError("a stream of the executor is open")
+        if self._stream is not None:
+            # Actors of a stream end where they are.
+            self._program.tables.go_back()
 
     def _check_counted(self) -> None:
         """Raise PenstockError unless it is known how often actors act in a run."""

@@ -11,6 +11,8 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from xdsl.ir import Operation
 
     from penstock.dialects.launch import (
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         ProgramOp,
         VariableOp,
     )
+    from penstock.dialects.regst import MemoryCaseAttr
 
 
 class TensorKind(NamedTuple):
@@ -31,11 +34,16 @@ class TensorKind(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """A chunk of `size` bytes; `device` is `cpu` for all memory of the host."""
+    """
+    A chunk of `size` bytes; `device` is `cpu` for all memory of the host. Among its
+    kind the device, or that which memory of the host is `pinned` for, has a `number`.
+    """
 
     name: str
     device: str
     size: int
+    number: int = 0
+    pinned: str | None = None
 
 
 class Queue(NamedTuple):
@@ -208,11 +216,11 @@ def image_of(program: ProgramOp) -> ProgramImage:
     ops = list(program.body.block.ops)
     registers = {op.sym_name.data: op for op in ops if isinstance(op, RegisterOp)}
     turns = turns_of(program)
+    numbers = _numbers_of(op.memory_case for op in ops if isinstance(op, ChunkOp))
     for op in ops:
         if isinstance(op, ChunkOp):
             case, name = op.memory_case, op.sym_name.data
-            device = "cpu" if case.is_host else case.device_kind
-            chunks.append(Memory(name, device, op.size.value.data))
+            chunks.append(Memory(name, *_place_of(case, numbers, op.size.value.data)))
             alignments[name] = case.alignment
 
     def queue(op: RegisterOp | ControlOp) -> Queue:
@@ -239,6 +247,36 @@ def image_of(program: ProgramOp) -> ProgramImage:
             _actor(op, turns[op.sym_name.data]) for op in ops if isinstance(op, ActorOp)
         ),
     )
+
+
+def _numbers_of(cases: Iterable[MemoryCaseAttr]) -> dict[tuple[int, int], int]:
+    """
+    The number of each device in memory cases, by its rank and index: the index, or
+    where they are of several ranks, which one process is to play, its place in order.
+    """
+    from penstock.dialects.job import DeviceAttr
+
+    places = {
+        (case.rank.data, case.device.index.data)
+        for case in cases
+        if isinstance(case.device, DeviceAttr)
+    }
+    if len({rank for rank, _ in places}) > 1:
+        return {place: number for number, place in enumerate(sorted(places))}
+    return {(rank, index): index for rank, index in places}
+
+
+def _place_of(
+    case: MemoryCaseAttr, numbers: Mapping[tuple[int, int], int], size: int
+) -> tuple[str, int, int, str | None]:
+    """What is said of a chunk besides its name."""
+    from penstock.dialects.job import DeviceAttr
+
+    kind = case.device_kind
+    if not isinstance(case.device, DeviceAttr):
+        return "cpu", size, 0, None
+    number = numbers[case.rank.data, case.device.index.data]
+    return ("cpu", size, number, kind) if case.is_host else (kind, size, number, None)
 
 
 def kind_of(type: object) -> TensorKind:
@@ -375,7 +413,7 @@ def image_from_json(text: str) -> ProgramImage:
     return ProgramImage(
         name,
         exclusive,
-        tuple(Memory._make(row) for row in chunks),
+        tuple(Memory(*row) for row in chunks),
         tuple(_queue_from(*row) for row in queues),
         tuple(_variable_from(*row) for row in variables),
         tuple(_kernel_from(*row) for row in kernels),

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.devices import Chunk, Cpu, Device
+from penstock.runtime.devices import Chunk, Cpu, Device, Place, Wired
 from penstock.runtime.dtypes import numpy_dtype, reread
-from penstock.runtime.edges import COPY, FEED, FETCH
-from penstock.runtime.errors import PenstockError, find_deadlock
+from penstock.runtime.edges import COPY, FEED, FETCH, Callback
+from penstock.runtime.errors import OutOfMemory, PenstockError, find_deadlock
 from penstock.runtime.image import (
     ActorImage,
+    Memory,
     ProgramImage,
     Queue,
     Step,
@@ -31,6 +32,7 @@ from penstock.runtime.image import (
     image_of,
     image_of_job,
 )
+from penstock.runtime.owners import largest_owners
 from penstock.runtime.shared_variables import SharedVariables
 from penstock.runtime.stored import stored_value
 from penstock.runtime.tables import (
@@ -301,6 +303,7 @@ class _Loader:
     def __post_init__(self) -> None:
         image = self.image
         self.memories = {memory.name: memory.device for memory in image.chunks}
+        self.numbers = {memory.name: memory.number for memory in image.chunks}
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
         self.queues = {queue.name: queue for queue in image.queues}
         self.variables = {variable.name: variable for variable in image.variables}
@@ -318,8 +321,19 @@ class _Loader:
         for memory in self.image.chunks:
             if memory.name in self.chunks:
                 continue
+            self.chunks[memory.name] = self._chunk(memory)
+
+    def _chunk(self, memory: Memory) -> Chunk:
+        """What is allocated for a chunk."""
+        try:
+            if memory.pinned is not None and memory.pinned in self.devices:
+                device = self.devices[memory.pinned]
+                return device.allocate_pinned(memory.size, memory.number)
             device = self._device(memory.device)
-            self.chunks[memory.name] = device.allocate(memory.size)
+            return device.allocate(memory.size, memory.number)
+        except OutOfMemory as error:
+            owners = ", ".join(largest_owners(self.image, memory.name))
+            raise PenstockError(f"{error}; most of it is for {owners}") from error
 
     def _device(self, kind: str) -> Device:
         if (device := self.devices.get(kind)) is None:
@@ -341,10 +355,11 @@ class _Loader:
     # Actors
 
     def finish(self) -> LoadedProgram:
+        wired = self._wired()
         tables = Tables(
-            [self._register(name) for name in self.registers],
-            [self._actor(actor) for actor in self.image.actors],
-            [call for device in self.devices.values() for call in device.callbacks],
+            wired.registers,
+            wired.actors,
+            wired.callbacks,
         )
         if (cycle := find_deadlock(tables)) is not None:
             raise PenstockError(f"actors wait for each other: {' -> '.join(cycle)}")
@@ -360,6 +375,38 @@ class _Loader:
             self.flags,
             self.originals,
         )
+
+    def _wired(self) -> Wired:
+        """The registers and actors, driven by their devices where they need it."""
+        registers = [self._register(name) for name in self.registers]
+        actors = [self._actor(actor) for actor in self.image.actors]
+        wired, callbacks = Wired(registers, actors), list[Callback]()
+        for kind in sorted({*self.memories.values()} - {"cpu"}):
+            added = wired.actors[len(actors) :]
+            places = [self._place_on(kind, actor) for actor in self.image.actors]
+            wired = self._device(kind).wire(
+                wired.registers,
+                wired.actors,
+                [*places, *[None] * len(added)],
+                max([self.threads, *(actor.worker + 1 for actor in added)]),
+            )
+            callbacks += wired.callbacks
+        return wired._replace(callbacks=callbacks)
+
+    def _place_on(self, kind: str, actor: ActorImage) -> Place | None:
+        """Where an actor works if it uses memory of a kind of device."""
+        used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
+        held = (x for x in (*actor.reads, *actor.writes) if self._is_data(x))
+        chunks = [self._place(name)[0] for name in (*sorted(used), *held)]
+        numbers = [self.numbers[x] for x in chunks if self.memories[x] == kind]
+        if not numbers:
+            return None
+        is_transfer = any(self.memories[self._place(x)[0]] != kind for x in used)
+        return Place(actor.stream, numbers[0], is_transfer)
+
+    def _is_data(self, name: str) -> bool:
+        """Whether a register or variable lies somewhere."""
+        return name in self.variables or self.queues[name].chunk is not None
 
     def _register(self, name: str) -> Register:
         queue, producer = self.queues[name], self.producers[name]
@@ -400,10 +447,7 @@ class _Loader:
 
     def _memory_kind(self, name: str) -> str:
         """The device whose kernels work in the memory of a register or variable."""
-        queue = self.queues.get(name)
-        if queue is not None and queue.chunk is None:
-            return "cpu"
-        return self.memories[self._place(name)[0]]
+        return self.memories[self._place(name)[0]] if self._is_data(name) else "cpu"
 
     def _step(self, step: Step, actor: ActorImage) -> Call:
         call = self._work(step, actor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import numpy.typing as npt
 
@@ -48,3 +50,8 @@ class HostChunk:
     def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
         """A copy of `size` bytes."""
         return self._bytes[offset : offset + size].copy()
+
+
+def host_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """The bytes of the host at an address, not a copy."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))

@@ -7,7 +7,12 @@ from collections import deque
 from collections.abc import Callable
 
 from penstock.runtime.edges import CALLBACK_FAILED, KernelFunction
-from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
+from penstock.runtime.errors import (
+    DeadlockError,
+    PenstockError,
+    TaskError,
+    failure_of_callback,
+)
 from penstock.runtime.reference_kinds import Behaviour, behaviour_of
 from penstock.runtime.stream_report import stuck_in
 from penstock.runtime.tables import CALLER, Argument, Call, Fixed, Tables, Words
@@ -57,6 +62,7 @@ class SequentialRun:
             for actor in tables.actors
             for call in actor.calls
         }
+        tables.go_back()
         self._behaviours: list[Behaviour] = [
             behaviour_of(self, index) for index in range(len(tables.actors))
         ]
@@ -199,7 +205,8 @@ class SequentialRun:
         name = self.tables.actors[actor].name
         error = TaskError(name, self.done[actor], code, call.message_of(code))
         if code == CALLBACK_FAILED and call.kernel in self.tables.callbacks:
-            error.__cause__ = self.tables.callbacks[call.kernel].take_error()
+            cause = self.tables.callbacks[call.kernel].take_error()
+            error = failure_of_callback(error, cause)
         raise error
 
     def counters(self) -> Words:

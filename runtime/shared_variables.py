@@ -19,12 +19,12 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.runtime.devices import Chunk, Device
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.image import Memory, ProgramImage, Queue, Variable
+from penstock.runtime.image import ProgramImage, Queue, Variable
 from penstock.runtime.initializers import Array
 from penstock.runtime.memory import PAGE
 
-Key: TypeAlias = tuple[Variable, str]
-"""A variable without its name and its place in a program; the kind of its device."""
+Key: TypeAlias = tuple[Variable, tuple[str, int]]
+"""A variable without its name and its place in a program; its device."""
 
 
 class Adopted(NamedTuple):
@@ -85,18 +85,20 @@ class SharedVariables:
         if made := sorted({x.port for x in image.variables if x.winograd and x.port}):
             listed = ", ".join(made)
             raise PenstockError(f"variables for Winograd are not shared: {listed}")
-        kinds = {memory.name: memory.device for memory in image.chunks}
+        kinds = {memory.name: memory for memory in image.chunks}
         known, chunks = dict(self._homes), dict(self.chunks)
         homes: dict[str, Variable] = {}
         for variable in image.variables:
             if variable.port is None:
                 continue
-            kind = kinds[variable.chunk]
-            key = variable._replace(name="", chunk="", offset=0), kind
+            memory = kinds[variable.chunk]
+            where = memory.device, memory.number
+            key = variable._replace(name="", chunk="", offset=0), where
             if key not in known:
                 name = f"variable {len(known)}"
                 known[key] = variable._replace(chunk=name, offset=0)
-                chunks[name] = devices[kind].allocate(max(variable.kind.size, 1))
+                size = max(variable.kind.size, 1)
+                chunks[name] = devices[memory.device].allocate(size, memory.number)
             homes[variable.name] = known[key]
         valued = [name for name, home in homes.items() if home.chunk in self.chunks]
         used = {home.chunk: chunks[home.chunk] for home in homes.values()}
@@ -110,9 +112,11 @@ def moved(image: ProgramImage, homes: Mapping[str, Variable]) -> ProgramImage:
     the start of chunks of their own. What stays begins at the first page in use.
     """
     places = _Places(image, homes)
-    kinds = {memory.name: memory.device for memory in image.chunks}
+    memories = {memory.name: memory for memory in image.chunks}
     own = {
-        home.chunk: Memory(home.chunk, kinds[variable.chunk], max(home.kind.size, 1))
+        home.chunk: memories[variable.chunk]._replace(
+            name=home.chunk, size=max(home.kind.size, 1)
+        )
         for variable in image.variables
         if (home := homes.get(variable.name)) is not None
     }

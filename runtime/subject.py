@@ -106,12 +106,22 @@ def subject_of(tables: Tables, image: ProgramImage | None = None) -> Subject:
             Task(i, actor.name, actor.device, actor.stream, worker, ops.of(actor))
             for i, actor in enumerate(image.actors)
             for worker in (tables.actors[i].worker,)
-        ],
+        ]
+        + _added(tables, len(image.actors)),
         [ops.places.get(register.name) for register in tables.registers],
         readers,
         {chunk.name: chunk.size for chunk in image.chunks},
         [ops.places[variable.name] for variable in image.variables],
     )
+
+
+def _added(tables: Tables, count: int) -> list[Task]:
+    """The actors behind the first so many, which a device added for its own ends."""
+    found: list[Task] = []
+    for number, actor in enumerate(tables.actors[count:], count):
+        ops = tuple(Op("wait", actor.name, "wait", 0, 0) for _ in actor.calls)
+        found.append(Task(number, actor.name, "cpu", actor.worker, actor.worker, ops))
+    return found
 
 
 class _Ops:

@@ -165,6 +165,12 @@ class Tables:
         return (len(self.registers) + edge) * self._spacing
 
     def ended_at(self, register: int) -> int:
+    def go_back(self) -> None:
+        """Tell callbacks that all actors are as before their first acts."""
+        for callback in self.callbacks.values():
+            if callback.on_reset is not None:
+                callback.on_reset()
+
         """Where the producer of a register says that there will be no more pieces."""
         return self.consumed_at(len(self.edges) + register)
 

@@ -213,7 +213,9 @@ class Watcher:
             if done >= acts * tables.turns[index] or phases[index] == ENDED:
                 continue
             if self._is_acting(index, actors):
-                what = f"is in {names[index]}"
+                # A device may have added actors of its own.
+                known = names[index] if index < len(names) else "a wait for a device"
+                what = f"is in {known}"
             elif reasons := waits.get(index):
                 what = "; ".join(reasons)
             else:

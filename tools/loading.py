@@ -119,10 +119,8 @@ def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
 
 def open_devices(kinds: Collection[str]) -> dict[str, Device]:
     """
-    The devices besides the processor among these kinds.
-
-    It comes before anything that imports Numba, which reads only once whether CUDA is
-    simulated.
+    The devices besides the processor among these kinds. Raises PenstockError if there
+    are none.
     """
     if "cuda" not in kinds:
         return {}

@@ -180,19 +180,9 @@ def _run_on_cpu(source: str, arrays: Sequence[Array]) -> int:
 
 
 def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime import cuda_kernels
+    from penstock.runtime.cuda import open_cuda
 
-    cuda_kernels.use_simulator_if_no_gpu()
-    views: list[cuda_kernels.DeviceArray] = []
-    for array in arrays:
-        chunk = cuda_kernels.allocate(max(array.nbytes, 1))
-        views.append(cuda_kernels.view(chunk, 0, array.size, array.dtype))
-        views[-1].copy_to_device(stored(array))
-    kernel = cuda_kernels.compile_cuda(source, "kernel")
-    cuda_kernels.launch(kernel, views)
-    for array, view in zip(arrays, views, strict=True):
-        stored(array)[...] = view.copy_to_host()
-    return cuda_kernels.failure_of(kernel)
+    return open_cuda().run_kernel(source, [stored(array) for array in arrays])
 
 
 def _run_on_lanes(source: str, arrays: Sequence[Array]) -> int:

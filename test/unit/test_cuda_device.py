@@ -11,6 +11,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
+
 START = """
 from pathlib import Path
 import numpy as np
@@ -55,10 +57,15 @@ job.job @pick placement <cpu, [0:0]> {
 """
 
 
+SIMULATED = {**os.environ, **({} if gpu_count() else {SIMULATOR: "1"})}
+"""An environment in which CUDA is simulated unless there is a GPU."""
+
+
 def check(script: str) -> None:
     """Run a script behind START, which fails by an exception."""
     process = subprocess.run(
         [sys.executable, "-c", START + textwrap.dedent(script)],
+        env=SIMULATED,
         capture_output=True,
         text=True,
         timeout=120,
@@ -76,7 +83,6 @@ def test_results_are_those_of_the_processor():
             {"x": rng.standard_normal((2, 3)).astype(np.float32), "m": m ^ bool(i % 2)}
             for i in range(5)
         ]
-        # Once Numba is imported it is too late for the simulator, so CUDA comes first.
         results = []
         for engine, threads in (("actors", 1), ("actors", 2), ("sequential", 1)):
             with open_text(MIXED, engine=engine, threads=threads) as session:
@@ -119,10 +125,8 @@ def test_weights_and_chunks_of_the_device():
 
         session = open_text(MIXED)
         program = session.executor.program
-        chunks = {type(chunk).__name__: chunk for chunk in program.chunks.values()}
-        assert sorted(chunks) == ["CudaChunk", "HostChunk"]
-        far = chunks["CudaChunk"]
-        assert far.address >= 1 << 60
+        far, pinned = sorted(program.chunks.values(), key=lambda x: x.is_pinned)
+        assert (far.is_pinned, pinned.is_pinned) == (False, True)
         (variable,) = program.variables
         data = far.read(variable.offset, 36).view(np.float32)
         assert data.tolist() == [2] * 9
@@ -184,29 +188,8 @@ def test_programs_share_variables_and_what_one_assigns_the_others_read():
     """)
 
 
-def test_simulator_cannot_come_after_numba():
-    check("""
-        # What is in the cache runs on the processor without Numba.
-        import numba
-        from penstock.runtime.cuda_kernels import gpu_count
-
-        try:
-            open_text(PICK).close()
-        except PenstockError as error:
-            expected = (
-                "there is no CUDA device, and Numba is imported already: "
-                "set NUMBA_ENABLE_CUDASIM=1 before it is"
-            )
-            assert gpu_count() == 0
-            assert str(error) == expected, error
-        else:
-            assert gpu_count() > 0
-    """)
-
-
 def test_device_may_be_asked_for_first_where_nothing_is_compiled_yet(tmp_path: Path):
     script = """
-        import sys
         from typing import Annotated
         import numpy as np
         import penstock
@@ -218,8 +201,7 @@ def test_device_may_be_asked_for_first_where_nothing_is_compiled_yet(tmp_path: P
         with penstock.Session(device="cuda"):
             assert shifted(np.ones(2, np.float32)).tolist() == [2, 2]
     """
-    cold = {**os.environ, "PENSTOCK_CACHE_DIR": str(tmp_path)}
-    cold.pop("NUMBA_ENABLE_CUDASIM", None)
+    cold = {**SIMULATED, "PENSTOCK_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", textwrap.dedent(script)]
     process = subprocess.run(
         command, env=cold, capture_output=True, text=True, timeout=120, check=False

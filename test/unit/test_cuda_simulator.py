@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
+from penstock.runtime.cuda_driver import Function
+from penstock.runtime.cuda_kernels import SIMULATOR
+from penstock.runtime.cuda_work import chosen
 
 HERE = Path(__file__).parent
 
@@ -42,37 +44,35 @@ def test_kernels_agree_with_numpy_in_the_simulator(file: str) -> None:
     assert result.returncode == 0, result.stdout[-4000:]
 
 
-needs_no_gpu = pytest.mark.skipif(gpu_count() > 0, reason="this machine has a GPU")
-
-CHOOSE = "from penstock.runtime.cuda_kernels import *; "
-
-
-@needs_no_gpu
-def test_simulator_stands_in_for_a_missing_gpu() -> None:
-    code = "print(use_simulator_if_no_gpu()); import numba.cuda; print(_is_simulated())"
-    code = CHOOSE + "from penstock.runtime.cuda_kernels import _is_simulated; " + code
-    assert run_python(code).stdout == "True\nTrue\n"
-
-
-@needs_no_gpu
-def test_simulator_may_be_asked_for_before() -> None:
-    code = CHOOSE + "import numba; print(use_simulator_if_no_gpu())"
-    assert run_python(code, **{SIMULATOR: "1"}).stdout == "True\n"
+@pytest.mark.parametrize(
+    ("when", "value", "found"),
+    [("", None, "False"), ("", "1", "True"), ("import numba; ", "1", "True")],
+)
+def test_simulator_is_wanted_if_the_environment_says_so(
+    when: str, value: str | None, found: str
+) -> None:
+    code = f"{when}from penstock.runtime.cuda_kernels import *\nprint(is_simulator_wanted())"
+    variables = {} if value is None else {SIMULATOR: value}
+    assert run_python(code, **variables).stdout == f"{found}\n"
 
 
-@needs_no_gpu
-def test_simulator_cannot_be_chosen_after_numba_is_imported() -> None:
-    errors = run_python(CHOOSE + "import numba; use_simulator_if_no_gpu()").stderr
-    assert errors.endswith(
-        "there is no CUDA device, and Numba is imported already: "
-        "set NUMBA_ENABLE_CUDASIM=1 before it is\n"
+def test_simulator_cannot_be_wanted_after_numba_is_imported() -> None:
+    code = (
+        "import os, numba\n"
+        "from penstock.runtime.cuda_kernels import *\n"
+        "os.environ[SIMULATOR] = '1'\n"
+        "is_simulator_wanted()"
+    )
+    assert run_python(code).stderr.endswith(
+        "Numba is imported already: "
+        "set NUMBA_ENABLE_CUDASIM=1 before the program starts\n"
     )
 
 
 PHASES = """
-from penstock.runtime.cuda_kernels import *
-use_simulator_if_no_gpu()
+from penstock.runtime.cuda import open_cuda
 import numpy as np
+cuda = open_cuda()
 source = '''
 from penstock.runtime.cuda_support import Phase, first_item, i32, item_step
 
@@ -105,56 +105,52 @@ def phase_2(a, b, status):
     a[0] = 0
 
 
+PARAMETERS = ["float32", "float32"]
 PHASES = [
     Phase(phase_0, 70),
     Phase(phase_1, 70, fallback=Phase(phase_1_plain, 70)),
     Phase(phase_2, 0),
 ]
 '''
-kernel = compile_cuda(source, "kernel")
-chunk = allocate(1024)
-a, b = view(chunk, 256, 70, np.float32), view(chunk, 640, 70, np.float32)
 numbers = np.arange(70, dtype=np.float32) / 2
-a.copy_to_device(numbers)
-launch(kernel, [a, b])
+a, b = numbers.copy(), np.zeros(70, np.float32)
+code = cuda.run_kernel(source, [a, b])
 """
 
 
-def test_phases_run_in_order_on_views_of_a_chunk() -> None:
-    code = PHASES + (
-        "assert failure_of(kernel) == 0\n"
-        "assert (a.copy_to_host() == 2 * numbers[::-1]).all()\n"
-        "host = chunk.copy_to_host()\n"
-        "assert (host[256:536].view(np.float32) == a.copy_to_host()).all()\n"
-        "assert not host[:256].any() and not host[536:640].any()\n"
-        "assert view(chunk, 0, 3, np.bool_).copy_to_host().dtype == np.uint8\n"
-    )
-    result = run_python(code)
+def run_simulated(code: str) -> None:
+    """Run code in a process in which CUDA is simulated; it fails by an exception."""
+    result = run_python(code, **{SIMULATOR: "1"})
     assert result.returncode == 0, result.stderr
 
 
-def test_fallbacks_run_on_what_is_not_aligned() -> None:
-    code = PHASES + (
-        "launch(kernel, [a, b], aligned=False)\nassert (a.copy_to_host() == 7).all()\n"
-    )
-    result = run_python(code)
-    assert result.returncode == 0, result.stderr
+def test_phases_run_in_order() -> None:
+    run_simulated(PHASES + "assert code == 0 and (a == 2 * numbers[::-1]).all()")
 
 
-def test_failure_is_reported_once() -> None:
-    code = PHASES + (
-        "b.copy_to_device(numbers)\n"
-        "a.copy_to_device(numbers + 1000)\n"
-        "launch(kernel, [a, b])\n"
-        "print(failure_of(kernel), failure_of(kernel))\n"
+def test_failure_is_the_code_of_the_assertion_and_no_state() -> None:
+    run_simulated(
+        PHASES
+        + "assert cuda.run_kernel(source, [a + 1000, b]) == 3\n"
+        + "assert cuda.run_kernel(source, [numbers.copy(), b]) == 0\n"
     )
-    assert run_python(code).stdout == "3 0\n"
+
+
+def test_fallbacks_are_chosen_for_addresses_that_are_not_aligned() -> None:
+    def function(name: str, *, is_fallback: bool) -> Function:
+        return Function(name, None, 1, 32, False, is_fallback, 1)
+
+    first, second = function("a", is_fallback=False), function("b", is_fallback=False)
+    other = function("c", is_fallback=True)
+    functions = [first, second, other]
+    assert chosen(functions, [32, 160]) == [first, second]
+    assert chosen(functions, [32, 164]) == [first, other]
 
 
 ALL_LANES = """
-from penstock.runtime.cuda_kernels import *
-use_simulator_if_no_gpu()
+from penstock.runtime.cuda import open_cuda
 import numpy as np
+cuda = open_cuda()
 source = '''
 from penstock.runtime.cuda_support import Phase, block, i32, load_2, load_if
 from penstock.runtime.cuda_support import shuffle_xor, store_2, store_if, thread
@@ -174,21 +170,18 @@ def phase_1(a, b, status):
     store_2(b, i, (v[1], v[0]))
 
 
+PARAMETERS = ["float32", "float32"]
 PHASES = [Phase(phase_0, 2, 64, blockwise=True), Phase(phase_1, 32, 32)]
 '''
-kernel = compile_cuda(source, "kernel")
-chunk = allocate(1024)
-a, b = view(chunk, 0, 128, np.float32), view(chunk, 512, 128, np.float32)
 numbers = np.random.default_rng(1).integers(0, 1000, 128).astype(np.float32)
-a.copy_to_device(numbers)
-launch(kernel, [a, b])
+b = np.zeros(128, np.float32)
+cuda.run_kernel(source, [numbers.copy(), b])
 numbers[100:] = numbers[0]
 sums = np.repeat(numbers.reshape(4, 32).sum(1), 32)
 sums[100:] = 0
-assert (b.copy_to_host() == sums).all()
+assert (b == sums).all()
 """
 
 
 def test_threads_of_a_warp_exchange_values() -> None:
-    result = run_python(ALL_LANES)
-    assert result.returncode == 0, result.stderr
+    run_simulated(ALL_LANES)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from penstock.dialects.launch import ProgramOp
+from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
 from penstock.runtime.initializers import Array
 from penstock.tools.comparing import relative_error, report_errors
 from penstock.tools.compiler import installed_compiler
@@ -668,10 +669,16 @@ def test_numpy_warns_of_nothing_that_a_check_evaluates(run: Runner):
 # Processes ---------------------------------------------------------------------------
 
 
-def started(*arguments: str) -> subprocess.Popen[str]:
+def started(*arguments: str, simulator: bool = True) -> subprocess.Popen[str]:
+    """A process of the tool, in which CUDA is simulated unless there is a GPU."""
     command = [sys.executable, "-m", "penstock.tools.run", *arguments]
+    wanted = {SIMULATOR: "1"} if simulator and not gpu_count() else {}
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **wanted},
+        text=True,
     )
 
 
@@ -726,6 +733,22 @@ def test_digits_on_cuda(run: Runner):
         rtol=1e-4,
         atol=1e-6,
     )
+
+
+@pytest.mark.skipif(gpu_count() > 0, reason="this machine has a CUDA device")
+def test_no_device_is_said_in_a_line(run: Runner):
+    process = started(
+        run.file("job.mlir"), "--random-inputs", "1", "--device", "cuda", simulator=False
+    )
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (1, "")
+    reasons = (
+        "there is no CUDA device: the library of the driver cannot be loaded; "
+        "NUMBA_ENABLE_CUDASIM=1 simulates one, slowly",
+        "devices for CUDA are driven by a package: pip install 'penstock[cuda]'; "
+        "NUMBA_ENABLE_CUDASIM=1 simulates one, slowly",
+    )
+    assert err in [f"penstock-run: error: {reason}\n" for reason in reasons]
 
 
 @pytest.mark.parametrize(

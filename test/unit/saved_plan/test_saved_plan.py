@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pytest
 from xdsl.passes import ModulePass
 
+from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import image_from_json, image_of
 from penstock.runtime.initializers import Array
@@ -169,11 +171,18 @@ with Session.open(path, device="cuda") as session:
 
 def test_plans_for_cuda(job: str, tmp_path: Path):
     # Whether CUDA is simulated is decided once in a process.
+    wanted = {} if gpu_count() else {SIMULATOR: "1"}
     (tmp_path / "net.mlir").write_text(job)
     arguments = [str(tmp_path / "net.penstock"), str(tmp_path / "net.mlir")]
     command = [sys.executable, "-c", ON_CUDA, *arguments]
     runs = [
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            command,
+            capture_output=True,
+            env={**os.environ, **wanted},
+            text=True,
+            check=True,
+        ).stdout
         for _ in range(2)
     ]
     data, _, shape = runs[0].strip().partition(" ")

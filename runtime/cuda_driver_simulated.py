@@ -1,0 +1,176 @@
+"""
+CUDA in Numba's simulator: kernels run as Python, one thread of a block after the other.
+
+Memory of the device is the host's, and all is done when a call returns. It works in
+processes that were told by NUMBA_ENABLE_CUDASIM=1, before Numba was imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from penstock.runtime.cuda_driver import (
+    CaptureError,
+    Function,
+    Handle,
+    Launch,
+    Span,
+)
+from penstock.runtime.cuda_kernels import (
+    SimulatedPhase,
+    simulate,
+    simulated_geometry,
+    simulated_phases,
+)
+from penstock.runtime.errors import OutOfMemory
+from penstock.runtime.memory import PAGE, host_bytes
+
+DEVICES = 64
+"""As many as anybody asks for."""
+
+
+class SimulatedDriver:
+    """What `Driver` says, in Numba's simulator; there are as many devices as needed."""
+
+    is_simulated = True
+    count = DEVICES
+
+    def __init__(self) -> None:
+        self._memory: dict[int, np.ndarray[tuple[int], np.dtype[np.uint8]]] = {}
+        self._kernels: dict[str, tuple[Function, ...]] = {}
+        # Numba simulates one launch at a time.
+        self._lock = threading.Lock()
+
+    # Devices
+
+    def open(self, device: int) -> None:
+        """A device is always ready."""
+
+    def use(self, device: int) -> None:
+        """All devices are one."""
+
+    def synchronize(self) -> None:
+        """Nothing is ever under way."""
+
+    # Memory
+
+    def allocate(self, size: int) -> int:
+        """The address of new memory, from a page boundary on."""
+        try:
+            backing = np.zeros(size + PAGE, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemory(size, "a simulated CUDA device") from error
+        address = backing.ctypes.data + -backing.ctypes.data % PAGE
+        self._memory[address] = backing
+        return address
+
+    def free(self, address: int) -> None:
+        """Give back memory."""
+        del self._memory[address]
+
+    def allocate_host(self, size: int) -> int:
+        """The address of new memory, from a page boundary on."""
+        return self.allocate(size)
+
+    def free_host(self, address: int) -> None:
+        """Give back memory."""
+        self.free(address)
+
+    # Streams and events
+
+    def stream(self) -> Handle:
+        """One that is like any other."""
+        return 0
+
+    event = stream
+
+    def destroy_stream(self, stream: Handle) -> None:
+        """There is nothing to give back."""
+
+    def destroy_event(self, event: Handle) -> None:
+        """There is nothing to give back."""
+
+    def record(self, event: Handle, stream: Handle) -> None:
+        """All is done already."""
+
+    def wait(self, stream: Handle, event: Handle) -> None:
+        """All is done already."""
+
+    def synchronize_event(self, event: Handle) -> None:
+        """All is done already."""
+
+    def synchronize_stream(self, stream: Handle) -> None:
+        """All is done already."""
+
+    # Work
+
+    def copy(self, target: int, source: int, size: int, stream: Handle) -> None:
+        """Copy bytes."""
+        ctypes.memmove(target, source, size)
+
+    def clear(self, address: int, size: int, stream: Handle) -> None:
+        """Let bytes be 0."""
+        ctypes.memset(address, 0, size)
+
+    def prepare(self, sources: Mapping[str, str]) -> None:
+        """Nothing is compiled."""
+
+    def load(self, name: str, source: str) -> tuple[Function, ...]:
+        """The phases of a kernel that have work, each before its fallback."""
+        if source not in self._kernels:
+            self._kernels[source] = _functions(source)
+        return self._kernels[source]
+
+    def bind(
+        self, function: Function, words: Sequence[int], spans: Sequence[Span]
+    ) -> Launch:
+        """A launch with addresses as arguments, of which `spans` say the sizes."""
+        entry = function.handle
+        assert isinstance(entry, SimulatedPhase), "it is a function of this driver"
+        arrays = [
+            host_bytes(span.address, span.size).view(dtype)
+            for span, dtype in zip(spans, entry.dtypes, strict=True)
+        ]
+
+        def launch(stream: Handle) -> None:
+            with self._lock:
+                simulate(entry, arrays)
+
+        return launch
+
+    # Graphs
+
+    def begin_capture(self, stream: Handle) -> None:
+        """Raise CaptureError: nothing is left for later."""
+        raise CaptureError("the simulator captures no graphs")
+
+    def end_capture(self, stream: Handle) -> Handle:
+        """Nothing is ever captured."""
+        raise CaptureError("the simulator captures no graphs")
+
+    def launch_graph(self, graph: Handle, stream: Handle) -> None:
+        """There are no graphs."""
+
+    def destroy_graph(self, graph: Handle) -> None:
+        """There are no graphs."""
+
+
+def _functions(source: str) -> tuple[Function, ...]:
+    found: list[Function] = []
+    for entry in simulated_phases(source):
+        found.append(_function(entry, is_fallback=False))
+        if entry.fallback is not None:
+            found.append(_function(entry.fallback, is_fallback=True))
+    return tuple(function for function in found if function.items)
+
+
+def _function(entry: SimulatedPhase, *, is_fallback: bool) -> Function:
+    """What is known of a phase."""
+    phase = entry.phase
+    blocks, threads = simulated_geometry(phase)
+    what = phase.function.__name__, entry, phase.items, threads, phase.blockwise
+    return Function(*what, is_fallback, max(blocks, 1), phase.dynamic_shared)

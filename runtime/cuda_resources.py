@@ -1,0 +1,166 @@
+"""What a program has of a CUDA driver besides its chunks, and how it is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from penstock.runtime.actors import Call
+from penstock.runtime.cuda_driver import CudaError, Driver, Handle
+from penstock.runtime.cuda_units import Flow
+from penstock.runtime.cuda_work import WORD, Step
+from penstock.runtime.errors import TaskError
+from penstock.runtime.memory import host_bytes
+
+Owned: TypeAlias = list[tuple[int, Handle]]
+"""Handles, each with its device."""
+
+
+@dataclass
+class Resources:
+    """What was made on devices, until it is given back."""
+
+    driver: Driver
+    streams: Owned = field(default_factory=list[tuple[int, Handle]])
+    events: Owned = field(default_factory=list[tuple[int, Handle]])
+    graphs: Owned = field(default_factory=list[tuple[int, Handle]])
+    memory: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    pinned: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    def stream(self, device: int) -> Handle:
+        """A new stream of a device."""
+        self.driver.use(device)
+        self.streams.append((device, self.driver.stream()))
+        return self.streams[-1][1]
+
+    def make_events(self, device: int, count: int) -> list[Handle]:
+        """New events of a device."""
+        self.driver.use(device)
+        made = [self.driver.event() for _ in range(count)]
+        self.events += [(device, event) for event in made]
+        return made
+
+    def allocate(self, device: int, size: int) -> int:
+        """The address of new memory of a device, all zero."""
+        self.driver.use(device)
+        address = self.driver.allocate(size)
+        self.memory.append((device, address))
+        self.clear(device, address, size)
+        return address
+
+    def clear(self, device: int, address: int, size: int) -> None:
+        """Let memory of a device be 0, when this returns."""
+        self.driver.use(device)
+        stream = self.driver.stream()
+        self.driver.clear(address, size, stream)
+        self.driver.synchronize_stream(stream)
+        self.driver.destroy_stream(stream)
+
+    def allocate_host(self, device: int, size: int) -> int:
+        """The address of new memory of the host that is pinned."""
+        self.driver.use(device)
+        self.pinned.append((device, self.driver.allocate_host(size)))
+        return self.pinned[-1][1]
+
+    def give_back(self) -> None:
+        """Wait for what is under way, then give all back; nobody sees errors."""
+        driver = self.driver
+        for function, handles in (
+            (driver.synchronize_stream, self.streams),
+            (driver.destroy_graph, self.graphs),
+            (driver.destroy_event, self.events),
+            (driver.destroy_stream, self.streams),
+        ):
+            for device, handle in handles:
+                _quietly(driver, device, function, handle)
+        for function, addresses in (
+            (driver.free, self.memory),
+            (driver.free_host, self.pinned),
+        ):
+            for device, address in addresses:
+                _quietly(driver, device, function, address)
+
+
+def _quietly(
+    driver: Driver, device: int, function: Callable[[int], None], handle: object
+) -> None:
+    # What was on a device that is lost went with it.
+    with suppress(CudaError):
+        driver.use(device)
+        function(handle)  # pyright: ignore[reportArgumentType]
+
+
+class Statuses:
+    """
+    The words that assertions of kernels write to: those of a device follow each other,
+    the first one is for calls that have none.
+    """
+
+    def __init__(self, resources: Resources, flow: Flow):
+        self._resources = resources
+        self._places: dict[int, tuple[int, int]] = {}
+        """Call, by its id: its device, and the number of its word."""
+        counts: dict[int, int] = {}
+        for actor, place in zip(flow.actors, flow.places, strict=True):
+            for call in actor.calls if place is not None else ():
+                assert place is not None, "asked before"
+                counts.setdefault(place.device, 1)
+                self._places[id(call)] = place.device, 0
+                if call.messages:
+                    self._places[id(call)] = place.device, counts[place.device]
+                    counts[place.device] += 1
+        self._sizes = {device: WORD * count for device, count in counts.items()}
+        self._base = {x: resources.allocate(x, n) for x, n in self._sizes.items()}
+
+    def address_of(self, call: Call) -> int:
+        """Where the assertions of a call write to."""
+        device, number = self._places[id(call)]
+        return self._base[device] + WORD * number
+
+    def clear(self) -> None:
+        """Forget what has failed; nothing may be under way."""
+        for device, size in self._sizes.items():
+            self._resources.clear(device, self._base[device], size)
+
+
+class Check:
+    """
+    The statuses of a unit, which are copied to the host behind each act, to one of
+    `depth` places. `steps` are those that assert something, with the addresses of
+    their words, which follow each other.
+    """
+
+    def __init__(
+        self,
+        resources: Resources,
+        device: int,
+        steps: Sequence[tuple[Step, int]],
+        depth: int,
+    ):
+        self._driver, self._depth = resources.driver, depth
+        self._steps = [step for step, _ in steps]
+        self._first = min(address for _, address in steps)
+        last = max(address for _, address in steps)
+        self._size = last + WORD - self._first
+        self._offsets = [address - self._first for _, address in steps]
+        self._mirror = resources.allocate_host(device, self._size * depth)
+
+    def ask(self, act: int, stream: Handle) -> None:
+        """Ask a stream for the copy of an act."""
+        target = self._mirror + act % self._depth * self._size
+        self._driver.copy(target, self._first, self._size, stream)
+
+    def raise_failure(self, act: int) -> None:
+        """Raise TaskError if something had failed when the copy of an act was made."""
+        start = self._mirror + act % self._depth * self._size
+        codes = host_bytes(start, self._size).view("int32")
+        if not codes.any():
+            return
+        for step, offset in zip(self._steps, self._offsets, strict=True):
+            code = int(codes[offset // WORD])
+            if code:
+                known = 0 < code <= len(step.messages)
+                message = step.messages[code - 1] if known else None
+                raise TaskError(step.task, act, code, message)

@@ -1,0 +1,170 @@
+"""What actors ask of a CUDA device in an act: launches of kernels, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penstock.runtime.actors import Actor, Call, Slot
+from penstock.runtime.cuda_driver import (
+    CudaError,
+    Driver,
+    Function,
+    Handle,
+    Launch,
+    Span,
+)
+from penstock.runtime.image import Kernel
+
+ALIGNMENT = 16
+"""What all addresses should be multiples of, or fallbacks are launched."""
+WORD = 4
+"""The bytes of a status."""
+
+
+@dataclass(frozen=True)
+class Launching:
+    """A call of a kernel that has this source."""
+
+    kernel: Kernel
+    source: str
+
+    @property
+    def label(self) -> str:
+        """What is done, for errors."""
+        work = self.kernel.work
+        return f"kernel @{self.kernel.name}" + (f" of {work.op}" if work else "")
+
+
+@dataclass(frozen=True)
+class Copying:
+    """A copy of so many bytes, from the first argument to the second."""
+
+    size: int
+
+    @property
+    def label(self) -> str:
+        """What is done, for errors."""
+        return f"a copy of {self.size} bytes"
+
+
+Work: TypeAlias = Launching | Copying
+Asking: TypeAlias = Callable[[Sequence[int], Handle], None]
+"""Asks a stream for something, given the addresses of its arguments."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """
+    A call of an actor: its arguments are the words from `first` to before `last` of all
+    that the actor has.
+    """
+
+    task: str
+    label: str
+    when: str
+    first: int
+    last: int
+    messages: tuple[str, ...]
+    asking: Asking
+
+    def is_made_in(self, act: int, length: int) -> bool:
+        """Whether it is done in an act, if a round has this length."""
+        return self.when == "always" or (self.when == "first") == (act % length == 0)
+
+    def ask(self, words: Sequence[int], stream: Handle) -> None:
+        """Ask for it. Raises CudaError that says what for."""
+        try:
+            self.asking(words[self.first : self.last], stream)
+        except CudaError as error:
+            raise CudaError(f"{self.label}: {error}", is_lost=error.is_lost) from error
+
+
+class Launcher:
+    """
+    Launches the phases of a kernel one after the other; for each row of addresses the
+    parameters are packed once. Assertions write to the word at `status`.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        functions: Sequence[Function],
+        kernel: Kernel,
+        written: Sequence[bool],
+        status: int,
+    ):
+        self._driver, self._functions = driver, functions
+        self._sizes = [kind.size for kind in kernel.arguments]
+        self._written, self._status = written, status
+        self._bound: dict[tuple[int, ...], list[Launch]] = {}
+
+    def __call__(self, words: Sequence[int], stream: Handle) -> None:
+        """Ask a stream for all phases."""
+        key = tuple(words)
+        launches = self._bound.get(key) or self._bind(key)
+        for launch in launches:
+            launch(stream)
+
+    def _bind(self, words: tuple[int, ...]) -> list[Launch]:
+        spans = [*map(Span, words, self._sizes, self._written)]
+        spans.append(Span(self._status, WORD, True))
+        made = [
+            self._driver.bind(function, (*words, self._status), spans)
+            for function in chosen(self._functions, words)
+        ]
+        self._bound[words] = made
+        return made
+
+
+def chosen(functions: Sequence[Function], words: Sequence[int]) -> list[Function]:
+    """The functions to launch on buffers at these addresses."""
+    is_aligned = not any(word % ALIGNMENT for word in words)
+    found: list[Function] = []
+    for function in functions:
+        if not function.is_fallback:
+            found.append(function)
+        elif not is_aligned:
+            found[-1] = function
+    return found
+
+
+def copier(driver: Driver, size: int) -> Asking:
+    """What asks for copies of so many bytes."""
+
+    def copy(words: Sequence[int], stream: Handle) -> None:
+        source, target = words
+        driver.copy(target, source, size, stream)
+
+    return copy
+
+
+def steps_of(
+    driver: Driver,
+    actor: Actor,
+    work_of: Callable[[Call], Work],
+    status_of: Callable[[Call], int],
+) -> tuple[Step, ...]:
+    """
+    The steps of an actor. `work_of` says what its calls are, `status_of` where the
+    assertions of each write to.
+    """
+    steps: list[Step] = []
+    first = 0
+    for call in actor.calls:
+        work = work_of(call)
+        if isinstance(work, Launching):
+            written = [
+                isinstance(x, Slot) and x.register in actor.writes for x in call.args
+            ]
+            functions = driver.load(work.kernel.name, work.source)
+            status = status_of(call)
+            asking = Launcher(driver, functions, work.kernel, written, status)
+        else:
+            asking = copier(driver, work.size)
+        last = first + len(call.args)
+        what = actor.name, work.label, call.when
+        steps.append(Step(*what, first, last, call.messages, asking))
+        first = last
+    return tuple(steps)
