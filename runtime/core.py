@@ -349,6 +349,7 @@ class Core(Closing):
         halt(address, INTERRUPTED)
         while not take_all_seats(address):
             time.sleep(RETRY_SECONDS)
+        self.tables.go_back()
         self._memory.reset(self.tables)
         if any(worker.error for worker in self._threads):
             _close_threads(self._threads, self._memory)
@@ -379,7 +380,6 @@ class Core(Closing):
     def _task_error(self, start: int) -> TaskError:
         tables, control = self.tables, self._control
         index, code = int(control[FAILED_ACTOR]), int(control[FAILED_CODE])
-        self.tables.go_back()
         acts = self._memory.state.actors[tables.layout.place[index] + ACTS]
         act = int(acts) - start * tables.turns[index]
         actor = tables.actors[index]

@@ -40,8 +40,8 @@ class Callback:
 
     def __init__(self, function: Callable[[int, int, int], int | None]):
         self._function = function
-        self._error: BaseException | None = None
         self.on_reset: Callable[[], None] | None = None
+        self._error: BaseException | None = None
         self._entry = KernelFunction(self._call)
         self.address = cast(int, ctypes.cast(self._entry, ctypes.c_void_p).value)
 

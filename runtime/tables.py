@@ -147,6 +147,12 @@ class Tables:
         """The argument rows of all calls as they are before the first act."""
         self.layout = self._lay_out()
 
+    def go_back(self) -> None:
+        """Tell callbacks that all actors are as before their first acts."""
+        for callback in self.callbacks.values():
+            if callback.on_reset is not None:
+                callback.on_reset()
+
     # Counters ------------------------------------------------------------------------
 
     wires: Sequence[Wire] = ()
@@ -165,12 +171,6 @@ class Tables:
         return (len(self.registers) + edge) * self._spacing
 
     def ended_at(self, register: int) -> int:
-    def go_back(self) -> None:
-        """Tell callbacks that all actors are as before their first acts."""
-        for callback in self.callbacks.values():
-            if callback.on_reset is not None:
-                callback.on_reset()
-
         """Where the producer of a register says that there will be no more pieces."""
         return self.consumed_at(len(self.edges) + register)
 
