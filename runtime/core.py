@@ -21,9 +21,9 @@ import numpy as np
 from penstock.runtime.closing import Closing
 from penstock.runtime.edges import CALLBACK_FAILED
 from penstock.runtime.entries import (
+    Starter,
     address_of_entry,
     attend,
-    begin,
     halt,
     leave_all_seats,
     take_all_seats,
@@ -56,6 +56,7 @@ from penstock.runtime.words import (
     INTERRUPTED,
     LEFT,
     LEFT_OUT,
+    LENT,
     LOG,
     LOOP,
     MODE,
@@ -70,9 +71,13 @@ from penstock.runtime.words import (
     SEAT_WORDS,
     SLICE,
     STOP,
+    STOPPED,
     TABLES,
     TARGET,
+    THREAD_OF_CALLER,
     TURNS,
+    UNFINISHED,
+    WAKE,
     State,
 )
 
@@ -121,6 +126,9 @@ class _Memory:
         self._table = np.array(words, np.int64)
         self.address: int = self._table.ctypes.data
         self.state.control[TABLES] = self.address
+        # The general loop computes addresses before each act.
+        self._lent = lent_table(tables, self.state.rows if general is None else None)
+        self.state.control[LENT] = self._lent.ctypes.data if self._lent.size else 0
         self.reset(tables)
 
     def reset(self, tables: Tables) -> None:
@@ -137,6 +145,22 @@ class _Memory:
         state.seats[LEFT::SEAT_WORDS] = 0
         state.control[TARGET] = 0
         state.control[OPEN] = 0
+
+
+def lent_table(tables: Tables, rows: Words | None) -> Words:
+    """The table of registers that are lent, for argument rows; empty if none are."""
+    if rows is None or not tables.lent_words:
+        return np.zeros(0, np.int64)
+    words = [len(tables.lent_words)]
+    for word, lent in tables.lent_words:
+        words += [
+            rows.ctypes.data + word * rows.itemsize,
+            lent.pointer,
+            int(tables.rows[word]),
+            lent.shift,
+            lent.alignment - 1,
+        ]
+    return np.array(words, np.int64)
 
 
 def _cores() -> int:
@@ -230,9 +254,14 @@ class Core(Closing):
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []
         self._started = False
+        self._has_actors = bool(tables.actors)
         self._log: Log | None = None
+        self._record(None)
         self._watcher: Watcher | None = None
+        self._control[THREAD_OF_CALLER] = self._caller
         self._wake = tables.workers > 1 or self._caller == OBSERVER
+        self._control[WAKE] = self._wake
+        self._start = Starter(self._memory.address)
         self._clean = True
         self._closed = False
         self._close_threads = weakref.finalize(
@@ -259,14 +288,16 @@ class Core(Closing):
         """
         if acts < 0:
             raise PenstockError(f"the number of acts must not be negative, got {acts}")
-        self._check_caller()
+        if self._threads:
+            self._check_caller()
         with self._lock:
             if self._closed:
                 raise PenstockError("the core is closed")
             if not self._clean:
                 self._stop()
-            if acts > 0 and self.tables.actors:
-                self._record(log)
+            if acts > 0 and self._has_actors:
+                if log is not None or self._log is not None:
+                    self._record(log)
                 self._run(acts)
 
     def _record(self, log: Log | None) -> None:
@@ -312,7 +343,7 @@ class Core(Closing):
                 )
 
     def _run(self, acts: int) -> None:
-        control, address, caller = self._control, self._memory.address, self._caller
+        address, caller = self._memory.address, self._caller
         # Python handles signals in the main thread only.
         in_main = threading.get_ident() == threading.main_thread().ident
         limit = SLICE if in_main else FOREVER
@@ -322,12 +353,12 @@ class Core(Closing):
                 self._start_threads()
             if self._watcher is not None:
                 self._watcher.begin(acts)
-            begin(address, acts, self._wake)
-            while take_part(address, caller, limit):
-                pass
+            state = self._start(acts, limit)
+            while state == UNFINISHED:
+                state = take_part(address, caller, limit)
             if self._watcher is not None:
                 self._watcher.end()
-            if control[STOP] != RUNNING:
+            if state == STOPPED:
                 raise self._error(acts)
         except BaseException:
             if self._watcher is not None:

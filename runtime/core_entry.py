@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.runtime.atomics import load_word
 from penstock.runtime.c_functions import compile_c_function
 from penstock.runtime.edge_kernels import copy, feed, fetch
 from penstock.runtime.fault_kernel import fault
@@ -19,13 +20,19 @@ from penstock.runtime.workers import (
     halt,
     leave_all_seats,
     move_on,
+    start,
     take_all_seats,
     take_part,
 )
 
 
-def core(verb: int, tables: int, first: int, second: int) -> int:
-    """Do what `penstock.runtime.entries` has a function for, by its number there."""
+def core(words: int) -> int:
+    """
+    Do what `penstock.runtime.entries` has a function for: given the address of its
+    number there and of its three arguments.
+    """
+    verb, tables = load_word(words), load_word(words + 8)
+    first, second = load_word(words + 16), load_word(words + 24)
     if verb == 0:
         attend(tables, first)
     elif verb == 1:
@@ -40,6 +47,8 @@ def core(verb: int, tables: int, first: int, second: int) -> int:
         leave_all_seats(tables)
     elif verb == 6:
         move_on(tables, first, second)
+    elif verb == 7:
+        return int(start(tables, first, second))
     return 0
 
 
@@ -69,7 +78,7 @@ def make_general(is_recorded: bool) -> Callable[[int, int, int], int]:
 
 
 _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
-    "core": (lambda: core, 4, 64),
+    "core": (lambda: core, 1, 64),
     "feed": (lambda: feed, 3, 32),
     "fetch": (lambda: fetch, 3, 32),
     "copy": (lambda: copy, 3, 32),

@@ -16,18 +16,20 @@ def _advance(table: int) -> int:
 
 
 def feed(args: int, part: int, parts: int) -> int:
-    """Copy from the pointer at a table's cursor to a slot."""
+    """Copy from the pointer at a table's cursor to a slot, if that lies elsewhere."""
     table = load_word(args)
-    pointer = _advance(table)
-    copy_bytes(load_word(args + 8), pointer, load_word(table + 8))
+    pointer, slot = _advance(table), load_word(args + 8)
+    if slot != pointer:
+        copy_bytes(slot, pointer, load_word(table + 8))
     return 0
 
 
 def fetch(args: int, part: int, parts: int) -> int:
-    """Copy from a slot to the pointer at a table's cursor."""
+    """Copy from a slot to the pointer at a table's cursor, if that is elsewhere."""
     table = load_word(args)
-    pointer = _advance(table)
-    copy_bytes(pointer, load_word(args + 8), load_word(table + 8))
+    pointer, slot = _advance(table), load_word(args + 8)
+    if slot != pointer:
+        copy_bytes(pointer, slot, load_word(table + 8))
     return 0
 
 

@@ -9,7 +9,8 @@ the address of a table of words, which Python prepares before a run:
     COPY   [size], source, destination                        source -> destination
 
 Sizes are in bytes. A table needs a pointer for every act until its cursor is set back.
-Each copies everything, whatever its part.
+Each copies everything, whatever its part. A slot that lies where the pointer says, as
+it was lent (`penstock.runtime.lending`), needs no copy.
 """
 
 from __future__ import annotations

@@ -35,11 +35,11 @@ _PARTS = (
 )
 """The modules whose functions become part of the core's code."""
 
-_Core = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+_Core = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
 _NOBODY = -1
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
-_MOVE_ON = 6
+_MOVE_ON, _START = 6, 7
 
 
 @cache
@@ -69,40 +69,64 @@ def _key() -> str:
 
 
 # When this is imported, not in the first run, which may have to be quick to end.
-_core: Callable[[int, int, int, int], int] = _Core(address_of_entry("core"))
+_core: Callable[[int | ctypes.c_int64], int] = _Core(address_of_entry("core"))
+
+
+def _call(verb: int, tables: int, first: int = 0, second: int = 0) -> int:
+    words = (ctypes.c_int64 * 4)(verb, tables, first, second)
+    return _core(ctypes.addressof(words))
 
 
 def attend(tables: int, thread: int) -> None:
     """Let a thread take part in all runs until the core is closed."""
-    _core(_ATTEND, tables, thread, 0)
+    _call(_ATTEND, tables, thread)
 
 
 def begin(tables: int, acts: int, wake: bool) -> None:
     """Start a run of so many acts, while no other run is under way."""
-    _core(_BEGIN, tables, acts, wake)
+    _call(_BEGIN, tables, acts, wake)
 
 
-def take_part(tables: int, thread: int, limit: int) -> bool:
+def take_part(tables: int, thread: int, limit: int) -> int:
     """
     Let the caller's thread take part in a run until it ends or dozes, or for about a
-    number of nanoseconds; whether it is to do so again.
+    number of nanoseconds; whether it is to do so again: `ENDED_WELL`, `UNFINISHED` or
+    `STOPPED`.
     """
-    return _core(_TAKE_PART, tables, thread, limit) != 0
+    return _call(_TAKE_PART, tables, thread, limit)
+
+
+class Starter:
+    """
+    Begins runs, and takes part in them like `take_part`, in one call, whose arguments
+    are there already if they are those of the last one.
+    """
+
+    def __init__(self, tables: int):
+        self._words = (ctypes.c_int64 * 4)(_START, tables, 0, 0)
+        self._address = ctypes.c_int64(ctypes.addressof(self._words))
+        self._last = 0, 0
+
+    def __call__(self, acts: int, limit: int) -> int:
+        """Begin a run of so many acts, and take part in it for about so long."""
+        if self._last != (acts, limit):
+            self._words[2:] = self._last = acts, limit
+        return _core(self._address)
 
 
 def halt(tables: int, reason: int) -> None:
     """End a run for a reason, whether or not it has ended, and wake all threads."""
-    _core(_HALT, tables, reason, 0)
+    _call(_HALT, tables, reason)
 
 
 def take_all_seats(tables: int) -> bool:
     """Keep all threads from acting until `leave_all_seats`; False if one acts."""
-    return _core(_TAKE_ALL_SEATS, tables, 0, 0) != 0
+    return _call(_TAKE_ALL_SEATS, tables) != 0
 
 
 def leave_all_seats(tables: int) -> None:
     """Let threads act again."""
-    _core(_LEAVE_ALL_SEATS, tables, 0, 0)
+    _call(_LEAVE_ALL_SEATS, tables)
 
 
 def outlook(tables: int, loop: int) -> int:
@@ -118,4 +142,4 @@ def move_on(tables: int, counter: int, value: int) -> None:
     Set a counter that belongs to the caller, unless its index is negative, and wake
     those who wait for it.
     """
-    _core(_MOVE_ON, tables, counter, value)
+    _call(_MOVE_ON, tables, counter, value)

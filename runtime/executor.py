@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import weakref
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -27,6 +29,11 @@ from penstock.runtime.watchdog import Watchdog, kernel_names
 Pieces: TypeAlias = list[dict[str, Array]]
 
 ENGINES = ("actors", "sequential", "sim")
+
+NO_PIECES: tuple[Pieces, Pieces] = ([], [])
+
+RECYCLED_BYTES = 1 << 16
+"""Arrays of so many bytes are used again once nobody has them."""
 
 WORK_PER_NANOSECOND = 10
 """Flops and bytes together that take a nanosecond of a virtual clock."""
@@ -65,7 +72,9 @@ class Executor(Closing):
         """Whether there was a stream, or there can be nothing else."""
         self._closed = False
         self._lock = threading.Lock()
-        self._pieces: tuple[Pieces, Pieces] = ([], [])
+        self._pieces: tuple[Pieces, Pieces] = NO_PIECES
+        self._last: dict[str, Array] = {}
+        """The large arrays that the last run has returned."""
 
     @property
     def program(self) -> LoadedProgram:
@@ -142,17 +151,30 @@ class Executor(Closing):
             if self._closed or self._is_special:
                 self._check_free()
                 self._check_counted()
-            outputs = self._program.outputs
             results: dict[str, Array] = {}
-            for name, port in outputs.items():
-                results[name] = made = np.empty(port.shape, port.dtype)
+            for name, port in self._program.outputs.items():
+                results[name] = made = self._new_result(name, port)
                 port.point_at(made)
             for name, port in self._program.inputs.items():
                 port.point_at(fed[name])
-            self._pieces = ([fed], [results])
+            # They must live until the workers stop, which two interrupts do not wait
+            # for.
+            self._pieces = [fed], [results]
             self._act(1)
-            self._pieces = ([], [])
+            self._pieces = NO_PIECES
         return results
+
+    def _new_result(self, name: str, port: Port) -> Array:
+        """
+        An array for a result of a run. The memory of a large one, in which the system
+        would have to put each page, is that of the last one if nobody has it any more.
+        """
+        if port.nbytes < RECYCLED_BYTES:
+            return np.empty(port.shape, port.dtype)
+        array = self._last.get(name)
+        if array is None or is_shared(array):
+            self._last[name] = array = np.empty(port.shape, port.dtype)
+        return array
 
     def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
         """
@@ -237,13 +259,13 @@ class Executor(Closing):
                 found = simulate(
                     self._program.tables, len(fed), [times[name] for name in names], log
                 )
-            self._pieces = ([], [])
+            self._pieces = NO_PIECES
         return results, found
 
     def _run_batch(self, fed: Pieces) -> Pieces:
         results = self._point_to(fed)
         self._act(len(fed))
-        self._pieces = ([], [])
+        self._pieces = NO_PIECES
         return results
 
     def _point_to(self, fed: Pieces) -> Pieces:
@@ -255,7 +277,6 @@ class Executor(Closing):
             }
             for _ in fed
         ]
-        # They must live until the workers stop, which two interrupts do not wait for.
         self._pieces = (fed, results)
         point(self._program.inputs.values(), fed)
         point(self._program.outputs.values(), results)
@@ -292,6 +313,25 @@ def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
         # Not in a run, which is measured.
         address_of_recorder(program.tables.is_general)
     return subject_of(program.tables, program.image)
+
+
+def is_shared(array: Array) -> bool:
+    """Whether anybody has an array but a container, who asks, and this function."""
+    return sys.getrefcount(array) > UNSHARED or weakref.getweakrefcount(array) > 0
+
+
+def _unshared() -> int:
+    """What `is_shared` counts for an array that nobody else has."""
+    counted = {"": np.empty(0)}
+    array = counted[""]
+
+    def count(array: Array) -> int:
+        return sys.getrefcount(array)
+
+    return count(array)
+
+
+UNSHARED = _unshared()
 
 
 def point(ports: Iterable[Port], pieces: Pieces) -> None:

@@ -274,6 +274,16 @@ def narrowed(code: Code, fold: str, total: LlvmValue, lanes: int) -> LlvmValue:
     return total
 
 
+def powers_in(count: int) -> list[tuple[int, int]]:
+    """A number as a sum of powers of two, the largest first, each after its start."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < count:
+        found.append((start, 1 << ((count - start).bit_length() - 1)))
+        start += found[-1][1]
+    return found
+
+
 def _scalar_call(code: Code, name: str, *values: LlvmValue) -> LlvmValue:
     type = ir.FunctionType(code.scalar, [code.scalar] * len(values))
     function = cgutils.get_or_insert_function(
@@ -339,7 +349,9 @@ class _Run:
         count = lanes if mask is None else self.line.extent % lanes
         codes = [code_for(code, type) for type in self.line.types]
         loaded = (
-            self._loaded(codes[number], address, at, step, lanes, count)
+            self._loaded_short(codes[number], address, lanes, count)
+            if self._is_short(codes[number], count) and step == 1
+            else self._loaded(codes[number], address, at, step, lanes, count)
             for number, (address, step) in enumerate(
                 zip(self.sources, self.line.steps, strict=True)
             )
@@ -353,15 +365,44 @@ class _Run:
             codes[self.line.loads :], stored, self.targets, strict=True
         ):
             here, number = own.advanced(address, at, 1), value.value
-            if count == 1:
-                # LLVM writes 32 bits for a masked store of one lane that it has cut.
-                own.store(code.shuffled(number, number, [0]), here, 0)
+            # LLVM writes 32 bits for a masked store of one lane that it has cut.
+            if count == 1 or self._is_short(own, count):
+                for lane, width in powers_in(count):
+                    part = code.shuffled(number, number, range(lane, lane + width))
+                    own.store(part, here, lane)
             else:
                 own.store(number, here, 0, mask)
         return [
             self._folded(fold, total, term.value, mask)
             for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
         ]
+
+    def _is_short(self, code: Code, count: int) -> bool:
+        """
+        Whether a line is less than a vector, of what is in memory as it is computed.
+        Then nothing is masked: what is stored under a mask seems to touch the next
+        lines as well, which would wait for it.
+        """
+        is_part = count == self.line.extent and count < self.line.lanes
+        return is_part and code.size == self.code.size
+
+    @staticmethod
+    def _loaded_short(
+        code: Code, address: LlvmValue, lanes: int, count: int
+    ) -> LlvmValue:
+        """All elements of a line that is less than a vector, then any others."""
+        whole: LlvmValue | None = None
+        for lane, width in powers_in(count):
+            part = code.load(address, lane, width)
+            spread = [min(max(0, n - lane), width - 1) for n in range(lanes)]
+            wide = code.shuffled(part, part, spread)
+            if whole is None:
+                whole = wide
+            else:
+                places = (n if n < lane else lanes + n for n in range(lanes))
+                whole = code.shuffled(whole, wide, list(places))
+        assert whole is not None, "a line has elements"
+        return whole
 
     def _fetch(self, codes: Sequence[Code], at: LlvmValue, lanes: int) -> None:
         """Fetch what the next line loads, one vector for each that this one does."""

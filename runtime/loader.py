@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.runtime.addresses import address_of
 from penstock.runtime.devices import Chunk, Cpu, Device, Place, Wired
 from penstock.runtime.dtypes import numpy_dtype, reread
 from penstock.runtime.edges import COPY, FEED, FETCH, Callback
@@ -32,6 +34,7 @@ from penstock.runtime.image import (
     image_of,
     image_of_job,
 )
+from penstock.runtime.lending import Lending, lendings_of
 from penstock.runtime.owners import largest_owners
 from penstock.runtime.shared_variables import SharedVariables
 from penstock.runtime.stored import stored_value
@@ -40,6 +43,7 @@ from penstock.runtime.tables import (
     Argument,
     Call,
     Fixed,
+    Lent,
     Register,
     Slot,
     Tables,
@@ -69,6 +73,19 @@ class Port:
     dtype: np.dtype[np.generic]
     table: npt.NDArray[np.int64]
     turns: int = 1
+    nbytes: int = field(init=False)
+    """The bytes of an array."""
+    _cells: memoryview = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Which is set in half the time that an element of an array takes.
+        object.__setattr__(self, "_cells", self.table.data)
+        object.__setattr__(self, "nbytes", prod(self.shape) * self.dtype.itemsize)
+
+    @property
+    def first_pointer(self) -> int:
+        """Where the address of the first piece of a run is."""
+        return self.table.ctypes.data + 2 * self.table.itemsize
 
     def takes(self, array: Array) -> bool:
         """Whether an array can be read as it is: a quick check of what most are."""
@@ -84,13 +101,14 @@ class Port:
         if self.turns > 1:
             self.point_to([piece])
             return
-        self.table[0] = 0
-        self.table[2] = piece.ctypes.data
+        cells = self._cells
+        cells[0] = 0
+        cells[2] = address_of(piece)
 
     def point_to(self, pieces: Sequence[Array]) -> None:
         """Let the next run read or write these contiguous arrays, one in each act."""
         self.table[0] = 0
-        starts = [piece.ctypes.data for piece in pieces]
+        starts = [address_of(piece) for piece in pieces]
         if self.turns > 1:
             size = int(self.table[1])
             starts = [x + i * size for x in starts for i in range(self.turns)]
@@ -360,6 +378,7 @@ class _Loader:
             wired.registers,
             wired.actors,
             wired.callbacks,
+            [self._lent(lending) for lending in lendings_of(self.image)],
         )
         if (cycle := find_deadlock(tables)) is not None:
             raise PenstockError(f"actors wait for each other: {' -> '.join(cycle)}")
@@ -407,6 +426,11 @@ class _Loader:
     def _is_data(self, name: str) -> bool:
         """Whether a register or variable lies somewhere."""
         return name in self.variables or self.queues[name].chunk is not None
+
+    def _lent(self, lending: Lending) -> Lent:
+        ports = self.inputs if lending.is_input else self.outputs
+        port, index = ports[lending.port], self.registers[lending.register]
+        return Lent(index, port.first_pointer, lending.shift, port.dtype.itemsize)
 
     def _register(self, name: str) -> Register:
         queue, producer = self.queues[name], self.producers[name]

@@ -101,12 +101,26 @@ class Wire(NamedTuple):
     changes: Mapping[int, int]
 
 
+class Lent(NamedTuple):
+    """
+    A register that lies elsewhere in a run of one act: `shift` bytes after the address
+    that is then in the word at `pointer`, if that is a multiple of `alignment`, a power
+    of two.
+    """
+
+    register: int
+    pointer: int
+    shift: int
+    alignment: int
+
+
 class Tables:
     """
     A checked program and the flat tables that the compiled executor runs.
 
-    `callbacks` are the Python kernels that calls refer to by address. Raises
-    PenstockError if the program is not sound.
+    `callbacks` are the Python kernels that calls refer to by address, `lent` are the
+    registers that lie elsewhere in a run of one act. Raises PenstockError if the
+    program is not sound.
     """
 
     def __init__(
@@ -114,9 +128,13 @@ class Tables:
         registers: Sequence[Register],
         actors: Sequence[Actor],
         callbacks: Iterable[Callback] = (),
+        lent: Iterable[Lent] = (),
     ):
         self.registers = tuple(registers)
         self.actors = tuple(actors)
+        self._lent = {x.register: x for x in lent}
+        self.lent_words: list[tuple[int, Lent]] = []
+        """The words of argument rows that are addresses of registers that are lent."""
         self.callbacks = {callback.address: callback for callback in callbacks}
         for register in self.registers:
             self._check_register(register)
@@ -384,6 +402,8 @@ class Tables:
                 for arg in call.args:
                     if isinstance(arg, Slot):
                         rotations[-1].extend(self._rotation(arg.register, len(rows)))
+                        if (lent := self._lent.get(arg.register)) is not None:
+                            self.lent_words.append((len(rows), lent))
                     rows.append(self._first_address(actor, arg))
         self.rows = np.array(rows, np.int64)
         return [*columns(calls, 3), *columns(rotations, 4)]

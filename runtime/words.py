@@ -33,10 +33,17 @@ CORES = 6 * CACHE_LINE
 LEFT_OUT, OTHERS = CORES + 1, CORES + 2
 UNTIL, UNTIL_VALUE = CORES + 3, CORES + 4
 """The caller's thread works until a counter, whose index is one less, has a value."""
+LENT = CORES + 5
+"""The address of a table of registers that are lent, 0 if there are none."""
+THREAD_OF_CALLER, WAKE = CORES + 6, CORES + 7
+"""The number of the caller's thread, and whether a run wakes the others at once."""
 CONTROL_WORDS = 7 * CACHE_LINE
 
 # Values of `control[STOP]`.
 RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED = 0, 1, 2, 3, 4
+
+# Whether the caller's thread is to go on with a run.
+ENDED_WELL, UNFINISHED, STOPPED = 0, 1, 2
 
 # Words of a worker in `State.seats`: who is in it; its ring and its actors left to act,
 # for who is in it; the board.
@@ -66,6 +73,12 @@ code is that number."""
 # What a wire is: what others see, how often its owner has moved on the counter that
 # they would see, and whether they ever saw more moves than there were.
 SEEN, MOVES, AHEAD = 0, 1, 2
+
+# A table of registers that are lent: how many words of rows are addresses of them, and
+# for each the address of the word, that of the pointer, where the register lies if it
+# is not lent, bytes from the pointer to it, and the bits that no pointer may have.
+WORD_AT, POINTER_AT, OWN, SHIFT, MISALIGNED = range(5)
+LENT_ROW = 5
 
 NO_FAILURE = 1 << 62
 HALF = (1 << 32) - 1

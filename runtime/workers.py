@@ -23,9 +23,11 @@ from penstock.runtime.atomics import (
     compiled,
     fetch_add,
     load_acquire,
+    load_word,
     peek,
     poke,
     store_release,
+    store_word,
     words,
 )
 from penstock.runtime.calls import call_kernels, record_calls
@@ -54,24 +56,36 @@ from penstock.runtime.words import (
     CLOSED,
     CONDITION,
     DEADLOCKED,
+    ENDED_WELL,
     FRESH,
     HEAD,
     LEFT,
+    LENT,
+    LENT_ROW,
     LOOP,
+    MISALIGNED,
     MODE,
     OBSERVER,
     OPEN,
+    OWN,
     PLAIN_LOOP,
+    POINTER_AT,
     QUEUED,
     ROUND,
     RUNNING,
     SEAT_WORDS,
+    SHIFT,
     SLEEPERS,
     STOP,
+    STOPPED,
     TABLES,
     TAIL,
     TAKEN,
     TARGET,
+    THREAD_OF_CALLER,
+    UNFINISHED,
+    WAKE,
+    WORD_AT,
     State,
 )
 
@@ -396,6 +410,19 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
         fetch_add(control, SLEEPERS, -1)
 
 
+@compiled(types.void(types.int64, types.boolean), inline=False)
+def lend(table: Integer, is_single: bool) -> None:
+    """Let registers lie where they are lent from in a run of one act, or at home."""
+    row = int(table) + 8
+    for _ in range(load_word(table)):
+        address = load_word(row + 8 * OWN)
+        pointer = load_word(load_word(row + 8 * POINTER_AT))
+        if is_single and pointer & load_word(row + 8 * MISALIGNED) == 0:
+            address = pointer + load_word(row + 8 * SHIFT)
+        store_word(load_word(row + 8 * WORD_AT), address)
+        row += 8 * LENT_ROW
+
+
 @compiled(types.void(types.int64, types.int64, types.boolean), inline=False)
 def begin(tables: Integer, acts: Integer, wake: bool) -> None:
     """Start a run of so many acts, while no other run is under way."""
@@ -405,6 +432,8 @@ def begin(tables: Integer, acts: Integer, wake: bool) -> None:
         pause()
     control[TARGET] += acts
     control[ROUND] += 1
+    if control[LENT] != 0:
+        lend(control[LENT], acts == 1)
     count = 0
     for worker in range(layout.free.size):
         seat = worker * SEAT_WORDS
@@ -419,15 +448,25 @@ def begin(tables: Integer, acts: Integer, wake: bool) -> None:
         call_threads(state)
 
 
-@compiled(types.boolean(types.int64, types.int64, types.int64), inline=False)
-def take_part(tables: Integer, thread: Integer, limit: Integer) -> bool:
+@compiled(types.int64(types.int64, types.int64, types.int64), inline=False)
+def take_part(tables: Integer, thread: Integer, limit: Integer) -> int:
     """
     Let the caller's thread take part in a run until it ends or dozes, or for about a
     number of nanoseconds; whether it is to do so again.
     """
     state = state_at(tables + STATE_OFFSET)
     serve(thread, layout_at(tables), state, now() + limit)
-    return state.control[STOP] == RUNNING and load_acquire(state.control, OPEN) > 0
+    if state.control[STOP] != RUNNING:
+        return STOPPED
+    return UNFINISHED if load_acquire(state.control, OPEN) > 0 else ENDED_WELL
+
+
+@compiled(types.int64(types.int64, types.int64, types.int64), inline=False)
+def start(tables: Integer, acts: Integer, limit: Integer) -> int:
+    """Start a run of so many acts, and let the caller's thread take part in it."""
+    control = state_at(tables + STATE_OFFSET).control
+    begin(tables, acts, control[WAKE] != 0)
+    return take_part(tables, control[THREAD_OF_CALLER], limit)
 
 
 @compiled(types.void(types.int64, types.int64), inline=False)
