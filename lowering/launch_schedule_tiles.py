@@ -4,14 +4,18 @@ Give sums of products in kernels for `cuda` a schedule: tiles of blocks and thre
 A `linalg` op is scheduled if it adds products of two floats to its output, if its loops
 can be sorted into rows, columns and terms (`penstock.lowering.numba.contractions`), as
 those of matrix products and convolutions can, and if there are at least 4 rows and
-columns, 256 elements and 8 terms. What has a schedule already keeps it. The attribute
-`schedule`, a `#launch.tiles`, may be written by hand.
+columns, 256 elements and 8 terms; but where up to 16 rows and 512 terms make tiles for
+less than half of the processors, blocks divide the terms instead. What has a schedule
+already keeps it. The attribute `schedule`, a `#launch.tiles`, may be written by hand.
 
 * *Tiles*. Of a few sizes, the one with the least modelled time: the turns in which
   `processors` take one tile each, times the size of a tile, over the share of its time
   in which a tile of this size computes.
 * *Tensor cores* multiply floats of 16 bits: then tiles are of blocks and warps, sums
   have 32 bits and are rounded when they are stored.
+* *Attention* (`op.attention`) gets a `#launch.queries`: blocks of as many queries and
+  keys as shared memory holds (`tiles`), or a block for each query if there are up to 4
+  (`rows`).
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
 """
@@ -32,6 +36,8 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.tiles import TilesAttr
+from penstock.lowering.cuda.attention import best_queries, device_attention_of
+from penstock.lowering.cuda.sums import MOST_ROWS
 from penstock.lowering.numba.contractions import (
     DEVICE_ELEMENTS,
     Contraction,
@@ -65,7 +71,24 @@ TENSOR_CHOICES: Sequence[Choice] = (
 """The same on tensor cores, with the tiles of warps."""
 TENSOR_STAGES = 4
 CHOICES_OF = {"f32": CHOICES, "f64": DOUBLE_CHOICES}
+THIN_TERMS = 512
 LEAST_SIDE, LEAST_ELEMENTS, LEAST_TERMS = 4, 256, 8
+
+
+def is_thin(contraction: Contraction, processors: int) -> bool:
+    """
+    Whether so few tiles have so many terms that blocks had better divide these
+    (`penstock.lowering.cuda.sums`), where columns follow each other.
+    """
+    rows, columns, terms = contraction.extents
+    tiles = prod(contraction.outer_extents) * ceil(columns / 64)
+    return (
+        rows <= MOST_ROWS
+        and terms >= THIN_TERMS
+        and 2 * tiles <= processors
+        and contraction.b_steps[1] == 1
+        and not contraction.has_windows
+    )
 
 
 def is_worth_tiles(contraction: Contraction) -> bool:
@@ -99,10 +122,18 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
     """Schedule the contractions of a kernel."""
     phases = phases_of(kernel.body.block)
     for position, op in enumerate(phases):
-        if not isinstance(op, LinalgStructuredOperation) or SCHEDULE in op.attributes:
+        if SCHEDULE in op.attributes:
+            continue
+        if (attention := device_attention_of(op)) is not None:
+            if (queries := best_queries(*attention)) is not None:
+                op.attributes[SCHEDULE] = queries
+            continue
+        if not isinstance(op, LinalgStructuredOperation):
             continue
         found = contraction_of(op, DEVICE_ELEMENTS)
         if not isinstance(found, Contraction) or not is_worth_tiles(found):
+            continue
+        if is_thin(found, processors):
             continue
         rows, columns, _ = found.extents
         others = prod(found.outer_extents)
@@ -116,7 +147,9 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
 
 @dataclass(frozen=True)
 class LaunchScheduleTilesPass(ModulePass):
-    """Compute sums of products in kernels for `cuda` in tiles of blocks and threads."""
+    """
+    Compute sums of products in kernels for `cuda` in tiles of blocks and threads.
+    """
 
     name = "launch-schedule-tiles"
 

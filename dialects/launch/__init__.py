@@ -35,6 +35,7 @@ from penstock.dialects.launch.memory import (
 )
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, turns_of
+from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import ContractionAttr
 from penstock.dialects.launch.tiles import TilesAttr
 from penstock.dialects.launch.transform import TransformAttr
@@ -54,6 +55,7 @@ __all__ = [
     "Launch",
     "PanelsAttr",
     "ProgramOp",
+    "QueriesAttr",
     "RegisterOp",
     "ReleaseOp",
     "TilesAttr",
@@ -82,5 +84,12 @@ Launch = Dialect(
         ReleaseOp,
         VariableOp,
     ],
-    [AttentionAttr, ContractionAttr, PanelsAttr, TilesAttr, TransformAttr],
+    [
+        AttentionAttr,
+        ContractionAttr,
+        PanelsAttr,
+        QueriesAttr,
+        TilesAttr,
+        TransformAttr,
+    ],
 )

@@ -22,12 +22,16 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.cuda.attention import query_group_of
+from penstock.lowering.cuda.attention_printer import QueryTilePrinter
+from penstock.lowering.cuda.attention_rows import QueryRowPrinter
 from penstock.lowering.cuda.base import DevicePrinter
 from penstock.lowering.cuda.dots import DotPrinter, dots_of
 from penstock.lowering.cuda.narrow import summed_in_f32
 from penstock.lowering.cuda.row_printer import RowPrinter
 from penstock.lowering.cuda.rows import rows_of
 from penstock.lowering.cuda.spread import number_of, spread_of, turns_of
+from penstock.lowering.cuda.sums import SumPrinter, sums_of
 from penstock.lowering.cuda.tensor_printer import TensorPrinter
 from penstock.lowering.cuda.tile_printer import TilePrinter
 from penstock.lowering.cuda.tiles import TileGroup, tile_group_of
@@ -52,6 +56,7 @@ DTYPES = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
 }
 """What Numba calls elements; `bf16` is known to it as bits only."""
+QUERY_PRINTERS = {"rows": QueryRowPrinter, "tiles": QueryTilePrinter}
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
 
@@ -142,6 +147,14 @@ class CudaPrinter(DevicePrinter):
         raise AssertionError("copies are printed as computations")
 
     def print_parallel(self, op: scf.ParallelOp) -> None:
+        attention = query_group_of(op)
+        if isinstance(attention, str):
+            self.complain(op, attention)
+            return
+        if attention is not None:
+            form = QUERY_PRINTERS[attention.schedule.form.data]
+            self.add_phase(form(self, attention).print(self.next_phase))
+            return
         if (bounds := bounds_of(op)) is None:
             self.complain(op, "the bounds of scf.parallel should be constants")
             return
@@ -195,6 +208,10 @@ class CudaPrinter(DevicePrinter):
                 fallback = self._print_plain(f"{name}_plain", computation)
                 entry += f", fallback={fallback}"
             self.add_phase(f"{entry})")
+            return
+        if (sums := sums_of(computation)) is not None:
+            self.add_phase(SumPrinter(self, sums).print(name))
+            self._forget(computation)
             return
         vectors = vectors_of(computation)
         if vectors is None:

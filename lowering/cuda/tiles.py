@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
+from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.tiles import MAX_SHARED_ELEMENTS, TilesAttr
 from penstock.lowering.numba.contractions import (
@@ -64,7 +65,8 @@ def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str
     cannot be computed so.
     """
     schedule = op.attributes.get(SCHEDULE)
-    if schedule is None:
+    is_attention = isinstance(schedule, QueriesAttr) and isinstance(op, scf.ParallelOp)
+    if schedule is None or is_attention:
         return None
     if not isinstance(schedule, TilesAttr):
         return f"{schedule} is no schedule for devices"

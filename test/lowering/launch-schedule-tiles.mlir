@@ -65,6 +65,9 @@ launch.kernel @outer target "cuda" (%a: memref<64x7xf32>, %b: memref<7x256xf32>,
 launch.kernel @tiny target "cuda" (%a: memref<15x64xf32>, %b: memref<64x17xf32>, %o: memref<15x17xf32>) {
   linalg.matmul ins(%a, %b : memref<15x64xf32>, memref<64x17xf32>) outs(%o : memref<15x17xf32>)
 }
+launch.kernel @thin target "cuda" (%a: memref<8x512xf32>, %b: memref<512x256xf32>, %o: memref<8x256xf32>) {
+  linalg.matmul ins(%a, %b : memref<8x512xf32>, memref<512x256xf32>) outs(%o : memref<8x256xf32>)
+}
 launch.kernel @processor target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   linalg.matmul ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
 }

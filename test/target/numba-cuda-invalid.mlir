@@ -37,3 +37,19 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
 // expected-error@+1 {{kernel @k: elements of i3 have no source}}
 launch.kernel @k target "cuda" (%a: memref<4xi3>) {
 }
+
+// -----
+
+!m = memref<4xf32>
+launch.kernel @k target "cuda" (%a: !m, %o: !m) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // expected-error@+1 {{kernel @k: scf.parallel is no attention, which #launch.queries<tiles, queries 64, keys 32> is for}}
+  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    %x = memref.load %a[%i] : !m
+    memref.store %x, %o[%i] : !m
+    scf.reduce
+  }) {schedule = #launch.queries<tiles, queries 64, keys 32>} : (index, index, index) -> ()
+}

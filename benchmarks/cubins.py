@@ -1,0 +1,125 @@
+"""
+Kernels of whole models as machine code for devices, which takes no device: what they
+take of one, and how long it takes to make them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from benchmarks.report import Json, Section, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from xdsl.dialects.builtin import ModuleOp
+
+    from penstock.runtime.cubins import CompiledPhase
+
+ARCHITECTURES = ("sm_80", "sm_90")
+
+TEXT = """\
+All kernels of the models for `cuda`, each compiled once for all models that have it:
+phases with their fallbacks, the most registers of a thread, the most shared memory of a
+block, bytes that are spilled, and bytes of stack, which are 0 where all is well. *Cold*
+are the seconds with an empty cache, on as many processes as there are processors;
+*warm* those to find all again."""
+
+HEADER = (
+    *("model", "architecture", "kernels", "phases", "registers", "shared", "spilled"),
+    *("stack", "cold s", "warm s"),
+)
+
+
+def sources_of(module: ModuleOp) -> dict[str, str]:
+    """The sources of the kernels of a job for `cuda`, by their names."""
+    from penstock.dialects.launch import KernelOp
+    from penstock.lowering.numba_target import kernel_source
+    from penstock.lowering.pipelines import pipeline
+    from penstock.tools.compiler import installed_compiler, run_pipeline
+
+    compiler, passes = installed_compiler()
+    run_pipeline(compiler, passes, module, pipeline("cuda"))
+    kernels = (op for op in module.walk() if isinstance(op, KernelOp))
+    return {
+        kernel.sym_name.data: kernel_source(kernel)
+        for kernel in kernels
+        if kernel.target.data == "cuda"
+    }
+
+
+@contextmanager
+def empty_cache() -> Generator[None]:
+    """A cache in which nothing is yet."""
+    former = os.environ.get("PENSTOCK_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["PENSTOCK_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["PENSTOCK_CACHE_DIR"]
+            if former is not None:
+                os.environ["PENSTOCK_CACHE_DIR"] = former
+
+
+def compiled(
+    sources: Mapping[str, str], architecture: str
+) -> tuple[list[CompiledPhase], float]:
+    """The phases of kernels as machine code, and the seconds that took."""
+    from penstock.runtime.cubins import capability_of, compile_kernels
+
+    start = perf_counter()
+    found = compile_kernels(sources, capability_of(architecture))
+    seconds = perf_counter() - start
+    return [phase for phases in found.values() for phase in phases], seconds
+
+
+def figures(sources: Mapping[str, str], architecture: str) -> dict[str, int | float]:
+    """What the kernels of a model take."""
+    phases, cold = compiled(sources, architecture)
+    _, warm = compiled(sources, architecture)
+    return {
+        "kernels": len(sources),
+        "phases": len(phases),
+        "registers": max(phase.registers for phase in phases),
+        "shared": max(phase.shared + phase.dynamic_shared for phase in phases),
+        "spilled": sum(phase.spill_stores + phase.spill_loads for phase in phases),
+        "stack": sum(phase.stack for phase in phases),
+        "cold": cold,
+        "warm": warm,
+    }
+
+
+def cubins(
+    models: Iterable[tuple[str, Mapping[str, str]]] | None = None,
+    architectures: Sequence[str] = ARCHITECTURES,
+) -> Section:
+    """Compile the kernels of models, given as sources, by default of all we have."""
+    rows: list[list[str]] = []
+    data: list[Json] = []
+    problems: list[str] = []
+    with empty_cache():
+        for name, sources in all_models() if models is None else models:
+            for architecture in architectures:
+                found = figures(sources, architecture)
+                *counts, cold, warm = found.values()
+                cells = [*map(str, counts), f"{cold:.1f}", f"{warm:.2f}"]
+                rows.append([name, architecture, *cells])
+                data.append({"model": name, "architecture": architecture, **found})
+                if found["spilled"] or found["stack"]:
+                    problems.append(f"{name} for {architecture} uses local memory")
+    return Section("Machine code", TEXT, [Table(HEADER, rows)], data, problems)
+
+
+def all_models() -> Iterator[tuple[str, dict[str, str]]]:
+    """The sources of the light models, and of those exported from PyTorch."""
+    from benchmarks.models import exported_models, light_models
+
+    for models in (light_models(), exported_models()):
+        for name, module in models:
+            yield name, sources_of(module)

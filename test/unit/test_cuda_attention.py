@@ -1,0 +1,157 @@
+"""Attention on devices, run by the emulator of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.queries import QueriesAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.cuda.attention import device_attention_of
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.cuda_lanes import run_lanes
+
+Kernels: TypeAlias = Callable[[str], list[KernelOp]]
+Array: TypeAlias = NDArray[np.floating]
+Doubles: TypeAlias = NDArray[np.float64]
+Shape: TypeAlias = tuple[int, int, int, int, int]
+
+DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+TOLERANCES = {"f32": 3e-6, "f64": 1e-14}
+
+
+def attention(shape: Shape, type: str, masked: bool, by: str = "") -> str:
+    """Ops that mix values of stacks, scaled, with a mask for all stacks or without."""
+    stacks, rows, keys, terms, depth = shape
+    q, k, v, o = (
+        f"tensor<{stacks}x{m}x{n}x{type}>"
+        for m, n in ((rows, terms), (keys, terms), (keys, depth), (rows, depth))
+    )
+    if by:
+        k = f"tensor<{stacks}x{terms}x{keys}x{type}>"
+    mask = f"tensor<{rows}x{keys}x{type}>"
+    read = f'%m = job.input "m" : {mask}' if masked else ""
+    return f"""
+      %q = job.input "q" : {q}
+      %k = job.input "k" : {k}
+      %v = job.input "v" : {v}
+      {read}
+      %y = op.attention %q, %k, %v {"mask %m" * masked} scale 0.125 {by}
+        : {q}, {k}, {v} {f"mask {mask}" * masked} -> {o}
+      job.output "y", %y : {o}
+    """
+
+
+def mixed(q: Doubles, k: Doubles, v: Doubles, mask: Doubles | None) -> Doubles:
+    """What attention is, with all scores at once."""
+    scores = 0.125 * np.einsum("srt,skt->srk", q, k)
+    if mask is not None:
+        scores = scores + mask
+    # Rows without a key are no numbers.
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return (powers / powers.sum(-1, keepdims=True)) @ v
+
+
+def run(
+    kernels: Kernels,
+    shape: Shape,
+    type: str,
+    masked: bool,
+    by: str = "",
+    schedule: str = "",
+) -> str:
+    """Compare a kernel with NumPy; its source."""
+    stacks, rows, keys, terms, depth = shape
+    rng = np.random.default_rng(terms)
+    arrays: list[Array] = [
+        rng.standard_normal((stacks, *size)).astype(DTYPES[type])
+        for size in ((rows, terms), (keys, terms), (keys, depth))
+    ]
+    mask = None
+    if masked:
+        # A row knows the keys up to its own.
+        mask = np.where(np.tri(rows, keys, keys - rows) > 0, 0.0, -np.inf)
+    exact = [array.astype(np.float64) for array in arrays]
+    expected = mixed(exact[0], exact[1], exact[2], mask)
+    if by:
+        arrays[1] = np.ascontiguousarray(arrays[1].swapaxes(1, 2))
+    given = [*arrays, *([] if mask is None else [mask.astype(DTYPES[type])])]
+    (kernel,) = kernels(attention(shape, type, masked, by))
+    phases = [op for op in kernel.body.block.ops if SCHEDULE in op.attributes]
+    assert len(phases) == 1
+    if schedule:
+        form, queries, many = schedule.split()
+        phases[0].attributes[SCHEDULE] = QueriesAttr(form, int(queries), int(many))
+    source = kernel_source(kernel)
+    found = np.full(expected.shape, np.nan, DTYPES[type])
+    assert run_lanes(source, [array.reshape(-1) for array in (*given, found)]) == 0
+    tolerance = TOLERANCES[type]
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    return source
+
+
+@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "schedule"),
+    [
+        ((2, 20, 37, 24, 20), "tiles 16 16"),
+        ((1, 40, 70, 16, 40), "tiles 32 32"),
+        ((1, 70, 45, 64, 64), ""),
+    ],
+)
+def test_blocks_of_queries_go_through_blocks_of_keys(
+    device_kernels: Kernels, type: str, masked: bool, shape: Shape, schedule: str
+) -> None:
+    source = run(device_kernels, shape, type, masked, schedule=schedule)
+    assert "slots_2" in source
+
+
+def test_keys_that_lie_by_terms(device_kernels: Kernels) -> None:
+    run(device_kernels, (1, 17, 33, 8, 16), "f32", False, by="k_by [0, 2, 1]")
+
+
+@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "masked"),
+    [
+        ((2, 3, 45, 40, 33), True),
+        ((3, 1, 100, 64, 64), False),
+        ((1, 1, 5, 32, 8), False),
+    ],
+)
+def test_few_queries_have_a_block_each(
+    device_kernels: Kernels, type: str, shape: Shape, masked: bool
+) -> None:
+    source = run(device_kernels, shape, type, masked)
+    assert f"Phase(phase_0, {shape[0] * shape[1]}, 256, blockwise=True)" in source
+
+
+def test_queries_without_a_key_are_no_numbers(device_kernels: Kernels) -> None:
+    shape = 1, 18, 20, 8, 16
+    (kernel,) = device_kernels(attention(shape, "f32", True))
+    rng = np.random.default_rng(0)
+    q, k, v = (
+        rng.standard_normal(n).astype(np.float32) for n in (18 * 8, 20 * 8, 20 * 16)
+    )
+    mask = np.zeros((18, 20), np.float32)
+    mask[5] = -np.inf
+    y = np.zeros((18, 16), np.float32)
+    run_lanes(kernel_source(kernel), [q, k, v, mask.reshape(-1), y.reshape(-1)])
+    assert np.isnan(y[5]).all()
+    assert np.isfinite(np.delete(y, 5, axis=0)).all()
+
+
+def test_other_loops_are_no_attention(device_kernels: Kernels) -> None:
+    (kernel,) = device_kernels("""
+      %x = job.input "x" : tensor<8x64xf32>
+      %y = op.softmax %x axis 1 : tensor<8x64xf32> -> tensor<8x64xf32>
+      job.output "y", %y : tensor<8x64xf32>
+    """)
+    assert not any(map(device_attention_of, kernel.body.block.ops))

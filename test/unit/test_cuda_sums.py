@@ -1,0 +1,108 @@
+"""Folds that the threads of blocks share on devices, run by the emulator of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime.cuda_lanes import run_lanes
+
+Kernels: TypeAlias = Callable[[str], list[KernelOp]]
+Doubles: TypeAlias = NDArray[np.float64]
+SHARED = "slots_0"
+
+
+def run(kernels: Kernels, body: str, *arrays: NDArray[np.generic]) -> str:
+    """Run the only kernel of a job on arrays in place; its source."""
+    (kernel,) = kernels(body)
+    source = kernel_source(kernel)
+    assert run_lanes(source, [array.reshape(-1) for array in arrays]) == 0
+    return source
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        *(("reduce_sum", np.sum), ("reduce_mean", np.mean), ("reduce_prod", np.prod)),
+        *(("reduce_max", np.max), ("reduce_min", np.min)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((640, 40), (0,)), ((4, 6, 5, 12), (0, 2, 3)), ((3, 70, 5), (1,))],
+)
+def test_folds_over_other_dimensions_than_the_last(
+    device_kernels: Kernels,
+    op: str,
+    function: Callable[..., Doubles],
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+) -> None:
+    left = [extent for axis, extent in enumerate(shape) if axis not in axes]
+    x, y = ("x".join(map(str, (*extents, "f32"))) for extents in (shape, left))
+    body = f"""
+      %x = job.input "x" : tensor<{x}>
+      %y = op.{op} %x axes {[*axes]} : tensor<{x}> -> tensor<{y}>
+      job.output "y", %y : tensor<{y}>
+    """
+    given = np.random.default_rng(1).uniform(0.98, 1.02, shape).astype(np.float32)
+    found = np.full(left, np.nan, np.float32)
+    source = run(device_kernels, body, given, found)
+    assert SHARED in source
+    expected = function(given.astype(np.float64), axis=axes)
+    np.testing.assert_allclose(found, expected, rtol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "terms", "type"),
+    [
+        (1, 40, 100, "f32"),
+        (3, 33, 130, "f64"),
+        (2, 24, 600, "f16"),
+        # Tiles of these would keep few processors busy.
+        (12, 72, 700, "f32"),
+    ],
+)
+def test_products_of_few_rows_divide_their_terms(
+    device_kernels: Kernels, rows: int, columns: int, terms: int, type: str
+) -> None:
+    x_type, w_type, y_type = (
+        f"tensor<{m}x{n}x{type}>"
+        for m, n in ((rows, terms), (terms, columns), (rows, columns))
+    )
+    body = f"""
+      %x = job.input "x" : {x_type}
+      %w = job.input "w" : {w_type}
+      %y = op.matmul %x, %w : {x_type}, {w_type} -> {y_type}
+      job.output "y", %y : {y_type}
+    """
+    dtype = np.dtype(f"float{type[1:]}")
+    rng = np.random.default_rng(terms)
+    x = rng.standard_normal((rows, terms)).astype(dtype)
+    w = rng.standard_normal((terms, columns)).astype(dtype)
+    y = np.full((rows, columns), np.nan, dtype)
+    source = run(device_kernels, body, x, w, y)
+    assert SHARED in source
+    # Each element of the matrix is read once for all rows.
+    assert source.count("in1[") == 1
+    threads = 1024 if terms >= 512 else 256
+    assert f", {threads}, blockwise=True" in source
+    expected = x.astype(np.float64) @ w.astype(np.float64)
+    tolerance = {"f16": 2e-3, "f32": 1e-5, "f64": 1e-13}[type]
+    np.testing.assert_allclose(y, expected, rtol=tolerance, atol=10 * tolerance)
+
+
+def test_many_elements_have_a_thread_each(device_kernels: Kernels) -> None:
+    body = """
+      %x = job.input "x" : tensor<64x70000xf32>
+      %y = op.reduce_max %x axes [0] : tensor<64x70000xf32> -> tensor<70000xf32>
+      job.output "y", %y : tensor<70000xf32>
+    """
+    (kernel,) = device_kernels(body)
+    assert SHARED not in kernel_source(kernel)
