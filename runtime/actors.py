@@ -104,7 +104,8 @@ class Actor:
     `every` are pairs (register, n): a piece of this register lasts for n acts, it is
     there before the first, and handed on after the last of them. A *round* are those
     for a piece that is written. `kind` says which of its registers an act needs
-    (`penstock.runtime.kinds`), `lists` is what some kinds know by number.
+    (`penstock.runtime.kinds`), `lists` is what some kinds know by number. `job` is the
+    one that it is part of, if there are several.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Actor:
     every: tuple[tuple[int, int], ...] = ()
     kind: str = PLAIN
     lists: tuple[tuple[int, ...], ...] = ()
+    job: str | None = None
 
     @property
     def round(self) -> int:

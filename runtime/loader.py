@@ -461,6 +461,7 @@ class _Loader:
             tuple((self.registers[name], count) for name, count in actor.every),
             actor.kind,
             actor.lists,
+            actor.job,
         )
 
     def _worker(self, actor: ActorImage) -> int:

@@ -232,21 +232,31 @@ class RecordedRun(SequentialRun):
     def __init__(self, log: Log):
         super().__init__(log.tables, log.acts)
         self._log = log
+        self._whole = 0
+        """The row of the last act."""
 
     def make_calls(self, actor: int) -> None:
         """Make the calls of the next act of an actor, and note when."""
         calls = self.tables.actors[actor].calls
-        with self._noted(WHOLE, actor):
+        with self._noted(WHOLE, actor) as self._whole:
             for index, call in self.calls_of(actor):
                 with self._noted(index, actor) if len(calls) > 1 else nullcontext():
                     self.call(actor, call)
 
+    def finish(self, actor: int) -> None:
+        """What a run does, which fails if the actor was given a wrong number."""
+        try:
+            super().finish(actor)
+        except TaskError as error:
+            self._log.close(actor, self._whole, error.code)
+            raise
+
     @contextmanager
-    def _noted(self, what: int, actor: int) -> Generator[None]:
+    def _noted(self, what: int, actor: int) -> Generator[int]:
         row = self._log.open(what, actor, self.done[actor])
         code = CUT_SHORT
         try:
-            yield
+            yield row
             code = 0
         except TaskError as error:
             code = error.code

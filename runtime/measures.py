@@ -130,8 +130,9 @@ class CostObserver(Observer):
 class MemoryObserver(Observer):
     """
     Counts the live bytes of each chunk: those of variables always, those of a slot of a
-    register from the start of who fills it to the end of the last one that reads it. A
-    byte that several registers lie on counts once.
+    register from the start of who fills it to the end of the last one that reads it,
+    unless numbers say which act that is. A byte that several registers lie on counts
+    once.
     """
 
     def __init__(self) -> None:
@@ -187,13 +188,32 @@ class MemoryObserver(Observer):
             assert event.task is not None, "tasks have one"
             for register in tables.actors[event.task.number].writes:
                 place = self._subject.places[register]
-                if place is None:
+                piece = self._begun(event, register)
+                if place is None or piece is None:
                     continue
-                readers = self._subject.readers[register]
-                last = [ends.get((reader, event.act), event.end) for reader in readers]
-                start, end = place.slot(event.act)
+                users = self._subject.readers[register]
+                acts = [self._last(user, register, piece) for user in users]
+                if (filling := self._subject.filling(register, piece)) is not None:
+                    acts.append(filling)
+                start, end = place.slot(piece)
                 yield event.start, 1, place.chunk, start, end
-                yield max(last, default=event.end), -1, place.chunk, start, end
+                last = max(ends.get(act, event.end) for act in acts)
+                yield last, -1, place.chunk, start, end
+
+    def _begun(self, event: Event, register: int) -> int | None:
+        """The piece that an act begins to fill, None if it goes on with one."""
+        assert event.task is not None, "tasks have one"
+        users = event.task.number, *self._subject.readers[register]
+        spans = [self._subject.span(user, register) for user in users]
+        if None in spans or spans[0] is None or event.act % spans[0]:
+            return None
+        return event.act // spans[0] + self._subject.tables.registers[register].initial
+
+    def _last(self, reader: int, register: int, piece: int) -> tuple[int, int]:
+        """The act after which a reader is done with a piece at the latest."""
+        span = self._subject.span(reader, register)
+        assert span is not None, "it was asked for before"
+        return reader, (piece + 1) * span - 1
 
 
 def _cuts_of(subject: Subject) -> Mapping[str, list[int]]:

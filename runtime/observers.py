@@ -274,7 +274,8 @@ class Telling(Generic[LogKind]):
         for number, row in enumerate(rows, self._rows):
             ended = row.end or now
             failed = row.end == 0 or row.code != 0
-            for depth, event in enumerate(self._events(row, ended)):
+            for event in self._events(row, ended):
+                depth = LEVELS.index(event.level)
                 # What ends comes before what starts at that time, but after its start.
                 last = 2 if ended == row.start else 0
                 start = row.start, 1, depth, number, event, True, failed

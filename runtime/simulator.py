@@ -188,7 +188,11 @@ class VirtualClock:
     def finish(self, index: int) -> None:
         """Let others see the end of an act."""
         act = self.acts[index]
-        self.program.finish(act.actor)
+        try:
+            self.program.finish(act.actor)
+        except TaskError as error:
+            self.acts[index] = replace(act, code=error.code)
+            raise
         self.is_busy[self.program.tables.actors[act.actor].worker] = False
         self.waiting.add(act.actor)
         neighbours = self.program.neighbours(act.actor)

@@ -65,13 +65,10 @@ def _missing(
         for register in actor.reads:
             if tables.registers[register].producer != CALLER:
                 continue
-            others = sum(
-                thrown.get((r, index), 0) for r in actor.reads if r != register
-            )
-            if others and counters[tables.ended_at(register)]:
+            others = [thrown.get((r, index), 0) for r in actor.reads if r != register]
+            count = max(others, default=0)
+            if count and counters[tables.ended_at(register)]:
+                who = f"job '{actor.job}'" if actor.job else f"'{actor.name}'"
                 name = tables.registers[register].name
-                lines.append(
-                    f"input '{name}' has no more pieces, but '{actor.name}' needs "
-                    f"{others} more"
-                )
+                lines.append(f"{who} needs {count} more of input '{name}', which ended")
     return lines

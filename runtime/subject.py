@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from penstock.runtime.image import ActorImage, ProgramImage, Step
-from penstock.runtime.tables import Tables
+from penstock.runtime.kinds import DYNAMIC
+from penstock.runtime.tables import CALLER, PLAIN, Tables
 
 
 class Op(NamedTuple):
@@ -75,6 +76,26 @@ class Subject:
     chunks: Mapping[str, int] = field(default_factory=dict[str, int])
     """The bytes of each."""
     variables: Sequence[Place] = ()
+
+    def span(self, actor: int, register: int) -> int | None:
+        """
+        How many acts of an actor a piece of a register lasts for at most, None if that
+        depends on numbers.
+        """
+        found = self.tables.actors[actor]
+        if found.kind in DYNAMIC:
+            return None
+        return len(found.reads) if found.kind != PLAIN else found.acts_for(register)
+
+    def filling(self, register: int, piece: int) -> tuple[int, int] | None:
+        """Who hands on a piece, and in which act, if that is known."""
+        queue = self.tables.registers[register]
+        if queue.producer == CALLER:
+            return None
+        span = self.span(queue.producer, register)
+        if span is None or piece < queue.initial:
+            return None
+        return queue.producer, (piece - queue.initial + 1) * span - 1
 
 
 def subject_of(tables: Tables, image: ProgramImage | None = None) -> Subject:

@@ -5,7 +5,9 @@ There is a track for each stream (and each worker, where several run one), and o
 runs. A slice is an act, with its calls inside if there are several. Where a stream had
 nothing to do and then something came that its next act was waiting for, a slice says
 what: the register in which a piece was last to arrive, or a slot to become free. Flows
-lead from who fills a slot to who reads it, counters show live bytes.
+lead from who fills a slot to who reads it, counters show live bytes. Where numbers say
+how often actors act (`penstock.runtime.kinds`), it is not known who reads what: there
+are neither reasons nor flows.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from penstock.runtime.measures import MemoryObserver
 from penstock.runtime.observers import Event, Observer
 from penstock.runtime.subject import Subject, Task
+from penstock.runtime.tables import PLAIN
 
 VERSION = 1
 """Of the form: it changes when a key changes or goes, not when one is added."""
@@ -178,19 +181,38 @@ class Trace(Observer):
         """What an act needed of others in this run, and when they had done it."""
         tables = self._subject.tables
         actor = tables.actors[_task_of(event).number]
+        number = _task_of(event).number
         for index in actor.reads:
             register = tables.registers[index]
-            key = register.producer, event.act - register.initial
-            if (time := ends.get(key)) is not None:
+            key = self._source(event, index)
+            if key is not None and (time := ends.get(key)) is not None:
                 producer = tables.actors[register.producer].name
                 yield _Reason(time, register.name, "piece", producer)
         for index in actor.writes:
-            register = tables.registers[index]
-            act = event.act + register.initial - register.slots
+            register, span = tables.registers[index], self._subject.span(number, index)
+            if span is None or event.act % span:
+                continue
+            piece = event.act // span + register.initial - register.slots
             for reader in self._subject.readers[index]:
-                if (time := ends.get((reader, act))) is not None:
+                last = self._last(reader, index, piece)
+                if (time := ends.get((reader, last))) is not None:
                     name = tables.actors[reader].name
                     yield _Reason(time, register.name, "free slot", name)
+
+    def _source(self, event: Event, register: int) -> tuple[int, int] | None:
+        """The act that filled what an act reads in a register, if that is known."""
+        actor = self._subject.tables.actors[_task_of(event).number]
+        if actor.kind != PLAIN:
+            return None
+        piece = event.act // actor.acts_for(register)
+        return self._subject.filling(register, piece)
+
+    def _last(self, reader: int, register: int, piece: int) -> int:
+        """The act in which a reader is done with a piece, -1 if that is not known."""
+        actor = self._subject.tables.actors[reader]
+        if actor.kind != PLAIN:
+            return -1
+        return (piece + 1) * actor.acts_for(register) - 1
 
     def _arrows(self, tasks: Sequence[Event]) -> Iterator[Json]:
         """Two events for each piece that an act reads: where it starts and ends."""
@@ -198,9 +220,8 @@ class Trace(Observer):
         events = {(_task_of(event).number, event.act): event for event in tasks}
         for event in tasks:
             for index in tables.actors[_task_of(event).number].reads:
-                register = tables.registers[index]
-                key = register.producer, event.act - register.initial
-                if (source := events.get(key)) is None:
+                register, key = tables.registers[index], self._source(event, index)
+                if key is None or (source := events.get(key)) is None:
                     continue
                 is_data = self._subject.places[index] is not None
                 self._next_flow += 1

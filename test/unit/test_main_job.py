@@ -15,7 +15,7 @@ from penstock.dialects.job import ReentrantLockOp
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import PIPELINES
-from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executor import Executor
 from penstock.runtime.loader import load_program, load_program_jobs
 from penstock.runtime.stream import Stream
@@ -259,3 +259,23 @@ def test_a_lock_that_keeps_nobody_apart_is_found_in_plan_and_program() -> None:
             for (one, other), things in shared.items()
             for what in things
         }
+
+
+@engines
+@pytest.mark.parametrize("counts", [(1, 0), (6, 0), (6, 4)])
+def test_a_job_whose_own_input_ends_too_early_is_named(
+    engine: str, threads: int, counts: tuple[int, int]
+) -> None:
+    launched, fed = counts
+    inputs = launches([PUSH, TRAIN, *[ALONE] * launched, EVAL], 2)
+    inputs["a"] = inputs["a"][:fed]
+    if not fed:
+        del inputs["a"]
+    with (
+        streaming(engine, threads) as stream,
+        pytest.raises(DeadlockError) as raised,
+    ):
+        stream.run(inputs)
+    line = f"job 'alone' needs {launched - fed} more of input 'a', which ended"
+    assert raised.value.stuck[0] == line
+    assert not [x for x in raised.value.stuck[1:] if " needs " in x]
