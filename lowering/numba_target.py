@@ -22,6 +22,7 @@ from penstock.dialects.diagnostics import LocatedPassFailure, fail_if_any
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.cuda.printer import cuda_source
 from penstock.lowering.numba.cpu import cpu_source
+from penstock.lowering.numba.waves import MEMBERS, wave_source
 
 PRINTERS = {"cpu": cpu_source, "cuda": cuda_source}
 
@@ -40,6 +41,8 @@ def kernel_source(kernel: KernelOp) -> str:
         known = ", ".join(PRINTERS)
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"
         raise LocatedPassFailure([(kernel, message)])
+    if target == "cpu" and MEMBERS in kernel.attributes:
+        return wave_source(kernel, printer)
     return printer(kernel)
 
 

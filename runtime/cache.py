@@ -37,7 +37,7 @@ FILLED = 0.9
 _ENTRY = re.compile("[0-9a-f]{32}")
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
 _SUPPORT = (
-    *("circular_math.py", "kernel_support.py", "lanes.py", "lines.py"),
+    *("circular_math.py", "kernel_support.py", "lanes.py", "lines.py", "members.py"),
     *("own_functions.py", "panels.py", "tiles.py", "vector_math.py", "wide_math.py"),
 )
 """The modules whose functions become part of compiled code."""

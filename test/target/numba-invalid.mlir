@@ -76,3 +76,16 @@ launch.kernel @k target "cuda" (%a: memref<4xf32>) {
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// -----
+
+// expected-error@+1 {{target numba: members of a wave take its 2 arguments, got array<i64: 1, 2>}}
+launch.kernel @k target "cpu" (%a: memref<4xf32>, %b: memref<4xf32>) attributes {members = array<i64: 1, 2>} {
+}
+
+// -----
+
+launch.kernel @k target "cpu" (%a: memref<4xf32>, %b: memref<4xf32>) attributes {members = array<i64: 1, 1>} {
+  // expected-error@+1 {{target numba: memref.copy uses arguments of 2 members of a wave}}
+  "memref.copy"(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
+}
