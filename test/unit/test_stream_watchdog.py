@@ -1,0 +1,191 @@
+"""Streams that do not go on: who is stuck, unless all wait for the caller."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from penstock.runtime import stream as stream_module
+from penstock.runtime.errors import PenstockError, WatchdogError
+from penstock.runtime.faults import Fault, KernelFault, inject
+from penstock.runtime.log import StreamLog
+from penstock.runtime.measures import CountObserver
+from penstock.runtime.stream import Stream
+from penstock.runtime.watchdog import Watchdog
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from test_stream import NUMBER, Text, executor, number, pair, values
+from test_watchdog import Reports, without_times
+
+SECONDS = 0.12
+"""How long a watchdog waits."""
+
+threads_of = pytest.mark.parametrize("threads", [1, 2, 3])
+
+
+def sums(slots: int = 1) -> Text:
+    text = Text()
+    text.feed("x")
+    text.feed("y")
+    text.add("s", "x", "y", slots=slots)
+    text.fetch("s")
+    return text
+
+
+@contextmanager
+def watched(
+    text: Text,
+    reports: Reports,
+    threads: int,
+    *faults: Fault,
+    seconds: float = SECONDS,
+    fails: bool = True,
+) -> Generator[Stream]:
+    with executor(text, threads=threads) as runner:
+        runner.watch(Watchdog(seconds, reports, fails))
+        with inject(runner, *faults), runner.stream() as stream:
+            yield stream
+
+
+def put(stream: Stream, value: int) -> None:
+    for name in "xy":
+        stream.put(name, pair(value), 20)
+
+
+@threads_of
+def test_a_stalled_stream_is_reported_and_ends(threads: int) -> None:
+    reports = Reports()
+    fault = KernelFault("add_s", act=1, seconds=600, call=1)
+    with watched(sums(), reports, threads, fault) as stream:
+        put(stream, 3)
+        assert int(stream.take("s", 20)[0]) == 6
+        put(stream, 4)
+        with pytest.raises(WatchdogError) as caught:
+            stream.take("s", 20)
+        # Whatever is asked for later has the same answer.
+        with pytest.raises(WatchdogError):
+            stream.finish(20)
+    lines = without_times(str(caught.value))
+    assert lines == without_times(reports.texts[0])
+    assert lines == [
+        "'feed_x' at act 2: no piece in register 'x' from the caller; "
+        "no free slot in register 'x', held by 'add_s'",
+        "'feed_y' at act 2: no piece in register 'y' from the caller; "
+        "no free slot in register 'y', held by 'add_s'",
+        "'add_s' at act 1: is in copy x to s, kernel add",
+        "'fetch_s' at act 1: no piece in register 's' from 'add_s'",
+    ]
+    assert len(reports.texts) == 1
+
+
+@threads_of
+def test_who_waits_for_the_caller_is_not_stuck(threads: int) -> None:
+    reports, counts = Reports(), CountObserver()
+    with executor(sums(), threads=threads) as runner:
+        runner.watch(Watchdog(SECONDS, reports))
+        runner.observers.attach(counts)
+        with runner.stream() as stream:
+            put(stream, 3)
+            # Neither while nobody takes what there is, nor while nobody gives more.
+            time.sleep(2 * SECONDS)
+            assert int(stream.take("s", 20)[0]) == 6
+            with pytest.raises(TimeoutError):
+                stream.take("s", 2 * SECONDS)
+            stream.put("x", pair(1), 20)
+            time.sleep(2 * SECONDS)
+            assert stream.finish(20).outputs == {"s": []}
+    assert reports.texts == []
+    assert counts.stopped["task", "add_s"] == 1
+
+
+@threads_of
+def test_time_that_the_caller_takes_does_not_count(threads: int) -> None:
+    reports = Reports()
+    fault = KernelFault("add_s", act=0, seconds=0.3)
+    with watched(sums(), reports, threads, fault, seconds=0.5) as stream:
+        time.sleep(0.4)
+        put(stream, 3)
+        assert int(stream.take("s", 20)[0]) == 6
+        stream.finish(20)
+    assert reports.texts == []
+
+
+def test_a_report_alone_lets_the_stream_go_on() -> None:
+    reports = Reports()
+    fault = KernelFault("add_s", act=0, seconds=8 * SECONDS)
+    with watched(sums(), reports, 2, fault, fails=False) as stream:
+        put(stream, 3)
+        assert int(stream.take("s", 20)[0]) == 6
+        assert values(stream.finish(20), "s") == []
+    assert len(reports.texts) == 1
+
+
+def test_a_stall_while_the_caller_is_away_is_told_when_it_is_back() -> None:
+    reports = Reports()
+    fault = KernelFault("add_s", act=0, seconds=600)
+    with watched(sums(), reports, 2, fault) as stream:
+        put(stream, 3)
+        assert reports.said.wait(20)
+        with pytest.raises(WatchdogError):
+            stream.take("s", 20)
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith("penstock")]
+
+
+def test_actors_that_wait_for_others_to_end_say_so() -> None:
+    # The sum ends with x, while another actor that reads y is in its kernel.
+    reports = Reports()
+    text = sums()
+    text.add("t", "y")
+    text.fetch("t")
+    fault = KernelFault("add_t", act=1, seconds=600)
+    with watched(text, reports, 3, fault) as stream:
+        stream.put("x", pair(1), 20)
+        for _ in range(3):
+            stream.put("y", pair(1), 20)
+        stream.end("x")
+        with pytest.raises(WatchdogError) as caught:
+            stream.finish(20)
+    lines = without_times(str(caught.value))
+    assert "'add_s' at act 1: the end of register 'y' from 'feed_y'" in lines
+    assert not [line for line in lines if "feed_x" in line]
+
+
+def test_who_has_no_room_to_note_what_it_does_waits_for_the_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_module, "StreamLog", partial(StreamLog, room=8))
+    reports = Reports()
+    text = Text()
+    text.feed("id", NUMBER)
+    text.register("next", NUMBER, 2)
+    numbers = ", ".join(map(str, range(50)))
+    lists = f"[array<i64: {numbers}>]"
+    text.actor("send", ["id"], ["next"], kind=f'kind "send_ids" lists {lists}')
+    text.register("any", NUMBER)
+    text.actor("esac", ["next"], ["any"], kind='kind "esac"')
+    text.control("go")
+    text.actor("case", ["any"], ["go"], kind='kind "case"')
+    text.actor("end", ["go"], [])
+    with executor(text, threads=2) as runner:
+        runner.watch(Watchdog(SECONDS, reports))
+        runner.observers.attach(CountObserver())
+        with runner.stream() as stream:
+            stream.put("id", number(0), 20)
+            time.sleep(4 * SECONDS)
+            stream.finish(20)
+    assert reports.texts == []
+
+
+def test_engines_without_threads_cannot_be_watched() -> None:
+    with executor(sums(), "sim") as runner, pytest.raises(PenstockError) as caught:
+        runner.watch(Watchdog(1))
+    assert str(caught.value) == "the sim engine cannot be watched"
