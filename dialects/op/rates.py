@@ -107,7 +107,8 @@ class AccOp(RateOp):
         import numpy as np
 
         (pieces,) = operands
-        groups = pieces.reshape(-1, self.acts, *pieces.shape[1:])
+        count = len(pieces) // self.acts
+        groups = pieces.reshape(count, self.acts, *pieces.shape[1:])
         # One term after the other, as the actor adds them.
         total = groups[:, 0]
         for index in range(1, self.acts):
@@ -183,7 +184,8 @@ class PackOp(RateOp):
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         (pieces,) = operands
         rows, *row = pieces.shape[1:]
-        return [pieces.reshape(-1, rows * self.acts, *row)]
+        count = len(pieces) // self.acts
+        return [pieces.reshape(count, rows * self.acts, *row)]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -224,7 +226,8 @@ class UnpackOp(RateOp):
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         (pieces,) = operands
         rows, *row = pieces.shape[1:]
-        return [pieces.reshape(-1, rows // self.acts, *row)]
+        count = len(pieces) * self.acts
+        return [pieces.reshape(count, rows // self.acts, *row)]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

@@ -13,10 +13,13 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import (
+    AnyFloat,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     TensorType,
     UnitAttr,
+    f16,
     f32,
     f64,
     i1,
@@ -48,8 +51,10 @@ from penstock.tools.pass_pipeline import parse_passes
 from penstock.tools.session import Model, Session
 
 Random: TypeAlias = np.random.Generator
+Types: TypeAlias = Sequence[AnyFloat | IntegerType]
 
 TYPES = (f32, f64, i32, i64, i1)
+WITH_HALVES = (f16, f32, i1)
 SHAPES = ((), (3,), (2, 1), (2, 3))
 NARROW, WIDE = 1e-5, 1e-12
 """The relative error of results with and without numbers of 32 bits on the way."""
@@ -79,8 +84,9 @@ BINARY: tuple[type[TensorOp], ...] = (
 class Jobs:
     """Makes a random job: a block that grows op by op."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, types: Types = TYPES):
         self.random = np.random.default_rng(seed)
+        self.types = types
         self.block = Block()
         self.values: list[SSAValue] = []
         makers: list[Callable[[], Operation]] = [
@@ -107,7 +113,7 @@ class Jobs:
 
     def job(self, length: int) -> JobOp:
         """A job of so many ops, whose unused values and a few others are outputs."""
-        for number, element in enumerate(TYPES):
+        for number, element in enumerate(self.types):
             for shape in SHAPES[:: 1 if element == f32 else 3]:
                 name, type = f"x{number}_{len(shape)}", TensorType(element, shape)
                 self.add(InputOp(f"{name}_{len(self.values)}", type))
@@ -139,6 +145,9 @@ class Jobs:
         age = min(int(self.random.exponential(8)), len(self.values) - 1)
         return self.values[-1 - age]
 
+    def element(self) -> AnyFloat | IntegerType:
+        return self.types[int(self.random.integers(len(self.types)))]
+
     def values_of_one_type(self, count: int) -> list[SSAValue]:
         first = self.value()
         element = tensor_type(first).element_type
@@ -166,9 +175,10 @@ class Jobs:
         return comparison.WhereOp.inferred([mask, *self.values_of_one_type(1)])
 
     def cast(self) -> Operation:
-        value, to = self.value(), TYPES[self.random.integers(len(TYPES))]
+        value, to = self.value(), self.element()
         # The last bit of a float decides on the integer it is cut to.
-        if tensor_type(value).element_type in (f32, f64) and to not in (f32, f64, i1):
+        element = tensor_type(value).element_type
+        if isinstance(element, AnyFloat) and not (to == i1 or isinstance(to, AnyFloat)):
             raise VerifyException("not from floats to integers")
         return CastOp(value, to)
 
@@ -176,7 +186,7 @@ class Jobs:
         array = self.random.integers(-3, 4, SHAPES[self.random.integers(len(SHAPES))])
         if self.random.random() < 0.5:
             array = np.full_like(array, array.flat[0])
-        element = TYPES[self.random.integers(len(TYPES))]
+        element = self.element()
         return ConstantOp(dense_of(array.astype(dtype_of(element))))
 
     def matmul(self) -> Operation:
@@ -243,8 +253,8 @@ class Jobs:
             raise VerifyException("without elements, or large enough")
 
 
-def random_model(seed: int, length: int) -> Model:
-    module = ModuleOp([Jobs(seed).job(length)])
+def random_model(seed: int, length: int, types: Types = TYPES) -> Model:
+    module = ModuleOp([Jobs(seed, types).job(length)])
     module.verify()
     return Model(module, {}, Path())
 
@@ -306,6 +316,7 @@ ON_JOBS = (
     "dce",
     "op-fold-constants",
     "op-split-pads",
+    "op-widen-sums",
     'job-place{device="cuda"}',
     "op-fuse-elementwise",
     "op-fuse-elementwise{max-ops=2}",
@@ -317,7 +328,8 @@ def test_every_pass_alone_keeps_the_meaning_of_jobs(passes: str):
     compiler, table = installed_compiler()
     changed = 0
     for seed in range(12):
-        model = random_model(seed, 40)
+        types = WITH_HALVES if passes == "op-widen-sums" else TYPES
+        model = random_model(seed, 40, types)
         inputs, before = inputs_of(model, seed), str(model.module)
         expected = evaluate_model(model, inputs)
         compiler.apply(model.module, parse_passes(table, passes))
