@@ -9,7 +9,8 @@ of `x` is followed up to a product of queries and keys. On the way there may be
 * after that, a sum with one other tensor, which broadcasts: the `mask`.
 
 All of these must be used by the next one only, have static shapes, and be floats of 32
-or 64 bits. If queries or keys are multiplied with a constant before, that becomes a
+or 64 bits, or on `cuda` of 16, whose rows have up to 256 elements there (128 of 64
+bits). If queries or keys are multiplied with a constant before, that becomes a
 part of the scale: scores are the same but for rounding. Transposes of queries, keys,
 values and the result become orders of axes of the `op.attention`, if only it needs
 them, unless the elements of a row of values or of the result would not follow each
@@ -19,7 +20,7 @@ between reshapes) are read where they are: then queries are viewed as groups.
 What decides besides is that the matrix of scores is not moved. It is written, changed
 in place by a softmax, and read again; of attention in blocks nothing is written but the
 result. This pays if a score is read by enough products to be made in tiles: at least
-`min_keys` keys; and only for processors, as other targets have no blocks.
+`min_keys` keys; and only on `cpu` and `cuda`, as other targets have no blocks.
 
 Where a softmax is multiplied with something and stays as it is, its attribute
 `no_attention` says why. On several devices, where ops say how they are cut in parts,
@@ -38,6 +39,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from penstock.dialects.halves import is_half
 from penstock.dialects.in_place import IN_PLACE
 from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp, placement_of
@@ -53,6 +55,10 @@ from penstock.lowering.attention_groups import repeat_of, split, split_order
 from penstock.lowering.in_place_hints import Overwritten
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
 
+KINDS = ("cpu", "cuda")
+"""The kinds of devices that compute attention in blocks."""
+MOST_TERMS, MOST_DOUBLES = 256, 128
+"""The terms of a score, and the elements of a value, in a block of `cuda`."""
 NO_ATTENTION = "no_attention"
 """The attribute of a softmax that says why it is no part of attention."""
 
@@ -244,7 +250,7 @@ def grouped(found: Attention, first: MatmulOp, last: MatmulOp) -> Attention:
 def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
     """The attention that a product of shares and values ends. Raises `Refused`."""
     type = tensor_type(product.result)
-    if type.element_type not in (f32, f64):
+    if type.element_type not in (f32, f64) and not is_half_on_device(product):
         raise Refused(f"attention is for f32 and f64, not {type.element_type}")
     if not is_only_for(softmax.results[0], product):
         raise Refused("shares are used by others, too")
@@ -270,6 +276,15 @@ def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
     return grouped(found, first, product)
 
 
+def is_half_on_device(product: MatmulOp) -> bool:
+    """Whether floats of 16 bits are multiplied where that is done in 32."""
+    job = product.parent_op()
+    on_device = (
+        isinstance(job, JobOp) and placement_of(product, job).kind.data == "cuda"
+    )
+    return on_device and is_half(tensor_type(product.result).element_type)
+
+
 def check_pays(found: Attention, min_keys: int) -> None:
     """Raise `Refused` where a matrix of scores takes less time."""
     values = [v for op in found.ops for v in (*op.operands, *op.results)]
@@ -280,11 +295,25 @@ def check_pays(found: Attention, min_keys: int) -> None:
         raise Refused(f"{keys} keys are less than {min_keys}")
 
 
+def check_fits(found: Attention) -> None:
+    """Raise `Refused` where no block of a device has room for rows."""
+    most = (
+        MOST_DOUBLES if tensor_type(found.q.value).element_type == f64 else MOST_TERMS
+    )
+    for side in (found.q, found.v):
+        length = tensor_type(side.value).get_shape()[side.order[-1]]
+        if length > most:
+            raise Refused(f"rows of {length} elements are longer than {most}")
+
+
 def check_free(found: Attention, job: JobOp, overwritten: Overwritten) -> None:
     """Raise `Refused` where ops say how they run, or what lies over what."""
     last = found.ops[0]
-    if placement_of(last, job).kind.data != "cpu":
-        raise Refused("only processors compute it in blocks")
+    kind = placement_of(last, job).kind.data
+    if kind not in KINDS:
+        raise Refused(f"no blocks compute it on {kind}")
+    if kind == "cuda":
+        check_fits(found)
     for op in found.ops:
         if placement_of(op, job) != placement_of(last, job):
             raise Refused(f"{op.name} runs in another place")

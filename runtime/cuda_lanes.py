@@ -37,6 +37,8 @@ from penstock.runtime.cuda_warps import from_bf16, matrices_of, product_of, to_b
 SUPPORT = "penstock.runtime.cuda_support"
 WARP = 32
 NOBODY, SEVERAL = -1, -2
+STATIC_BYTES = 48 * 1024
+"""The shared memory that a function can declare."""
 POISON = 0x7FFF
 """A NaN, as a float of 16 bits of either type."""
 ON_ITS_WAY = "what a copy is still on its way to"
@@ -59,6 +61,8 @@ class Block:
         self.place, self.blocks, self.threads = number, blocks, threads
         self.dynamic = dynamic
         """The bytes of shared memory that the launch asks for."""
+        self.declared = 0
+        """Those that the function has declared so far."""
         self.begun: list[Copy] = []
         """The copies that belong to no group yet."""
         self.groups: list[list[Copy]] = []
@@ -159,7 +163,10 @@ class Shared(Buffer):
     """Elements that the threads of a block share, and who used them since a barrier."""
 
     def __init__(self, size: int, dtype: type[np.generic]):
-        size = size or _Running.block.dynamic // np.dtype(dtype).itemsize
+        block, each = _Running.block, np.dtype(dtype).itemsize
+        block.declared += size * each
+        assert block.declared <= STATIC_BYTES, "more than 48 KiB of shared memory"
+        size = size or block.dynamic // each
         super().__init__(np.full(size, POISON if dtype is u16 else nan, dtype))
         self._interval = -1
         self._writers, self._readers = np.zeros((2, size), np.int64)

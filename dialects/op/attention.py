@@ -8,11 +8,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     FloatAttr,
     IntegerType,
     TensorType,
-    f32,
     f64,
 )
 from xdsl.ir import SSAValue
@@ -58,8 +58,10 @@ class AttentionOp(TensorOp):
     is to the scores. `q_by`, `k_by` and `v_by` reorder the axes of an operand before,
     `by` those of the result after, as `op.transpose` does.
 
-    Powers and sums are in the element type. A row of which the mask leaves nothing, as
-    it adds -inf everywhere, is NaN, and so is one with a score of NaN or inf.
+    Powers and sums are in the element type; of 16 bits in 32, but that rows of the result
+    are rounded with each key where a kernel has no schedule. A row of which the mask
+    leaves nothing, as it adds -inf everywhere, is NaN, and so is one with a score of NaN
+    or inf.
 
     ```mlir
     %y = op.attention %q, %k, %v mask %m scale 5.000000e-01 q_by [1, 0, 2] by [1, 0, 2]
@@ -92,8 +94,8 @@ class AttentionOp(TensorOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         element = same_element_type(self.operands)
-        if element not in (f32, f64):
-            raise VerifyException(f"attention is for f32 and f64, got {element}")
+        if not isinstance(element, AnyFloat):
+            raise VerifyException(f"attention is for floats, got {element}")
         q, k, v = self._stacks()
         if not may_equal(q[-1], k[-1]):
             raise VerifyException(

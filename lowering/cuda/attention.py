@@ -7,7 +7,7 @@ Floats of 16 bits are found as if all were `f32`: on devices they are computed s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith, memref, scf
@@ -19,6 +19,7 @@ from penstock.dialects.halves import is_half
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch.queries import SIDE, QueriesAttr
 from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.tiles import MAX_SHARED_BYTES, NARROW_PADDING
 from penstock.lowering.numba.attention import Attention, attention_of
 from penstock.lowering.numba.scalars import HALVES, type_name
 
@@ -28,6 +29,12 @@ WIDE = {"f32": 4, "f64": 2}
 STATIC_BYTES = 48 * 1024
 """The shared memory that functions can declare."""
 FEW_ROWS = 4
+CHUNK = 8
+"""The elements of 16 bits that are copied at once."""
+WARP_BLOCK = (64, 64)
+"""The queries and keys of a block on tensor cores."""
+MOST_DEPTH = 128
+"""The columns of the result that a warp has registers for."""
 WARPS, KEYS_OF_WARP = 8, 4
 TILES = ((64, 32), (32, 32), (32, 16), (16, 16))
 """The queries and keys of a block, the best first."""
@@ -105,9 +112,43 @@ def best_queries(attention: Attention, kept: str) -> QueriesAttr | None:
     """The blocks that compute attention, or None if none can."""
     if attention.rows <= FEW_ROWS:
         return QueriesAttr("rows", 1, KEYS_OF_WARP)
+    if fits_warps(attention, kept, *WARP_BLOCK):
+        return QueriesAttr("warps", *WARP_BLOCK)
     for queries, keys in TILES:
         if fits(attention, queries, keys):
             return QueriesAttr("tiles", queries, keys)
+    return None
+
+
+def fits_warps(attention: Attention, kept: str, queries: int, keys: int) -> bool:
+    """Whether tensor cores compute it: rows of 16 bits are copied 16 bytes at once."""
+    operands = attention.q, attention.k, attention.v
+    numbers = [attention.terms, attention.depth]
+    for operand in operands:
+        numbers += (*operand.outer, operand.row, operand.key)
+    return (
+        kept in HALVES
+        and all(operand.column == 1 for operand in (*operands, attention.out))
+        and not any(number % CHUNK for number in numbers)
+        and padded(attention.depth) <= MOST_DEPTH
+        and warp_bytes(attention, queries, keys) <= MAX_SHARED_BYTES
+        and any(fits(attention, *sizes) for sizes in TILES)
+    )
+
+
+def warp_bytes(attention: Attention, queries: int, keys: int) -> int:
+    """The bytes of shared memory in the form `warps`, keys and values in two stages."""
+    terms, depth = (
+        padded(length) + NARROW_PADDING for length in (attention.terms, attention.depth)
+    )
+    return 2 * (queries * terms + 2 * keys * (terms + depth))
+
+
+def tiles_of(group: QueryGroup) -> QueryGroup | None:
+    """The same attention in the form `tiles`, or None if it does not fit into that."""
+    for queries, keys in TILES:
+        if fits(group.attention, queries, keys):
+            return replace(group, schedule=QueriesAttr("tiles", queries, keys))
     return None
 
 
@@ -136,4 +177,8 @@ def query_group_of(op: Operation) -> QueryGroup | str | None:
         attention, schedule.queries, schedule.keys
     ):
         return f"{schedule} does not fit into shared memory and registers"
+    if schedule.form.data == "warps" and not fits_warps(
+        attention, kept, schedule.queries, schedule.keys
+    ):
+        return f"{schedule} is not for rows of {attention.terms} {kept} as they lie"
     return QueryGroup(attention, schedule, kept)

@@ -25,6 +25,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.lowering.cuda.attention import query_group_of
 from penstock.lowering.cuda.attention_printer import QueryTilePrinter
 from penstock.lowering.cuda.attention_rows import QueryRowPrinter
+from penstock.lowering.cuda.attention_warps import QueryWarpPrinter
 from penstock.lowering.cuda.base import DevicePrinter
 from penstock.lowering.cuda.dots import DotPrinter, dots_of
 from penstock.lowering.cuda.narrow import summed_in_f32
@@ -56,7 +57,11 @@ DTYPES = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
 }
 """What Numba calls elements; `bf16` is known to it as bits only."""
-QUERY_PRINTERS = {"rows": QueryRowPrinter, "tiles": QueryTilePrinter}
+QUERY_PRINTERS = {
+    "rows": QueryRowPrinter,
+    "tiles": QueryTilePrinter,
+    "warps": QueryWarpPrinter,
+}
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
 

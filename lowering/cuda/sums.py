@@ -36,6 +36,8 @@ MOST_ELEMENTS = 1 << 16
 THREADS, MANY_THREADS = 256, 1024
 FEW_BLOCKS, MANY_TERMS = 132, 512
 MOST_ROWS = 16
+MOST_SHARED = 4096
+"""The sums that come together in shared memory: 32 KiB of f64."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,10 @@ class Sums:
     def threads(self) -> int:
         """The threads of a block."""
         many = prod(self.extents(self.terms)) >= MANY_TERMS
-        return MANY_THREADS if many and self.items < FEW_BLOCKS else THREADS
+        threads = MANY_THREADS if many and self.items < FEW_BLOCKS else THREADS
+        while threads * self.width * self.rows > MOST_SHARED * WARP:
+            threads //= 2
+        return threads
 
     @property
     def slices(self) -> int:

@@ -302,13 +302,39 @@ job.job @few_keys placement <cpu, [0:0]> {
   job.output "y", %y : tensor<24x8xf32>
 }
 
+// Devices compute it in blocks, too, also of 16 bits, if these have room for rows.
+// CHECK-LABEL: job.job @devices
+// CHECK:         op.attention %q, %k, %v : tensor<24x8xf16>, tensor<32x8xf16>, tensor<32x8xf16>
+// CHECK:         op.softmax {{.*}} {no_attention = "rows of 264 elements are longer than 256"}
+// CHECK:         op.softmax {{.*}} {no_attention = "rows of 136 elements are longer than 128"}
+job.job @devices placement <cuda, [0:0]> {
+  %q = job.input "q" : tensor<24x8xf16>
+  %k = job.input "k" : tensor<32x8xf16>
+  %v = job.input "v" : tensor<32x8xf16>
+  %p = op.matmul %q, %k transpose_b : tensor<24x8xf16>, tensor<32x8xf16> -> tensor<24x32xf16>
+  %s = op.softmax %p axis 1 : tensor<24x32xf16> -> tensor<24x32xf16>
+  %y = op.matmul %s, %v : tensor<24x32xf16>, tensor<32x8xf16> -> tensor<24x8xf16>
+  job.output "y", %y : tensor<24x8xf16>
+  %l = job.input "l" : tensor<32x264xf16>
+  %a = op.matmul %l, %l transpose_b : tensor<32x264xf16>, tensor<32x264xf16> -> tensor<32x32xf16>
+  %b = op.softmax %a axis 1 : tensor<32x32xf16> -> tensor<32x32xf16>
+  %c = op.matmul %b, %v : tensor<32x32xf16>, tensor<32x8xf16> -> tensor<32x8xf16>
+  job.output "c", %c : tensor<32x8xf16>
+  %m = job.input "m" : tensor<32x8xf64>
+  %w = job.input "w" : tensor<32x136xf64>
+  %d = op.matmul %m, %m transpose_b : tensor<32x8xf64>, tensor<32x8xf64> -> tensor<32x32xf64>
+  %e = op.softmax %d axis 1 : tensor<32x32xf64> -> tensor<32x32xf64>
+  %f = op.matmul %e, %w : tensor<32x32xf64>, tensor<32x136xf64> -> tensor<32x136xf64>
+  job.output "f", %f : tensor<32x136xf64>
+}
+
 // Kernels of other kinds of devices have no blocks.
 // CHECK-LABEL: job.job @other_devices
-job.job @other_devices placement <cuda, [0:0]> {
+job.job @other_devices placement <sim, [0:0]> {
   %q = job.input "q" : !q
   %k = job.input "k" : !k
   %v = job.input "v" : !v
-  // CHECK: op.softmax {{.*}} {no_attention = "only processors compute it in blocks"}
+  // CHECK: op.softmax {{.*}} {no_attention = "no blocks compute it on sim"}
   %p = op.matmul %q, %k transpose_b : !q, !k -> !s
   %s = op.softmax %p axis 2 : !s -> !s
   %y = op.matmul %s, %v : !s, !v -> !y

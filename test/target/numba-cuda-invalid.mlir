@@ -53,3 +53,12 @@ launch.kernel @k target "cuda" (%a: !m, %o: !m) {
     scf.reduce
   }) {schedule = #launch.queries<tiles, queries 64, keys 32>} : (index, index, index) -> ()
 }
+
+// -----
+
+!m = memref<4xf32>
+launch.kernel @k target "cuda" (%a: !m) {
+  %z = arith.constant 0.0 : f32
+  // expected-error@+1 {{kernel @k: #launch.queries<rows, queries 1, keys 4> is no schedule for devices}}
+  linalg.fill {schedule = #launch.queries<rows, queries 1, keys 4>} ins(%z : f32) outs(%a : !m)
+}

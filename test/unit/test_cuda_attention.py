@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import SCHEDULE
@@ -17,12 +19,16 @@ from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.cuda_lanes import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
-Array: TypeAlias = NDArray[np.floating]
+Array: TypeAlias = NDArray[np.generic]
 Doubles: TypeAlias = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, int, int, int, int]
 
-DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
-TOLERANCES = {"f32": 3e-6, "f64": 1e-14}
+DTYPES = {
+    **{"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)},
+    **{"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)},
+}
+TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 3e-6, "f64": 1e-14}
+"""Tensor cores take powers that are rounded to 16 bits, and so is the result."""
 
 
 def attention(shape: Shape, type: str, masked: bool, by: str = "") -> str:
@@ -65,6 +71,7 @@ def run(
     masked: bool,
     by: str = "",
     schedule: str = "",
+    aligned: bool = True,
 ) -> str:
     """Compare a kernel with NumPy; its source."""
     stacks, rows, keys, terms, depth = shape
@@ -90,13 +97,15 @@ def run(
         phases[0].attributes[SCHEDULE] = QueriesAttr(form, int(queries), int(many))
     source = kernel_source(kernel)
     found = np.full(expected.shape, np.nan, DTYPES[type])
-    assert run_lanes(source, [array.reshape(-1) for array in (*given, found)]) == 0
+    flat = [array.reshape(-1) for array in (*given, found)]
+    assert run_lanes(source, flat, aligned=aligned) == 0
     tolerance = TOLERANCES[type]
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    exact = found.astype(np.float64)
+    np.testing.assert_allclose(exact, expected, rtol=tolerance, atol=tolerance)
     return source
 
 
-@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("type", ["f32", "f64"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     ("shape", "schedule"),
@@ -113,11 +122,39 @@ def test_blocks_of_queries_go_through_blocks_of_keys(
     assert "slots_2" in source
 
 
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "schedule", "masked"),
+    [((2, 20, 75, 24, 40), "warps 16 32", False), ((1, 70, 133, 64, 64), "", True)],
+)
+def test_floats_of_16_bits_are_mixed_on_tensor_cores(
+    device_kernels: Kernels,
+    type: str,
+    aligned: bool,
+    shape: Shape,
+    schedule: str,
+    masked: bool,
+) -> None:
+    source = run(
+        device_kernels, shape, type, masked, schedule=schedule, aligned=aligned
+    )
+    assert f"multiply_{type}(" in source
+    assert "copy_async" in source
+
+
+def test_lines_that_are_not_aligned_take_no_tensor_cores(
+    device_kernels: Kernels,
+) -> None:
+    source = run(device_kernels, (1, 20, 33, 20, 18), "bf16", False)
+    assert "multiply_bf16(" not in source
+
+
 def test_keys_that_lie_by_terms(device_kernels: Kernels) -> None:
     run(device_kernels, (1, 17, 33, 8, 16), "f32", False, by="k_by [0, 2, 1]")
 
 
-@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("type", ["f32", "bf16"])
 @pytest.mark.parametrize(
     ("shape", "masked"),
     [
@@ -155,3 +192,32 @@ def test_other_loops_are_no_attention(device_kernels: Kernels) -> None:
       job.output "y", %y : tensor<8x64xf32>
     """)
     assert not any(map(device_attention_of, kernel.body.block.ops))
+
+
+@pytest.mark.parametrize(
+    ("depth", "schedule", "message"),
+    [
+        (
+            128,
+            QueriesAttr("tiles", 64, 32),
+            "#launch.queries<tiles, queries 64, keys 32> does not fit into shared "
+            "memory and registers",
+        ),
+        (
+            64,
+            QueriesAttr("warps", 64, 64),
+            "#launch.queries<warps, queries 64, keys 64> is not for rows of 64 f32 as "
+            "they lie",
+        ),
+    ],
+)
+def test_schedules_that_do_not_fit_are_refused(
+    device_kernels: Kernels, depth: int, schedule: QueriesAttr, message: str
+) -> None:
+    (kernel,) = device_kernels(attention((1, 20, 20, depth, depth), "f32", False))
+    for op in kernel.body.block.ops:
+        if SCHEDULE in op.attributes:
+            op.attributes[SCHEDULE] = schedule
+    with pytest.raises(LocatedPassFailure) as caught:
+        kernel_source(kernel)
+    assert str(caught.value) == f"kernel @{kernel.sym_name.data}: {message}"

@@ -197,6 +197,10 @@ def test_threads_exchange_elements_between_barriers() -> None:
         ({"target": "thread() + 1"}, "an index is outside of 64 elements"),
         ({"target": "thread() - 1"}, "an index is outside of 64 elements"),
         ({"step": "2"}, "4 elements are not aligned"),
+        (
+            {"barrier": "cuda.shared.array(12225, f32)"},
+            "more than 48 KiB of shared memory",
+        ),
     ],
 )
 def test_what_goes_wrong_on_a_device_is_found(

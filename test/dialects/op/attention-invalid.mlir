@@ -14,7 +14,7 @@ job.job @integers placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<3x4xi32>
   %k = job.input "k" : tensor<5x4xi32>
   %v = job.input "v" : tensor<5x8xi32>
-  // expected-error@+1 {{op.attention: attention is for f32 and f64, got i32}}
+  // expected-error@+1 {{op.attention: attention is for floats, got i32}}
   %y = op.attention %q, %k, %v : tensor<3x4xi32>, tensor<5x4xi32>, tensor<5x8xi32> -> tensor<3x8xi32>
 }
 
