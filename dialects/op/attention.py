@@ -58,10 +58,10 @@ class AttentionOp(TensorOp):
     is to the scores. `q_by`, `k_by` and `v_by` reorder the axes of an operand before,
     `by` those of the result after, as `op.transpose` does.
 
-    Powers and sums are in the element type; of 16 bits in 32, but that rows of the result
-    are rounded with each key where a kernel has no schedule. A row of which the mask
-    leaves nothing, as it adds -inf everywhere, is NaN, and so is one with a score of NaN
-    or inf.
+    Powers and sums are in the element type; of 16 bits in 32, but that rows of the
+    result are rounded with each key where a kernel has no schedule. A row of which the
+    mask leaves nothing, as it adds -inf everywhere, is NaN, and so is one with a score
+    of NaN or inf.
 
     ```mlir
     %y = op.attention %q, %k, %v mask %m scale 5.000000e-01 q_by [1, 0, 2] by [1, 0, 2]
