@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -107,6 +109,64 @@ JOBS = {
         : tensor<1x4096xf32>, tensor<1000x4096xf32> -> tensor<1x1000xf32>
       job.output "y", %y : tensor<1x1000xf32>
     """,
+    "tensor": """
+      %x = job.input "x" : tensor<2048x512xbf16>
+      %w = job.variable "w" init <zeros> : tensor<512x2048xbf16>
+      %b = job.variable "b" init <zeros> : tensor<2048xbf16>
+      %p = op.matmul %x, %w
+        : tensor<2048x512xbf16>, tensor<512x2048xbf16> -> tensor<2048x2048xbf16>
+      %y = op.add %p, %b
+        : tensor<2048x2048xbf16>, tensor<2048xbf16> -> tensor<2048x2048xbf16>
+      job.output "y", %y : tensor<2048x2048xbf16>
+    """,
+    "windows": """
+      %x = job.input "x" : tensor<1x32x18x18xf16>
+      %w = job.variable "w" init <zeros> : tensor<32x32x3x3xf16>
+      %y = op.conv2d %x, %w
+        : tensor<1x32x18x18xf16>, tensor<32x32x3x3xf16> -> tensor<1x32x16x16xf16>
+      job.output "y", %y : tensor<1x32x16x16xf16>
+    """,
+    "doubles": """
+      %x = job.input "x" : tensor<1024x256xf64>
+      %w = job.variable "w" init <zeros> : tensor<256x1024xf64>
+      %y = op.matmul %x, %w
+        : tensor<1024x256xf64>, tensor<256x1024xf64> -> tensor<1024x1024xf64>
+      job.output "y", %y : tensor<1024x1024xf64>
+    """,
+    "mixed": """
+      %q = job.input "q" : tensor<12x128x64xf32>
+      %k = job.input "k" : tensor<12x128x64xf32>
+      %v = job.input "v" : tensor<12x128x64xf32>
+      %y = op.attention %q, %k, %v scale 0.125
+        : tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>
+        -> tensor<12x128x64xf32>
+      job.output "y", %y : tensor<12x128x64xf32>
+    """,
+    "mixed halves": """
+      %q = job.input "q" : tensor<12x128x64xbf16>
+      %k = job.input "k" : tensor<12x128x64xbf16>
+      %v = job.input "v" : tensor<12x128x64xbf16>
+      %y = op.attention %q, %k, %v scale 0.125
+        : tensor<12x128x64xbf16>, tensor<12x128x64xbf16>, tensor<12x128x64xbf16>
+        -> tensor<12x128x64xbf16>
+      job.output "y", %y : tensor<12x128x64xbf16>
+    """,
+    "decoded": """
+      %q = job.input "q" : tensor<12x1x64xf32>
+      %k = job.input "k" : tensor<12x500x64xf32>
+      %v = job.input "v" : tensor<12x500x64xf32>
+      %y = op.attention %q, %k, %v
+        : tensor<12x1x64xf32>, tensor<12x500x64xf32>, tensor<12x500x64xf32>
+        -> tensor<12x1x64xf32>
+      job.output "y", %y : tensor<12x1x64xf32>
+    """,
+    "thin": """
+      %x = job.input "x" : tensor<8x3072xf32>
+      %w = job.variable "w" init <zeros> : tensor<3072x768xf32>
+      %y = op.matmul %x, %w
+        : tensor<8x3072xf32>, tensor<3072x768xf32> -> tensor<8x768xf32>
+      job.output "y", %y : tensor<8x768xf32>
+    """,
     "mean": """
       %x = job.input "x" : tensor<1000x49xf32>
       %y = op.reduce_mean %x axes [1] : tensor<1000x49xf32> -> tensor<1000xf32>
@@ -114,6 +174,9 @@ JOBS = {
     """,
 }
 
+
+OF_BOTH = ("fused", "mixed", "mixed halves", "tensor")
+"""What is compiled for the older architecture, too."""
 
 Compiled: TypeAlias = Callable[[str, str], list[CompiledPhase]]
 
@@ -130,6 +193,7 @@ def phases_of(device_kernels: Callable[[str], list[KernelOp]]) -> Compiled:
         sources = {
             f"{name}.{op.sym_name.data}": kernel_source(op)
             for name, body in JOBS.items()
+            if architecture == "sm_90" or name in OF_BOTH
             for op in device_kernels(body)
         }
         return compile_kernels(sources, capability_of(architecture))
@@ -279,6 +343,99 @@ def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
     assert "div." not in ptx
     assert "rem." not in ptx
     assert ".f64" not in ptx
+
+
+def opcodes(phase: CompiledPhase) -> Counter[str]:
+    """How often each instruction is in the machine code, without its suffixes."""
+    text = disassembled(phase.path("cubin"))
+    found = re.findall(
+        r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*([A-Z0-9]+)", text, re.M
+    )
+    return Counter(found)
+
+
+ARCHITECTURES = ("sm_80", "sm_90")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("job", "architecture"),
+    [("tensor", "sm_80"), ("tensor", "sm_90"), ("windows", "sm_90")],
+)
+def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
+    phases_of: Compiled, job: str, architecture: str
+) -> None:
+    (phase,) = phases_of(job, architecture)
+    assert_lean(phase)
+    ptx, found = phase.path("ptx").read_text(), opcodes(phase)
+    assert found["HMMA"] >= 4
+    assert found["LDSM"] >= 4
+    assert found["LDGSTS"] >= 2
+    assert found["FFMA"] == 0
+    assert ".f64" not in ptx
+    if job == "tensor":
+        # Four matrices by four, and twice as many terms as one has.
+        assert found["HMMA"] == 4 * 4 * 2
+        # Four stages of 128 rows and columns; two results are stored at once.
+        assert phase.dynamic_shared == 4 * 2 * (128 * 40 + 32 * 136)
+        assert ptx.count("st.global.u16") + ptx.count("st.global.b16") == 0
+        assert (phase.threads, phase.items) == (256, 256)
+        assert phase.registers <= 168
+
+
+@needs_compiler
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_attention_stays_in_registers_and_shared_memory(
+    phases_of: Compiled, architecture: str
+) -> None:
+    (phase,) = phases_of("mixed", architecture)
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert "ld.global.v4.f32" in ptx
+    assert "ld.shared.v4.f32" in ptx
+    assert ".f64" not in ptx
+    assert (phase.threads, phase.items) == (256, 12 * 2)
+    assert phase.registers <= 128
+
+
+@needs_compiler
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_attention_of_16_bits_is_computed_on_tensor_cores(
+    phases_of: Compiled, architecture: str
+) -> None:
+    (phase,) = phases_of("mixed halves", architecture)
+    assert_lean(phase)
+    found = opcodes(phase)
+    # 64 keys by 64 terms, and as many of values.
+    assert found["HMMA"] >= 2 * 8 * 4
+    assert found["LDSM"] >= 4
+    assert found["LDGSTS"] >= 4
+    assert found["DADD"] + found["DMUL"] + found["DFMA"] == 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("job", ["decoded", "thin"])
+def test_few_rows_are_shared_by_the_threads_of_blocks(
+    phases_of: Compiled, job: str
+) -> None:
+    *_, phase = phases_of(job, "sm_90")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert "bar.sync" in ptx
+    assert ".f64" not in ptx
+    assert phase.threads >= 256
+    assert phase.items == {"decoded": 12, "thin": 768 / 32}[job]
+
+
+@needs_compiler
+def test_products_of_doubles_are_tiled(phases_of: Compiled) -> None:
+    (phase,) = phases_of("doubles", "sm_90")
+    assert_lean(phase)
+    ptx = phase.path("ptx").read_text()
+    assert ptx.count("fma.rn.f64") % (4 * 4) == 0
+    assert "ld.shared.v2.f64" in ptx
+    assert "ld.global.v2.f64" in ptx
+    assert phase.registers <= 128
 
 
 @needs_compiler
