@@ -38,7 +38,8 @@ _ENTRY = re.compile("[0-9a-f]{32}")
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
 _SUPPORT = (
     *("circular_math.py", "kernel_support.py", "lanes.py", "lines.py", "members.py"),
-    *("own_functions.py", "panels.py", "tiles.py", "vector_math.py", "wide_math.py"),
+    *("own_functions.py", "panels.py", "tiles.py", "vector_math.py"),
+    *("wide_angles.py", "wide_math.py"),
 )
 """The modules whose functions become part of compiled code."""
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 from llvmlite import ir
 
-from penstock.runtime import circular_math, vector_math, wide_math
+from penstock.runtime import circular_math, vector_math, wide_angles, wide_math
 from penstock.runtime.vector_math import DOUBLE, FLOAT, Floats, scalar_of
 
 FUNCTIONS: Mapping[ir.Type, Mapping[str, Callable[..., Floats]]] = {
     FLOAT: {**vector_math.FUNCTIONS, **circular_math.FUNCTIONS},
-    DOUBLE: wide_math.FUNCTIONS,
+    DOUBLE: {**wide_math.FUNCTIONS, **wide_angles.FUNCTIONS},
 }
 """All functions by the type of their numbers, and their name."""
 

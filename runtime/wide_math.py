@@ -12,8 +12,8 @@ The largest errors that were found, in units in the last place (ulp) of the resu
 | `expm1` | 1.2 | `log10` | 0.7 | | |
 | | | `log1p` | 0.7 | | |
 
-Infinities, zeros of both signs and NaN give what the C library gives. Powers and the
-functions of angles are those of the C library.
+Infinities, zeros of both signs and NaN give what the C library gives. Powers are those
+of the C library, functions of angles are in `penstock.runtime.wide_angles`.
 """
 
 # llvmlite carries no types.

@@ -40,10 +40,12 @@ _GENERATORS = (
     *("lowering/numba/*.py", "lowering/launch_schedule_*.py"),
     *("lowering/selection/contractions.py", "runtime/attention.py"),
     *("runtime/c_functions.py", "runtime/circular_math.py", "runtime/columns.py"),
-    *("runtime/jit.py", "runtime/kernel_support.py", "runtime/lanes.py"),
+    *("runtime/depthwise.py", "runtime/jit.py", "runtime/kernel_support.py"),
+    "runtime/lanes.py",
     *("runtime/lines.py", "runtime/members.py", "runtime/own_functions.py"),
     *("runtime/panels.py", "runtime/tiles.py", "runtime/transforms.py"),
-    *("runtime/upright.py", "runtime/vector_math.py", "runtime/wide_math.py"),
+    *("runtime/upright.py", "runtime/vector_math.py", "runtime/wide_angles.py"),
+    "runtime/wide_math.py",
 )
 """The modules on which the machine code of a kernel depends."""
 

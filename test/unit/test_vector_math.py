@@ -19,8 +19,15 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+from scipy import special
 
-from penstock.runtime import circular_math, kernel_support, vector_math, wide_math
+from penstock.runtime import (
+    circular_math,
+    kernel_support,
+    vector_math,
+    wide_angles,
+    wide_math,
+)
 from penstock.runtime.lanes import Code, Lanes
 from penstock.runtime.own_functions import FUNCTIONS
 from penstock.runtime.vector_math import DOUBLE, FLOAT
@@ -29,7 +36,7 @@ Floats: TypeAlias = NDArray[np.floating]
 Truth: TypeAlias = Callable[..., NDArray[np.longdouble]]
 
 
-def erf(x: NDArray[np.longdouble]) -> NDArray[np.longdouble]:
+def exact_erf(x: NDArray[np.longdouble]) -> NDArray[np.longdouble]:
     """The error function, as a sum of terms of one sign."""
     size = np.minimum(np.abs(x), 6)
     term = total = size
@@ -41,7 +48,7 @@ def erf(x: NDArray[np.longdouble]) -> NDArray[np.longdouble]:
 
 
 TRUTHS: dict[str, Truth] = {
-    "erf": erf,
+    "erf": lambda x: special.erf(x.astype(np.float64)).astype(np.longdouble),
     **{
         name: getattr(np, name)
         for name in ("exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "tanh")
@@ -51,11 +58,12 @@ TRUTHS: dict[str, Truth] = {
 ULPS = {
     **{"exp": 1.1, "exp2": 1.0, "expm1": 1.7, "tanh": 1.3, "erf": 1.2, "pow": 0.51},
     **{"log": 0.9, "log2": 1.1, "log10": 1.0, "log1p": 0.51},
-    **{"sin": 0.52, "cos": 0.52, "tan": 0.52},
+    **{"sin": 0.52, "cos": 0.52, "tan": 0.55},
 }
 WIDE_ULPS = {
     **{"exp": 1.0, "exp2": 1.0, "expm1": 1.2, "tanh": 1.4, "erf": 1.2},
     **{"log": 0.7, "log2": 0.8, "log10": 0.7, "log1p": 0.7},
+    **{"sin": 0.9, "cos": 0.9, "tan": 0.9},
 }
 """What the documentation of the modules says."""
 
@@ -92,6 +100,8 @@ def wide(count: int) -> Floats:
     parts = [bits.view(np.float64), near.astype(np.uint64).view(np.float64).reshape(-1)]
     scales = 1e-3, 1.0, 6.0, 300.0
     parts += [rng.normal(0, scale, count) for scale in scales]
+    parts += [rng.normal(0, scale, count) for scale in (1e8, 1e9, 1e15)]
+    parts += [np.arange(count // 8) * (np.pi / 2), np.ldexp(np.pi, np.arange(1000))]
     parts += [np.exp(rng.uniform(-scale, scale, count)) for scale in scales]
     return np.concatenate(parts)
 
@@ -117,6 +127,8 @@ def applied(function: Callable[..., object], *operands: Floats) -> Floats:
 def check(name: str, got: Floats, operands: tuple[Floats, ...]) -> None:
     """Compare results with the truth: numbers by ulps, anything else exactly."""
     truth = np.power if name == "pow" else TRUTHS[name]
+    if name == "erf" and got.dtype == np.float64:
+        truth = exact_erf
     with np.errstate(all="ignore"):
         wanted = np.asarray(truth(*(x.astype(np.longdouble) for x in operands)))
         rounded = wanted.astype(got.dtype)
@@ -140,14 +152,14 @@ def test_results_of_64_bits_are_as_near_as_documented(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WIDE_ULPS)
 def test_many_results_of_64_bits(name: str) -> None:
-    x = wide(100_000)
+    x = wide(40_000)
     check(name, applied(getattr(kernel_support, name), x), (x,))
 
 
 def test_documentation_has_all_functions() -> None:
     texts = {
         FLOAT: f"{vector_math.__doc__}{circular_math.__doc__}",
-        DOUBLE: f"{wide_math.__doc__}",
+        DOUBLE: f"{wide_math.__doc__}{wide_angles.__doc__}",
     }
     for type, ulps in ((FLOAT, ULPS), (DOUBLE, WIDE_ULPS)):
         assert FUNCTIONS[type].keys() == ulps.keys()
@@ -163,7 +175,7 @@ def test_results_are_as_near_as_documented(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTHS)
 def test_results_over_the_whole_range(name: str) -> None:
-    x = every(257)
+    x = every(1031)
     got = applied(getattr(kernel_support, name), x)
     for start in range(0, x.size, 1 << 20):
         part = slice(start, start + (1 << 20))
