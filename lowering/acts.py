@@ -7,8 +7,9 @@ between tasks has: the n-th launch of the target comes after the (n - tokens)-th
 source.
 
 A *guard* lets the tasks of a line act in an order that a loop would have: tasks beside
-each other that act equally often are a group, in which each acts once, in order, before
-the first one acts again; and one group after the other, as often as both can count.
+each other that act equally often, and do not wait for several acts of each other, are a
+group, in which each acts once, in order, before the first one acts again; and one group
+acts after the other, in as many rounds in a launch as all of them can count.
 """
 
 from __future__ import annotations
@@ -35,11 +36,27 @@ class Queue(NamedTuple):
     free: int
 
 
-class Acts:
-    """The acts of tasks, given how often each acts in a launch."""
+class Control(NamedTuple):
+    """
+    A control register of one slot between two tasks, with so many pieces in a launch,
+    or tokens, of which there is one at the start or none.
+    """
 
-    def __init__(self, turns: Sequence[int]) -> None:
+    source: int
+    target: int
+    tokens: int
+    pieces: int = 1
+
+
+class Acts:
+    """
+    The acts of tasks, given how often each acts in a launch, and how often what it
+    reads has changed how often it comes.
+    """
+
+    def __init__(self, turns: Sequence[int], phases: Sequence[int] = ()) -> None:
         self.turns = turns
+        self._kinds = list(zip(turns, phases or turns, strict=True))
         *self._first, self.count = accumulate(turns, initial=0)
         self.task_of = [task for task, count in enumerate(turns) for _ in range(count)]
         """The task of each act."""
@@ -75,33 +92,50 @@ class Acts:
             if count > 1:
                 yield Edge(first + count - 1, first, 1)
 
-    def between(self, source: int, target: int, tokens: int) -> Queue:
-        """A control register, of which so many pieces are there before anybody acts."""
-        pieces = gcd(self.turns[source], self.turns[target])
-        return Queue(source, target, pieces, tokens, max(1, tokens) - tokens)
+    def queue_of(self, control: Control) -> Queue:
+        """What a control register hands on."""
+        source, target, tokens, pieces = control
+        return Queue(source, target, pieces, tokens, 1 - tokens)
 
     def groups(self, line: Sequence[int]) -> list[list[int]]:
-        """The tasks of a line that follow each other and act equally often."""
-        return [list(x) for _, x in groupby(line, key=self.turns.__getitem__)]
+        """The tasks of a line that follow each other and are of one kind."""
+        return [list(x) for _, x in groupby(line, key=self._kinds.__getitem__)]
 
-    def guard(self, line: Sequence[int]) -> Iterator[Edge]:
+    def guard(self, line: Sequence[int]) -> list[list[Control]]:
         """
-        The control registers, between tasks, that let those of a line act like a loop;
-        `tokens` are the pieces that are there before anybody acts.
+        The control registers that let the tasks of a line act like a loop: those of
+        each group, and each of those between groups alone.
         """
         groups = self.groups(line)
         rounds = gcd(*(self.turns[task] for task in line))
+        found: list[list[Control]] = []
         for group in groups:
-            yield from (Edge(a, b, 0) for a, b in pairwise(group))
-            is_inner = len(groups) == 1 or self.turns[group[0]] > rounds
+            acts = self.turns[group[0]]
+            found.append([Control(a, b, 0, acts) for a, b in pairwise(group)])
+            is_inner = len(groups) == 1 or acts > rounds
             if is_inner and len(group) > 1:
-                yield Edge(group[-1], group[0], 1)
-        for one, other in pairwise(groups):
-            yield Edge(one[-1], other[0], 0)
+                found[-1].append(Control(group[-1], group[0], 1, acts))
         if len(groups) > 1:
-            first, last = groups[0][0], groups[-1][-1]
-            pieces = gcd(self.turns[first], self.turns[last])
-            yield Edge(last, first, pieces // rounds)
+            for one, other in pairwise(groups):
+                found.append([Control(one[-1], other[0], 0, rounds)])
+            found.append([Control(groups[-1][-1], groups[0][0], 1, rounds)])
+        return found
+
+    def can_end(self, queues: Iterable[Queue]) -> bool:
+        """Whether no acts wait for each other."""
+        after: list[list[int]] = [[] for _ in range(self.count)]
+        missing = [0] * self.count
+        for source, target, tokens in self.edges(queues):
+            if tokens == 0:
+                after[source].append(target)
+                missing[target] += 1
+        ready = [act for act, count in enumerate(missing) if not count]
+        for act in ready:
+            for target in after[act]:
+                missing[target] -= 1
+                if not missing[target]:
+                    ready.append(target)
+        return len(ready) == self.count
 
     def tasks_of(self, acts: Sequence[int]) -> list[int]:
         """The tasks of some acts, those that follow each other as one."""

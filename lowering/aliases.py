@@ -13,6 +13,7 @@ from functools import reduce
 from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.interfaces import InPlacePair, TensorOp
+from penstock.dialects.op.rates import RateOp, RepeatOp, UnpackOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import (
     DataType,
@@ -52,10 +53,22 @@ def lies_as_paired(task: TaskOp, pair: InPlacePair) -> bool:
 
 def does_nothing(task: TaskOp) -> bool:
     """Whether all that a task computes lies where it should already."""
+    if isinstance(task.op, RepeatOp | UnpackOp):
+        return shows_frames(task)
     views = [pair for pair in pairs_of(task) if pair.view]
     if {pair.result for pair in views} != set(range(len(task.outs))):
         return False
     return bool(views) and all(lies_as_paired(task, pair) for pair in views)
+
+
+def shows_frames(task: TaskOp) -> bool:
+    """Whether the pieces that a task makes of one are slots in that one's."""
+    op, source, result = task.op, task.ins[0].owner, task.outs[0].owner
+    assert isinstance(op, RateOp), "asked of these"
+    if not isinstance(source, RegisterOp) or not isinstance(result, RegisterOp):
+        return False
+    slots = source.slots.value.data * op.taken
+    return result.target is source.register and result.slots.value.data == slots
 
 
 def aliases_of(register: RegisterOp) -> Iterator[RegisterOp]:

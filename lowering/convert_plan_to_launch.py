@@ -293,7 +293,11 @@ class ProgramBuilder:
             memref = self._kernels.memref_of(type.payload)
             symbol = self._symbols[register.register]
             interface = register.interface if self._has_jobs else None
-            made = launch.RegisterOp(symbol, chunk, offset, slots, memref, interface)
+            below = register.target if register.frames > 1 else None
+            over = None if below is None else self._symbols[below]
+            made = launch.RegisterOp(
+                symbol, chunk, offset, slots, memref, interface, over
+            )
         else:
             initial = 0 if register.initial is None else register.initial.value.data
             symbol = self._symbols[register.register]

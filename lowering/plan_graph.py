@@ -16,6 +16,7 @@ from typing import NamedTuple
 from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.interfaces import InPlacePair, TensorOp
+from penstock.dialects.op.rates import RepeatOp, UnpackOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -55,11 +56,13 @@ class Facts(NamedTuple):
     slots: int
     initial: int
     """The slots that are full at the start."""
+    frames: int = 1
+    """The slots in one of what it lies on, whose `bytes` and `stride` these are."""
 
     @property
     def size(self) -> int:
         """The bytes of all slots together."""
-        return self.stride * (self.slots - 1) + self.bytes
+        return self.stride * (self.slots // self.frames - 1) + self.bytes
 
 
 @dataclass
@@ -127,6 +130,8 @@ class PlanGraph:
     def _shows_operands(self, index: int) -> bool:
         """Whether all results of a task have the bytes of operands, where these lie."""
         op = self.tasks[index].op
+        if isinstance(op, RepeatOp | UnpackOp):
+            return self._shows_frames(index, op.taken)
         if not isinstance(op, TensorOp) or not isinstance(end := op.next_op, YieldOp):
             return False
         if tuple(end.values) != tuple(op.results):
@@ -135,6 +140,13 @@ class PlanGraph:
         if len({pair.result for pair in views}) != len(op.results):
             return False
         return bool(views) and all(self.lies_as_paired(index, pair) for pair in views)
+
+    def _shows_frames(self, index: int, count: int) -> bool:
+        """Whether each slot of what a task reads has so many of what it makes."""
+        access = self.access[index]
+        (source,), (result,) = access.ins, access.outs
+        one, other = self.facts[source], self.facts[result]
+        return one.place == other.place and other.slots == count * one.slots
 
     def lies_as_paired(self, index: int, pair: InPlacePair) -> bool:
         """Whether a result of a task lies where a pair of its op says that it may."""
@@ -213,7 +225,7 @@ class PlanGraph:
         written: dict[int, list[RegisterOp]] = defaultdict(list)
         for register, writer in self.writer.items():
             written[writer].append(register)
-        for task in self.graph.order:
+        for task in self._making_order():
             for register in written[task]:
                 made = [register]
                 if self.is_view[task]:
@@ -223,6 +235,18 @@ class PlanGraph:
                     ]
                 shown[register] = list(dict.fromkeys(made))
         return shown
+
+    def _making_order(self) -> Sequence[int]:
+        """The tasks, each after those that make what it reads."""
+        if not self.rates.is_rated:
+            return self.graph.order
+        edges = [
+            Edge(self.writer[register], index, 0)
+            for index, access in enumerate(self.access)
+            for register in access.ins
+            if register in self.writer
+        ]
+        return MarkedGraph(len(self.tasks), edges).order
 
     def storages(self) -> dict[RegisterOp, Storage]:
         """
@@ -264,7 +288,8 @@ class PlanGraph:
         if self.rates.is_rated:
             # Which slot an act uses is not its number modulo slots.
             return Storage(start, end, writer, users, 1, end - start)
-        return Storage(start, end, writer, users, facts.slots, facts.stride)
+        slots = facts.slots // facts.frames
+        return Storage(start, end, writer, users, slots, facts.stride)
 
     @cached_property
     def _addresses(self) -> dict[SSAValue, int]:
@@ -303,8 +328,12 @@ def facts_of(register: RegisterOp) -> Facts:
     if not isinstance(type := value.type, DataType):
         initial = 0 if register.initial is None else register.initial.value.data
         return Facts(place, 0, 0, slots, initial)
-    size, alignment = type.size, register.memory_case.alignment
-    return Facts(place, size, -(-size // alignment) * alignment, slots, 0)
+    size, frames = type.size, register.frames
+    if frames > 1 and isinstance(whole := place.root.type, DataType):
+        size = whole.size
+    alignment = register.memory_case.alignment
+    stride = -(-size // alignment) * alignment
+    return Facts(place, size, stride, slots, 0, frames)
 
 
 def registers_among(values: Sequence[SSAValue]) -> Iterator[RegisterOp]:

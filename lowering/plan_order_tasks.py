@@ -174,7 +174,8 @@ class PlanProblem:
             [maker[value] for value in task.reads if value in maker]
             for task in self.problem.tasks
         ]
-        return grouped(order, before, [rates.turns[task] for task in self.tasks])
+        kinds = [(rates.turns[task], rates.phases[task]) for task in self.tasks]
+        return grouped(order, before, kinds)
 
     def write(self, order: Order) -> None:
         """List the tasks in an order, after all variables."""

@@ -8,21 +8,26 @@ bytes follows from what goes from the one to the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
 from math import gcd
 from typing import NamedTuple, TypeVar
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import AfterOp, JobOp
 from penstock.dialects.op.rates import RateOp
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.rates import Flow, RateError, turns
 from penstock.dialects.regst import RegisterOp
+from penstock.lowering.aliases import Holds
+
+PIECES = "pieces"
+"""The attribute of a control register that says how many there are in a launch."""
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -33,6 +38,11 @@ class Link(NamedTuple):
     value: SSAValue
     flow: Flow
     initial: int = 0
+
+
+def is_part(count: int, whole: int) -> bool:
+    """Whether a number divides another one."""
+    return count > 0 and whole % count == 0
 
 
 def is_rated(ops: Iterable[Operation]) -> bool:
@@ -109,10 +119,12 @@ class PlanRates:
     """
 
     def __init__(self, plan: PlanOp) -> None:
+        self._plan = plan
         self.tasks = [task for task in plan.tasks if task.kind != "variable"]
         self.is_rated = is_rated(task.op for task in self.tasks)
         self.links: list[Link] = []
         self._writer: dict[SSAValue, TaskOp] = {}
+        self._flows: list[Flow] = []
         if not self.is_rated:
             self.turns = dict.fromkeys(self.tasks, 1)
             return
@@ -128,6 +140,7 @@ class PlanRates:
             for value in task.ins
             if (source := self._writer.get(value)) is not None
         ]
+        self._flows = [link.flow for link in data]
         self.turns = balanced(
             self.tasks,
             data,
@@ -141,17 +154,62 @@ class PlanRates:
             for value in task.waits
             if (source := self._writer.get(value)) is not None
         ]
-        self.links = [*data, *waits]
+        self.links = [*data, *waits, *self._held(number)]
+
+    def _held(self, number: dict[TaskOp, int]) -> Iterator[Link]:
+        """What tasks hold besides what they read: what views show the bytes of."""
+        holds = Holds(self._plan)
+        for task in self.tasks:
+            held = dict.fromkeys(x for value in task.ins for x in holds.of(value))
+            for value in held:
+                if value not in task.ins and (source := self._writer.get(value)):
+                    pieces, acts = self.pieces(value), self.turns[task]
+                    # Else it reads what is made of several pieces, not the bytes.
+                    if acts % pieces == 0:
+                        ends = number[source], number[task], made(source.op)
+                        yield Link(value, Flow(*ends, acts // pieces))
 
     def _control(self, value: SSAValue, source: int, target: int) -> Link:
-        """A control register, of which there are as many pieces as all can share."""
-        owner, initial = value.owner, 0
-        if isinstance(owner, RegisterOp) and owner.initial is not None:
-            initial = owner.initial.value.data
+        """
+        A control register, of which there are as many pieces in a launch as it says, or
+        else as both tasks can count. Raises `VerifyException` if they cannot.
+        """
+        owner, initial, said = value.owner, 0, None
+        if isinstance(owner, RegisterOp):
+            said = owner.attributes.get(PIECES)
+            initial = 0 if owner.initial is None else owner.initial.value.data
         acts = [self.turns[self.tasks[i]] for i in (source, target)]
         pieces = gcd(*acts)
+        if said is not None:
+            if not isinstance(said, IntegerAttr) or not is_part(
+                said.value.data, pieces
+            ):
+                raise VerifyException(
+                    f"control register '{name_of(value)}' should have a number of "
+                    f"pieces in a launch that divides {pieces}, got {said}"
+                )
+            pieces = said.value.data
         flow = Flow(source, target, *(n // pieces for n in acts))
         return Link(value, flow, initial)
+
+    @cached_property
+    def phases(self) -> dict[TaskOp, int]:
+        """How often at most what a task reads has changed how often it comes."""
+        missing = [0] * len(self.tasks)
+        after: list[list[Flow]] = [[] for _ in self.tasks]
+        for flow in self._flows:
+            after[flow.source].append(flow)
+            missing[flow.target] += 1
+        phases = [0] * len(self.tasks)
+        ready = [task for task, count in enumerate(missing) if not count]
+        for task in ready:
+            for flow in after[task]:
+                phase = phases[task] + (flow.made != 1 or flow.taken != 1)
+                phases[flow.target] = max(phases[flow.target], phase)
+                missing[flow.target] -= 1
+                if not missing[flow.target]:
+                    ready.append(flow.target)
+        return dict(zip(self.tasks, phases, strict=True))
 
     def every(self, task: TaskOp) -> dict[SSAValue, int]:
         """How many acts of a task a piece lasts for, where that is not one."""
@@ -183,6 +241,8 @@ class PlanRates:
         """How many pieces of a value there are in a launch."""
         if not self.is_rated or (writer := self._writer.get(value)) is None:
             return 1
+        if value in writer.outs:
+            return self.turns[writer] // made(writer.op)
         return self.turns[writer] // self.every(writer).get(value, 1)
 
     def slots_needed(self) -> dict[SSAValue, int]:
@@ -267,11 +327,13 @@ class PlanRates:
 
 
 def grouped(
-    order: Sequence[int], before: Sequence[Sequence[int]], turns: Sequence[int]
+    order: Sequence[int],
+    before: Sequence[Sequence[int]],
+    kinds: Sequence[tuple[int, int]],
 ) -> list[int]:
     """
-    Numbers in an order in which those with equal `turns` follow each other as long as
-    can be, each behind those `before` it; else they stay in this order.
+    Numbers in an order in which those of one kind follow each other as long as can be,
+    each behind those `before` it; else they stay in this order.
     """
     place = {number: i for i, number in enumerate(order)}
     missing = [len(set(earlier)) for earlier in before]
@@ -279,12 +341,12 @@ def grouped(
     for number, earlier in enumerate(before):
         for other in set(earlier):
             after[other].append(number)
-    ready: dict[int, list[int]] = {count: [] for count in turns}
+    ready: dict[tuple[int, int], list[int]] = {kind: [] for kind in kinds}
     for number, count in enumerate(missing):
         if not count:
-            heappush(ready[turns[number]], place[number])
+            heappush(ready[kinds[number]], place[number])
     found: list[int] = []
-    while heads := [(places[0], count) for count, places in ready.items() if places]:
+    while heads := [(places[0], kind) for kind, places in ready.items() if places]:
         near = ready[min(heads)[1]]
         while near:
             number = order[heappop(near)]
@@ -292,7 +354,7 @@ def grouped(
             for other in after[number]:
                 missing[other] -= 1
                 if not missing[other]:
-                    heappush(ready[turns[other]], place[other])
+                    heappush(ready[kinds[other]], place[other])
     return found
 
 

@@ -10,7 +10,7 @@ for each piece in a launch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -28,7 +28,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.lowering.acts import MAX_ACTS, Acts, Queue
+from penstock.lowering.acts import MAX_ACTS, Acts, Control, Queue
 from penstock.lowering.aliases import Holds
 from penstock.lowering.rates import rates_of
 from penstock.lowering.sharing import CycleError, Edge, PartialOrder, Span
@@ -52,8 +52,8 @@ class Guard(NamedTuple):
 
     streams: tuple[Stream, ...] = ()
     across: bool = False
-    loops: tuple[tuple[int, ...], ...] = ()
-    """In a plan with rates, instead: tasks that act in order, like a loop."""
+    controls: tuple[Control, ...] = ()
+    """In a plan with rates, instead: the control registers between tasks."""
 
 
 @dataclass
@@ -174,7 +174,8 @@ class Usage:
         """All acts of a launch, if tasks act at different rates, and not too often."""
         turns = [self.rates.turns[task] for task in self.tasks]
         is_rated = self.rates.is_rated and sum(turns) <= MAX_ACTS
-        return Acts(turns) if is_rated else None
+        phases = [self.rates.phases[task] for task in self.tasks]
+        return Acts(turns, phases) if is_rated else None
 
     @cached_property
     def of_streams(self) -> dict[tuple[Stream, MemoryCaseAttr], list[RegisterOp]]:
@@ -194,7 +195,7 @@ class Usage:
         `CycleError` if these wait for each other without a token.
         """
         if (acts := self.acts) is not None:
-            guards = [acts.between(*edge) for edge in self._guard_edges(guard)]
+            guards = [acts.queue_of(control) for control in self._controls(guard)]
             # What guards say comes first: chains follow it.
             return PartialOrder(acts.count, acts.edges([*guards, *self._queues]))
         lines = [
@@ -240,17 +241,33 @@ class Usage:
                     if (writer := self.producer.get(held)) is not None:
                         yield held, self.number[writer], self.number[task]
 
-    def missing_edges(self, guard: Guard) -> Iterator[Edge]:
-        """The edges of a guard that no single register stands for."""
+    def can_act(self, controls: Sequence[Control]) -> bool:
+        """Whether no acts wait for each other with more control registers."""
+        assert self.acts is not None, "asked of plans with rates"
+        more = map(self.acts.queue_of, controls)
+        return self.acts.can_end([*more, *self._queues])
+
+    def missing_controls(self, guard: Guard) -> Iterator[Control]:
+        """The control registers of a guard that no other register stands for."""
         known: dict[tuple[int, int], int] = {}
         for first, second, tokens in self._known_edges():
             pair = first, second
             known[pair] = min(tokens, known.get(pair, tokens))
-        for edge in self._guard_edges(guard):
-            pair = edge.source, edge.target
-            is_known = pair in known and known[pair] <= edge.tokens
-            if not is_known and edge.source != edge.target:
-                yield edge
+        for control in self._controls(guard):
+            pair = control.source, control.target
+            is_known = pair in known and known[pair] <= control.tokens
+            is_known &= self.acts is None or self.is_each_act(control)
+            if not is_known and control.source != control.target:
+                yield control
+
+    def most_pieces(self, source: int, target: int) -> int:
+        """As many pieces in a launch as two tasks can both count."""
+        return gcd(*(self.rates.turns[self.tasks[i]] for i in (source, target)))
+
+    def is_each_act(self, control: Control) -> bool:
+        """Whether a control register has a piece for each act of its two tasks."""
+        acts = [self.rates.turns[self.tasks[i]] for i in control[:2]]
+        return acts == [control.pieces] * 2
 
     def _known_edges(self) -> Iterator[Edge]:
         """The orders between tasks that single registers make, piece by piece."""
@@ -262,25 +279,21 @@ class Usage:
                 yield Edge(first, second, full)
                 yield Edge(second, first, free)
 
-    def _guard_edges(self, guard: Guard) -> Iterator[Edge]:
-        """
-        The control registers of a guard, between tasks; `tokens` are the pieces that
-        are there before anybody acts.
-        """
-        if (acts := self.acts) is not None:
-            for loop in guard.loops:
-                yield from acts.guard(loop)
+    def _controls(self, guard: Guard) -> Iterator[Control]:
+        """All control registers of a guard, also those that say nothing new."""
+        if self.acts is not None:
+            yield from guard.controls
             return
         for stream in guard.streams:
             tasks = [self.number[task] for task in self.streams[stream]]
-            yield from (Edge(a, b, 0) for a, b in pairwise(tasks))
+            yield from (Control(a, b, 0) for a, b in pairwise(tasks))
             if not guard.across:
-                yield Edge(tasks[-1], tasks[0], 1)
+                yield Control(tasks[-1], tasks[0], 1)
         if guard.across:
             order = self.order(Guard(guard.streams))
             for source in order.sinks:
                 for target in order.sources:
-                    yield Edge(source, target, 1)
+                    yield Control(source, target, 1)
 
 
 def order_of(task: TaskOp) -> int:

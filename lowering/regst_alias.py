@@ -53,6 +53,15 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
   to, may.
 
 A pair that must be used and cannot is an error. Plans that have blocks are left alone.
+
+In a plan with rates only results of `op.repeat` and `op.unpack` become aliases, of all
+of what is read: n slots in each of its slots, which are the whole piece or its parts,
+act after act. The rules are `no_alias`, `given`, `never`, `variable`, `interface`,
+`memory` and `alignment` as above, and
+
+* `source`: what is read lies on something else itself, or is listed later;
+* `slots`: readers hold what is read for longer then, and its slots do not let tasks act
+  as often as their rates want.
 """
 
 from __future__ import annotations
@@ -84,6 +93,7 @@ from penstock.lowering.alias_decisions import (
     orders_wanted,
 )
 from penstock.lowering.alias_forest import Timeline
+from penstock.lowering.alias_frames import show_frames
 from penstock.lowering.alias_rules import NO_ALIAS, REJECTED, Pairs, Refusal, quoted
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.rates import rates_of
@@ -241,8 +251,11 @@ class RegstAliasRegistersPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = outermost(op, PlanOp)
         plans = [plan for plan in plans if not has_places(plan)]
+        rated = [plan for plan in plans if rates_of(plan).is_rated]
+        for plan in rated:
+            show_frames(plan)
         # Who is last to use what is not the same in each act.
-        plans = [plan for plan in plans if not rates_of(plan).is_rated]
+        plans = [plan for plan in plans if plan not in rated]
         timelines = {plan: Timeline(plan) for plan in plans}
         fail_if_any(x for pair in timelines.items() for x in complaints_about(*pair))
         found = {plan: decided(plan, line) for plan, line in timelines.items()}

@@ -33,12 +33,14 @@ share bytes in the end gets none if the layout is right without.
 In a plan with rates all acts of a launch are looked at, and all pieces of a register:
 two registers may share bytes if all pieces of the one may with all of the other. Tasks
 that act equally often and follow each other in a guarded stream are a loop, in which
-each acts once before the first one acts again; from one such group to the next, and
-from the last to the first, there is a control register with as many pieces in a launch
-as both can count. A stream in which the slots that there are do not allow that is
-listed in `unguarded` of the plan: of its groups those are loops that can be. `all`
-guards all streams, but launches overlap. Of more than 16,384 acts in a launch all those
-of a task count as one, and no stream is guarded.
+each acts once before the first one acts again, unless one waits for several acts of
+another, which begins a new loop. One such group acts after the other, in as many rounds
+in a launch as all of them can count: control registers between them say in `pieces` how
+many these are. A stream in which the slots that there are do not allow that is
+listed in `unguarded` of the plan: of its groups those are loops that can be, and act
+one after the other where they can. `all` guards all streams, but launches overlap. Of
+more than 16,384 acts in a launch all those of a task count as one, and no stream is
+guarded.
 
 `best`, the default, places the largest register first. Only if that needs more than the
 bound, it goes on with other rules and a search, which loads compiled code. A search
@@ -83,6 +85,7 @@ from penstock.dialects.regst import (
     RegisterOp,
 )
 from penstock.dialects.walks import outermost
+from penstock.lowering.acts import Control
 from penstock.lowering.block_layouts import Demand, Layout, Layouter
 from penstock.lowering.control_edges import write_control
 from penstock.lowering.packing import (
@@ -94,6 +97,7 @@ from penstock.lowering.packing import (
     packer_of,
 )
 from penstock.lowering.packing.problem import end_of, shares_bytes, side_by_side
+from penstock.lowering.rates import PIECES
 from penstock.lowering.register_usage import (
     Guard,
     Stream,
@@ -103,7 +107,6 @@ from penstock.lowering.register_usage import (
 )
 from penstock.lowering.sharing import (
     CycleError,
-    Edge,
     PartialOrder,
     overlapping,
     sharing_of_all,
@@ -139,26 +142,21 @@ def guards_of(usage: Usage, guard: str) -> list[Guard]:
 def guard_with_rates(usage: Usage, guard: str) -> Guard:
     """The streams that can be guarded with the slots that there are; notes others."""
     wanted = streams_that_share(usage) if guard == "stream" else tuple(usage.streams)
-    found = Guard()
-    refused: list[Attribute] = []
-    for stream in wanted if can_act(usage, found) else ():
-        tasks = [usage.number[task] for task in usage.streams[stream]]
-        if can_act(usage, more := with_loop(found, tasks)):
-            found = more
+    acts, found, refused = usage.acts, list[Control](), list[Attribute]()
+    assert acts is not None, "has rates"
+    for stream in wanted if usage.can_act(()) else ():
+        parts = acts.guard([usage.number[task] for task in usage.streams[stream]])
+        whole = [control for part in parts for control in part]
+        if usage.can_act([*found, *whole]):
+            found += whole
             continue
         refused.append(StringAttr(stream_text(*stream)))
-        assert usage.acts is not None, "has rates"
-        for group in usage.acts.groups(tasks):
-            if len(group) > 1 and can_act(usage, more := with_loop(found, group)):
-                found = more
+        for part in parts:
+            if part and usage.can_act([*found, *part]):
+                found += part
     if refused:
         usage.plan.attributes[UNGUARDED] = ArrayAttr(refused)
-    return found
-
-
-def with_loop(guard: Guard, tasks: Sequence[int]) -> Guard:
-    """A guard, and tasks that act in order."""
-    return Guard(loops=(*guard.loops, tuple(tasks)))
+    return Guard(controls=tuple(found))
 
 
 def stream_text(device: DeviceAttr, stream: StreamAttr) -> str:
@@ -166,15 +164,6 @@ def stream_text(device: DeviceAttr, stream: StreamAttr) -> str:
     kind, index = stream.kind.data, stream.index.data
     rank, name, number = device.rank.data, device.kind.data, device.index.data
     return f"<{rank}, {name}:{number}> <{kind}, {index}>"
-
-
-def can_act(usage: Usage, guard: Guard) -> bool:
-    """Whether no tasks wait for each other."""
-    try:
-        usage.order(guard)
-    except CycleError:
-        return False
-    return True
 
 
 def streams_that_share(usage: Usage) -> tuple[Stream, ...]:
@@ -371,8 +360,13 @@ CONTROL = ControlType()
 ONE = IntegerAttr(1, i64)
 
 
-def control_register(name: str, case: MemoryCaseAttr, initial: int) -> RegisterOp:
-    """A control register whose slots, at least one, may be full at the start."""
+def control_register(
+    name: str, case: MemoryCaseAttr, initial: int, pieces: int | None
+) -> RegisterOp:
+    """
+    A control register with one slot, which may be full at the start. It may say how
+    many pieces there are in a launch.
+    """
     properties: dict[str, Attribute] = {
         "register_name": StringAttr(name),
         "memory_case": case,
@@ -381,15 +375,16 @@ def control_register(name: str, case: MemoryCaseAttr, initial: int) -> RegisterO
     }
     if initial:
         properties["initial"] = ONE
-    if initial > 1:
-        properties["slots"] = properties["initial"] = IntegerAttr(initial, i64)
     # There is one for each task, and this takes a third of the time.
-    return RegisterOp.create(properties=properties, result_types=[CONTROL])
+    attributes = {} if pieces is None else {PIECES: IntegerAttr(pieces, i64)}
+    return RegisterOp.create(
+        properties=properties, attributes=attributes, result_types=[CONTROL]
+    )
 
 
-def write_edges(usage: Usage, edges: Sequence[Edge]) -> None:
-    """Add a control register for each edge."""
-    if not edges:
+def write_controls(usage: Usage, controls: Sequence[Control]) -> None:
+    """Add control registers."""
+    if not controls:
         return
     plan, tasks = usage.plan, usage.tasks
     names = UniqueNames(register.register_name.data for register in plan.registers)
@@ -397,12 +392,13 @@ def write_edges(usage: Usage, edges: Sequence[Edge]) -> None:
     signals: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     registers: list[RegisterOp] = []
     cases: dict[DeviceAttr, MemoryCaseAttr] = {}
-    for source, target, initial in edges:
+    for source, target, initial, pieces in controls:
         first, second = tasks[source], tasks[target]
         name = names.make(f"{first.task_name.data} -> {second.task_name.data}")
         if (device := second.device) not in cases:
             cases[device] = MemoryCaseAttr.of(device.host)
-        register = control_register(name, cases[device], initial)
+        said = pieces if pieces < usage.most_pieces(source, target) else None
+        register = control_register(name, cases[device], initial, said)
         registers.append(register)
         signals[first].append(register.register)
         waits[second].append(register.register)
@@ -425,10 +421,10 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
         fail_if_any([cycle_complaint(usage, error)])
         return
     places = dict(place for chunk in chunks for place in chunk.places())
-    edges = list(usage.missing_edges(least_guard(usage, guards, places)))
+    controls = list(usage.missing_controls(least_guard(usage, guards, places)))
     for chunk in chunks:
         write_chunk(usage.plan, chunk)
-    write_edges(usage, edges)
+    write_controls(usage, controls)
 
 
 def has_places(plan: PlanOp) -> bool:

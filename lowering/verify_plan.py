@@ -84,8 +84,11 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
     yield from acting_variables(list(plan_graph.variables.values()))
     yield from out_of_reach(plan_graph)
     yield from asymmetries(plan_graph)
-    if plan_graph.rates.is_rated:
-        yield from deadlocks_in(plan, PlanWaits.of(plan))
+    if plan_graph.rates.is_rated and (
+        stuck := list(deadlocks_in(plan, PlanWaits.of(plan)))
+    ):
+        yield from stuck
+        return
     if plan_graph.graph.cycles:
         # What tasks hold besides what they read closes no cycle that is not there.
         yield from deadlocks_in(plan, PlanWaits.of(plan))

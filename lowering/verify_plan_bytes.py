@@ -31,6 +31,8 @@ from penstock.lowering.verify_plan_jobs import Jobs, Stored, bad_sharing
 
 Finding = tuple[Operation, str]
 
+FRAMES = ", several slots on each of its own, but does not show it so often"
+
 
 def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     """
@@ -163,6 +165,8 @@ def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:
             is_over = bool(sources) or register in parts or not register.size
             if root in plan_graph.variables and not plan_graph.is_view[writer]:
                 yield task, overwrites(task, register, root) + ", a variable"
+            if plan_graph.facts[register].frames > 1 and not plan_graph.is_view[writer]:
+                yield task, overwrites(task, register, root) + FRAMES
             if not is_over:
                 yield (
                     task,

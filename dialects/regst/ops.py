@@ -141,12 +141,13 @@ class RegisterOp(IRDLOperation):
     """
     A queue of slots that one task fills and others read. It lies at byte `at` of a
     block, or of the register it is an alias of (of its first byte, if `at` is left
-    out), or nowhere yet. `initial` slots of a control register are full when the job
-    starts. An `interface` is what several jobs know by this name: it has bytes of its
-    own, which their registers of this name share. A `header` holds the run-time shape
-    of the register it is named for, slot by slot, in memory of the host that nothing
-    else uses. Whoever writes or reads that register does so to its header, which no
-    task names.
+    out), or nowhere yet. An alias may have n slots for each of its target's, which are
+    all of that one, or its n parts. `initial` slots of a control register are full when
+    the job starts. An `interface` is what several jobs know by this name: it has bytes
+    of its own, which their registers of this name share. A `header` holds the run-time
+    shape of the register it is named for, slot by slot, in memory of the host that
+    nothing else uses. Whoever writes or reads that register does so to its header,
+    which no task names.
 
     ```mlir
     %x = regst.register "x" in %b at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
@@ -154,6 +155,8 @@ class RegisterOp(IRDLOperation):
       slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
     %z = regst.register "z/out" alias %x : !regst.data<tensor<4xf32>> at 8
       slots 2 on <0, host> : !regst.data<tensor<2xf32>>
+    %p = regst.register "p/out" alias %x : !regst.data<tensor<4xf32>>
+      slots 8 on <0, host> : !regst.data<tensor<1xf32>>
     %k = regst.register "turn" slots 1 initial 1 on <0, host> : !regst.control
     %d = regst.register "d" slots 1 on <0, host> : !regst.data<tensor<?xf32>, max [4]>
     %s = regst.register "d/header" slots 1 header "d" on <0, host>
@@ -229,6 +232,14 @@ class RegisterOp(IRDLOperation):
             return 0
         return self.stride * (self.slots.value.data - 1) + type.size
 
+    @property
+    def frames(self) -> int:
+        """The slots that an alias has for each of its target's; 1 for all others."""
+        target = None if self.target is None else self.target.owner
+        if not isinstance(target, RegisterOp):
+            return 1
+        return self.slots.value.data // target.slots.value.data
+
     def verify_(self) -> None:
         has_offset = self.offset is not None
         target, place = self.target, self.block
@@ -282,22 +293,48 @@ class RegisterOp(IRDLOperation):
             raise VerifyException("an alias lies where its target lies, in no block")
         if not isinstance(owner := target.owner, RegisterOp):
             return
-        if self.slots != owner.slots:
+        own, others = self.slots.value.data, owner.slots.value.data
+        if own % others:
             raise VerifyException(
-                f"an alias has as many slots as its target, got "
-                f"{self.slots.value.data} and {owner.slots.value.data}"
+                f"an alias has as many slots as its target, or n for each of them, got "
+                f"{own} and {others}"
             )
         if self.memory_case != owner.memory_case:
             raise VerifyException(
                 f"an alias is in its target's memory, got {self.memory_case} "
                 f"and {owner.memory_case}"
             )
-        if self.slots.value.data > 1 and self.stride != owner.stride:
+        if own > others:
+            self._verify_frames(owner, own // others)
+            return
+        if own > 1 and self.stride != owner.stride:
             raise VerifyException(
                 f"the slots of an alias start where those of its target do, got "
                 f"one every {self.stride} and every {owner.stride} bytes"
             )
         self._verify_part(owner)
+
+    def _verify_frames(self, whole: RegisterOp, count: int) -> None:
+        """That so many slots are all of one of a target, or its parts."""
+        own, other = self.register.type, whole.register.type
+        assert isinstance(own, DataType), "a control register lies nowhere"
+        assert isinstance(other, DataType), "checked with the operand"
+        if whole.target is not None or self.offset is not None:
+            raise VerifyException(
+                "an alias with more slots than its target lies on all of one that is "
+                "no alias"
+            )
+        if own.size != other.size and own.size * count != other.size:
+            raise VerifyException(
+                f"{count} slots in one of {other.size} bytes have all of them, or "
+                f"{other.size // count} each, got {own.size}"
+            )
+        alignment = own.alignment(self.memory_case)
+        if own.size < other.size and own.size % alignment:
+            raise VerifyException(
+                f"slots of an alias start at multiples of {alignment} bytes, got one "
+                f"every {own.size}"
+            )
 
     def _verify_part(self, whole: RegisterOp) -> None:
         offset = 0 if self.offset is None else self.offset.value.data

@@ -154,8 +154,26 @@
 // -----
 
 %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
-// expected-error@+1 {{regst.register: an alias has as many slots as its target, got 2 and 1}}
-%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: 2 slots in one of 16 bytes have all of them, or 8 each, got 4}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<1xf32>>
+
+// -----
+
+%x = regst.register "x" slots 2 on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: an alias has as many slots as its target, or n for each of them, got 3 and 2}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 3 on <0, host> : !regst.data<tensor<4xf32>>
+
+// -----
+
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: an alias with more slots than its target lies on all of one that is no alias}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> at 8 slots 2 on <0, host> : !regst.data<tensor<2xf32>>
+
+// -----
+
+%x = regst.register "x" slots 1 on <0, device cuda:0> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: slots of an alias start at multiples of 16 bytes, got one every 8}}
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, device cuda:0> : !regst.data<tensor<2xf32>>
 
 // -----
 

@@ -32,6 +32,8 @@
 %x = regst.register "x" in %block at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
 // CHECK-NEXT: regst.register "y/out" alias %[[X]] : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
 %y = regst.register "y/out" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<2x2xf32>>
+// CHECK-NEXT: regst.register "p/out" alias %[[X]] : !regst.data<tensor<4xf32>> slots 8 on <0, host> : !regst.data<tensor<1xf32>>
+%rows = regst.register "p/out" alias %x : !regst.data<tensor<4xf32>> slots 8 on <0, host> : !regst.data<tensor<1xf32>>
 // CHECK-NEXT: regst.register "z/out" alias %[[X]] : !regst.data<tensor<4xf32>> at 8 slots 2 on <0, host> : !regst.data<tensor<2xf32>>
 %part = regst.register "z/out" alias %x : !regst.data<tensor<4xf32>> at 8 slots 2 on <0, host> : !regst.data<tensor<2xf32>>
 // CHECK-NEXT: regst.register "z" slots 1 on <0, pinned cuda:0> : !regst.data<tensor<f64>>

@@ -1,0 +1,44 @@
+// RUN: penstock-opt %s -p convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-plan-memory | filecheck %s
+// RUN: penstock-opt %s -p convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-plan-memory,plan-reduce-events,verify-plan | filecheck %s --check-prefix REDUCED
+// RUN: penstock-opt %s -p convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-choose-slots | filecheck %s --check-prefix SLOTS
+
+!t = tensor<16x16xf32>
+
+// What a loop makes lies on each other act by act: two values at a time, and the sum. The
+// loop of the stream acts four times, then once what reads its sum.
+// CHECK-LABEL: plan.plan @loop {
+// SLOTS-LABEL: plan.plan @loop attributes {no_interval = "rates: tasks have no act in common that could begin once an interval"}
+// REDUCED-LABEL: plan.plan @loop attributes {no_events = "rates: events are of acts that all tasks make equally often"}
+job.job @loop placement <cpu, [0:0]> {
+  // CHECK: regst.chunk on <0, host> size 3072
+  // CHECK: regst.register "x/out" in %{{.+}} at [[X:[0-9]+]] slots 1
+  // CHECK: regst.register "b/out" in %{{.+}} at [[X]] slots 1
+  // CHECK: regst.register "y/out" in %{{.+}} at [[X]] slots 1
+  %x = job.input "x" : !t
+  %a = op.relu %x : !t -> !t
+  %b = op.relu %a : !t -> !t
+  // CHECK: regst.register "s -> x" slots 1 initial 1 on <0, host> : !regst.control
+  // CHECK: regst.register "s -> y" slots 1 on <0, host> : !regst.control
+  // CHECK: regst.register "y_1 -> x" slots 1 initial 1 on <0, host> : !regst.control
+  // That the second loop follows the first one, the sum says.
+  // REDUCED:      regst.register "s -> x" slots 1 initial 1
+  // REDUCED-NEXT: regst.register "y_1 -> x" slots 1 initial 1
+  %s = op.acc %b every 4 : !t -> !t
+  %y = op.relu %s : !t -> !t
+  job.output "y", %y : !t
+}
+
+// The first and the last task are a loop with one slot between them, but others that act
+// less often stand between them in the stream.
+// CHECK-LABEL: plan.plan @twisted attributes {unguarded = ["<0, cpu:0> <compute, 0>"]}
+job.job @twisted placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %a = op.relu %x : !t -> !t
+  %p = op.acc %a every 2 : !t -> !t
+  %q = op.acc %p every 2 : !t -> !t
+  %r = op.relu %p : !t -> !t
+  job.output "r", %r : !t
+  job.output "q", %q : !t
+  %z = op.relu %x : !t -> !t
+  job.output "z", %z : !t
+}
