@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias, cast
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,7 +18,9 @@ from scipy import special
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
+from penstock.runtime import cuda_scalars
 from penstock.runtime.cuda_lanes import run_lanes
+from penstock.runtime.cuda_warps import from_bf16, to_bf16
 
 HERE = Path(__file__).parent
 Array: TypeAlias = NDArray[np.generic]
@@ -39,6 +43,7 @@ def test_kernels_agree_with_numpy_in_the_emulator(file: str) -> None:
     assert result.returncode == 0, result.stdout[-4000:]
 
 
+fma = cast("Callable[..., Floats]", cuda_scalars.fma)
 softmax = cast("Callable[..., Floats]", special.softmax)
 
 
@@ -210,3 +215,61 @@ def test_what_goes_wrong_on_a_device_is_found(
     with pytest.raises(AssertionError) as caught:
         run_lanes(exchange(**text), arrays)
     assert str(caught.value) == message
+
+
+def nearest(exact: Fraction, dtype: type[np.floating]) -> float:
+    """The float of a type that is nearest to a number, the even one of two."""
+    value = dtype(exact.numerator / exact.denominator)
+    around = [value, *(np.nextafter(value, dtype(end)) for end in (-np.inf, np.inf))]
+    word = np.dtype(f"u{np.dtype(dtype).itemsize}")
+
+    def distance(number: np.floating) -> tuple[Fraction, int]:
+        return abs(Fraction(float(number)) - exact), int(number.view(word)) & 1
+
+    return float(min(around, key=distance))
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float32, 24), (np.float64, 53)])
+def test_products_are_added_with_one_rounding(
+    dtype: type[np.floating], digits: int
+) -> None:
+    rng = np.random.default_rng(digits)
+    for number in range(500):
+        a, b = rng.standard_normal(2).astype(dtype)
+        # Far smaller than the product, or so that almost nothing is left.
+        c = dtype(rng.standard_normal() * 10.0 ** int(rng.integers(-25, 3)))
+        if number % 2:
+            c = dtype(-a * b * (1 + int(rng.integers(-2, 3)) * 2.0 ** (1 - digits)))
+        exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+        assert float(fma(a, b, c)) == nearest(exact, dtype)
+
+
+@pytest.mark.parametrize("values", [(np.inf, 0.0, 1.0), (1e308, 10.0, 1.0)])
+def test_products_that_are_no_numbers(values: tuple[float, float, float]) -> None:
+    a, b, c = map(np.float64, values)
+    with np.errstate(all="ignore"):
+        np.testing.assert_equal(fma(a, b, c), a * b + c)
+
+
+def test_bf16_is_rounded_once() -> None:
+    rng = np.random.default_rng(16)
+    numbers = rng.standard_normal(2000) * 10.0 ** rng.integers(-20, 20, 2000)
+    # Just beside what lies in the middle of two, nearer than a float of 32 bits.
+    middle = 1 + 2.0**-8
+    some = [middle, middle + 2.0**-40, middle - 2.0**-40, np.nan, np.inf, -0.0, 3.4e38]
+    for values in (numbers, np.array(some), numbers.astype(np.float32)):
+        wanted = values.astype(ml_dtypes.bfloat16).astype(np.float32)
+        if values.dtype == np.float64:
+            exact = [nearest_bf16(value) for value in values]
+            wanted = np.array(exact, np.float32)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(from_bf16(to_bf16(values)), wanted)
+
+
+def nearest_bf16(value: float) -> float:
+    """The nearest number that has 8 digits, the even one of two."""
+    if not np.isfinite(value) or value == 0:
+        return value
+    scale = 2.0 ** (np.floor(np.log2(abs(value))) - 7)
+    rounded = float(round(Fraction(value) / Fraction(scale)) * Fraction(scale))
+    return rounded if abs(rounded) < 2.0**128 else np.copysign(np.inf, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -114,6 +115,10 @@ def test_folds_know_nan(
     np.testing.assert_array_equal(total, FOLDS[fold](np.array([1.0, *a])))
 
 
+@pytest.mark.skipif(
+    os.environ.get("PENSTOCK_TEST_TARGET", "cpu") != "cpu",
+    reason="one thread adds the terms in their order, where each sum is rounded",
+)
 def test_a_sum_of_products_is_rounded_once_a_term(
     parse_kernel: ParseKernel, run_kernel: RunKernel
 ) -> None:
