@@ -53,7 +53,10 @@ class Entry(NamedTuple):
     spans: tuple[Span, ...] = ()
     """What is read or written; or memory that is new or given back."""
     name: str = ""
-    """The phase of a kernel that is launched, or what a note says."""
+    """
+    The kernel that is launched and its phase, or which is loaded and how many it has;
+    or what a note says.
+    """
 
 
 @dataclass
@@ -112,7 +115,7 @@ class RecordedDriver:
         self._events: dict[int, _Work | None] = {}
         self._pending: list[_Work] = []
         self._capturing: list[_Graph] = []
-        self._kernels: dict[str, list[_Loaded]] = {}
+        self._kernels: dict[tuple[str, str], list[_Loaded]] = {}
 
     def note(self, name: str, spans: Sequence[Span] = ()) -> None:
         """Leave an entry of the caller's own in the log."""
@@ -328,9 +331,12 @@ class RecordedDriver:
 
     def load(self, name: str, source: str) -> tuple[Function, ...]:
         """The phases of a kernel that have work, each before its fallback."""
-        if source not in self._kernels:
-            self._kernels[source] = _phases_of(source)
-        return tuple(entry.function for entry in self._kernels[source])
+        key = name, source
+        if key not in self._kernels:
+            self._kernels[key] = made = _phases_of(source, name)
+            count = sum(not entry.is_fallback for entry in made)
+            self._log("load", name=f"{name} {count}")
+        return tuple(entry.function for entry in self._kernels[key])
 
     def bind(
         self, function: Function, words: Sequence[int], spans: Sequence[Span]
@@ -424,6 +430,7 @@ def _clear(address: int, size: int) -> None:
 class _Loaded:
     """A phase, and the dtypes of its arguments."""
 
+    kernel: str
     phase: Phase
     is_fallback: bool
     dtypes: tuple[np.dtype[np.generic], ...]
@@ -432,7 +439,8 @@ class _Loaded:
     def function(self) -> Function:
         """What is known of it."""
         phase = self.phase
-        what = phase.function.__name__, self, phase.items, phase.threads
+        name = f"{self.kernel}.{phase.function.__name__}"
+        what = name, self, phase.items, phase.threads
         kind = phase.blockwise, self.is_fallback, MOST_BLOCKS
         return Function(*what, *kind, phase.dynamic_shared, phase.cooperative)
 
@@ -450,7 +458,7 @@ class _Loaded:
         return run
 
 
-def _phases_of(source: str) -> list[_Loaded]:
+def _phases_of(source: str, name: str) -> list[_Loaded]:
     """
     The phases that have work of the text of a kernel, each before its fallback, whose
     functions are for NumPy.
@@ -463,9 +471,9 @@ def _phases_of(source: str) -> list[_Loaded]:
     dtypes = *map(np.dtype, names), np.dtype(np.int32)
     found: list[_Loaded] = []
     for phase in cast("Sequence[Phase]", namespace["PHASES"]):
-        found.append(_Loaded(phase, False, dtypes))
+        found.append(_Loaded(name, phase, False, dtypes))
         if phase.fallback is not None:
-            found.append(_Loaded(phase.fallback, True, dtypes))
+            found.append(_Loaded(name, phase.fallback, True, dtypes))
     return [entry for entry in found if entry.phase.items]
 
 

@@ -129,7 +129,7 @@ class Check:
     """
     The statuses of a unit, which are copied to the host behind each act, to one of
     `depth` places. `steps` are those that assert something, with the addresses of
-    their words, which follow each other.
+    their words.
     """
 
     def __init__(
@@ -140,27 +140,38 @@ class Check:
         depth: int,
     ):
         self._driver, self._depth = resources.driver, depth
-        self._steps = [step for step, _ in steps]
-        self._first = min(address for _, address in steps)
-        last = max(address for _, address in steps)
-        self._size = last + WORD - self._first
-        self._offsets = [address - self._first for _, address in steps]
+        ordered = sorted(steps, key=lambda row: row[1])
+        self._steps = [step for step, _ in ordered]
+        self._runs = _runs([address for _, address in ordered])
+        self._size = WORD * len(steps)
         self._mirror = resources.allocate_host(device, self._size * depth)
 
     def ask(self, act: int, stream: Handle) -> None:
-        """Ask a stream for the copy of an act."""
+        """Ask a stream for the copies of an act."""
         target = self._mirror + act % self._depth * self._size
-        self._driver.copy(target, self._first, self._size, stream)
+        for address, size in self._runs:
+            self._driver.copy(target, address, size, stream)
+            target += size
 
     def raise_failure(self, act: int) -> None:
-        """Raise TaskError if something had failed when the copy of an act was made."""
+        """Raise TaskError if something had failed when the copies were made."""
         start = self._mirror + act % self._depth * self._size
         codes = host_bytes(start, self._size).view("int32")
         if not codes.any():
             return
-        for step, offset in zip(self._steps, self._offsets, strict=True):
-            code = int(codes[offset // WORD])
+        for step, code in zip(self._steps, codes.tolist(), strict=True):
             if code:
                 known = 0 < code <= len(step.messages)
                 message = step.messages[code - 1] if known else None
                 raise TaskError(step.task, act, code, message)
+
+
+def _runs(addresses: Sequence[int]) -> list[tuple[int, int]]:
+    """Words that follow each other, together: where they start, and their bytes."""
+    runs: list[tuple[int, int]] = []
+    for address in addresses:
+        if runs and sum(runs[-1]) == address:
+            runs[-1] = runs[-1][0], runs[-1][1] + WORD
+        else:
+            runs.append((address, WORD))
+    return runs

@@ -97,7 +97,9 @@ class Launcher:
     ):
         self._driver, self._functions = driver, functions
         self._sizes = [kind.size for kind in kernel.arguments]
-        self._written, self._status = written, status
+        self._written = written
+        # Only assertions write to it.
+        self._status = Span(status, WORD, bool(kernel.messages))
         self._bound: dict[tuple[int, ...], list[Launch]] = {}
 
     def __call__(self, words: Sequence[int], stream: Handle) -> None:
@@ -108,10 +110,9 @@ class Launcher:
             launch(stream)
 
     def _bind(self, words: tuple[int, ...]) -> list[Launch]:
-        spans = [*map(Span, words, self._sizes, self._written)]
-        spans.append(Span(self._status, WORD, True))
+        spans = [*map(Span, words, self._sizes, self._written), self._status]
         made = [
-            self._driver.bind(function, (*words, self._status), spans)
+            self._driver.bind(function, (*words, self._status.address), spans)
             for function in chosen(self._functions, words)
         ]
         self._bound[words] = made

@@ -1,0 +1,349 @@
+"""
+The order of all that CUDA devices are asked for, proven from a log of it without one.
+
+The log is made by `RecordedDriver`, which also does the work, in an order of chance
+among those that streams and events allow; results are compared with NumPy's. What
+proves the order is `penstock.tools.cuda_ordering`, which knows nothing of the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from penstock.runtime import cuda
+from penstock.runtime.cuda_driver import Span
+from penstock.runtime.cuda_driver_recorded import Entry, RecordedDriver
+from penstock.runtime.executor import Executor
+from penstock.runtime.loader import LoadedProgram
+from penstock.tools.compiler import installed_compiler
+from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
+from penstock.tools.session import Model, Session
+
+Array: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job, and what NumPy makes of its inputs."""
+
+    text: str
+    expected: Callable[[Arrays], Arrays]
+
+
+def softmax(x: Array) -> Array:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+ONE = Case(
+    """
+job.job @one placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<2x3xf32>
+  %w = job.variable "w" init <constant, value = 2> : tensor<3x3xf32>
+  %p = op.matmul %x, %w : tensor<2x3xf32>, tensor<3x3xf32> -> tensor<2x3xf32>
+  %s = op.softmax %p : tensor<2x3xf32> -> tensor<2x3xf32>
+  job.output "s", %s : tensor<2x3xf32>
+}
+""",
+    lambda given: {"s": softmax(given["x"] @ np.full((3, 3), 2, np.float32))},
+)
+BRANCHES = Case(
+    """
+job.job @branches placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<2x4xf32>
+  %y = job.input "y" : tensor<2x4xf32>
+  %a = op.softmax %x : tensor<2x4xf32> -> tensor<2x4xf32>
+  %b = op.softmax %y : tensor<2x4xf32> -> tensor<2x4xf32>
+  %c = op.reduce_sum %a axes [0] : tensor<2x4xf32> -> tensor<4xf32>
+  %d = op.reduce_sum %b axes [0] : tensor<2x4xf32> -> tensor<4xf32>
+  %e = op.sub %c, %d : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  job.output "a", %a : tensor<2x4xf32>
+  job.output "e", %e : tensor<4xf32>
+}
+""",
+    lambda given: {
+        "a": softmax(given["x"]),
+        "e": softmax(given["x"]).sum(0) - softmax(given["y"]).sum(0),
+    },
+)
+THERE_AND_BACK = Case(
+    """
+job.job @there_and_back placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<2x4xf32>
+  %a = op.softmax %x : tensor<2x4xf32> -> tensor<2x4xf32>
+  %b = op.reduce_sum %a axes [0] {placement = #job.placement<cpu, [0:0]>}
+    : tensor<2x4xf32> -> tensor<4xf32>
+  %c = op.softmax %b : tensor<4xf32> -> tensor<4xf32>
+  %d = op.add %c, %a : tensor<4xf32>, tensor<2x4xf32> -> tensor<2x4xf32>
+  job.output "d", %d : tensor<2x4xf32>
+}
+""",
+    lambda given: {
+        "d": softmax(softmax(given["x"]).sum(0)) + softmax(given["x"]),
+    },
+)
+TWO_DEVICES = Case(
+    """
+job.job @two_devices placement <cuda, [0:0-1]> {
+  %x = job.input "x" : tensor<4x6xf32>
+  %w = job.variable "w" init <constant, value = 3> {sbp = #job.sbp<S(0)>}
+    : tensor<6x4xf32>
+  %p = op.matmul %x, %w : tensor<4x6xf32>, tensor<6x4xf32> -> tensor<4x4xf32>
+  %s = op.softmax %p : tensor<4x4xf32> -> tensor<4x4xf32>
+  job.output "s", %s : tensor<4x4xf32>
+}
+""",
+    lambda given: {"s": softmax(given["x"] @ np.full((6, 4), 3, np.float32))},
+)
+RATES = Case(
+    """
+job.job @rates placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<2x4xf32>
+  %b = op.pack %x by 2 : tensor<2x4xf32> -> tensor<4x4xf32>
+  %s = op.softmax %b : tensor<4x4xf32> -> tensor<4x4xf32>
+  %t = op.acc %s every 3 : tensor<4x4xf32> -> tensor<4x4xf32>
+  job.output "t", %t : tensor<4x4xf32>
+}
+""",
+    lambda given: {"t": softmax(given["x"].reshape(3, 4, 4)).sum(0)},
+)
+CASES = [ONE, BRANCHES, THERE_AND_BACK, TWO_DEVICES, RATES]
+PIECES = 4
+LAUNCHING = "copy", "launch", "launch_graph"
+
+
+def opened(text: str, driver: RecordedDriver, engine: str = "actors") -> Session:
+    """A session whose CUDA devices, of two compute streams each, a driver drives."""
+    front = installed_compiler()
+    module = front[0].parse(text.encode(), "job.mlir")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
+        model = Model(module, {}, Path())
+        return Session(model, threads=2, engine=engine, compiler=front)
+
+
+def inputs_of(program: LoadedProgram, seed: int) -> list[Arrays]:
+    """Some pieces of a program, of random numbers."""
+    random = np.random.default_rng(seed)
+    return [
+        {
+            name: random.standard_normal(port.shape).astype(port.dtype)
+            for name, port in program.inputs.items()
+        }
+        for _ in range(PIECES)
+    ]
+
+
+def run(
+    case: Case, driver: RecordedDriver, engine: str = "sequential"
+) -> tuple[list[str], list[Arrays], list[Arrays]]:
+    """What is wrong with the order of some pieces, what was found and is expected."""
+    with opened(case.text, driver, engine) as session:
+        program = watched(session.executor.program, driver)
+        pieces, found = inputs_of(program, seed=1), list[Arrays]()
+        # The reference executor goes back to the first slots before each run.
+        runs = [pieces[:1], pieces[1:]] if engine == "actors" else [pieces]
+        with Executor(program, engine) as executor:
+            for given in runs:
+                driver.note(RUN)
+                found += executor.run_many(given)
+                driver.note(RAN)
+        lines = problems(driver.log, program)
+    return lines, found, [case.expected(piece) for piece in pieces]
+
+
+# Rates need a loop of the core that takes long to compile.
+ENGINES = [("sequential", True), ("sequential", False), ("actors", True)]
+RUNS = [
+    pytest.param(case, *how, id=f"{case.text.split()[1]}-{how[0]}-{how[1]}")
+    for case in CASES
+    for how in (ENGINES if case is not RATES else ENGINES[:2])
+]
+
+
+@pytest.mark.parametrize(("case", "engine", "captures"), RUNS)
+def test_all_is_ordered_and_results_are_those_of_numpy(
+    case: Case, engine: str, captures: bool
+):
+    driver = RecordedDriver(seed=7, captures=captures)
+    lines, found, expected = run(case, driver, engine)
+    assert lines == []
+    for made, wanted in zip(found, expected, strict=True):
+        assert made.keys() == wanted.keys()
+        for name, array in wanted.items():
+            np.testing.assert_allclose(made[name], array, rtol=1e-4, atol=1e-6)
+    graphs = sum(entry.call == "launch_graph" for entry in driver.log)
+    assert graphs % PIECES == 0
+    assert bool(graphs) == (captures and case is not RATES)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A log that is right, where its runs begin and end, and the program."""
+
+    log: list[Entry]
+    start: int
+    end: int
+    program: LoadedProgram
+
+    def places(self, *calls: str) -> list[int]:
+        """Where the log of runs has one of these calls."""
+        return [x for x in range(self.start, self.end) if self.log[x].call in calls]
+
+    def problems_of(self, log: list[Entry]) -> list[str]:
+        """What is found in another log."""
+        return problems(log, self.program)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(BRANCHES, True), (BRANCHES, False), (TWO_DEVICES, False)],
+    ids=["graphs", "plain", "devices"],
+)
+def recorded(request: pytest.FixtureRequest) -> Recorded:
+    case, captures = request.param
+    driver = RecordedDriver(executes=False, captures=captures)
+    with opened(case.text, driver) as session:
+        program = watched(session.executor.program, driver)
+        start = len(driver.log)
+        with Executor(program, "sequential") as executor:
+            driver.note(RUN)
+            executor.run_many(inputs_of(program, seed=1)[:3])
+            driver.note(RAN)
+        made = Recorded(list(driver.log), start, len(driver.log), program)
+    assert made.problems_of(made.log) == []
+    return made
+
+
+def test_streams_of_the_plan_are_streams_of_the_device(recorded: Recorded):
+    """Captured or not, on each stream of each device what the plan has there."""
+    streams = {recorded.log[x].stream for x in recorded.places(*LAUNCHING)}
+    image = recorded.program.image
+    working = [x for x in image.actors if x.device == "cuda" and x.steps]
+    planned = {actor.stream for actor in working}
+    captured = {x.stream for x in recorded.log if x.call == "launch"}
+    assert len(streams | captured) == len(planned) > 3
+
+
+@pytest.mark.parametrize("call", ["wait", "synchronize_event"])
+def test_no_wait_can_be_left_out(recorded: Recorded, call: str):
+    places = recorded.places(call)
+    if call == "synchronize_event":
+        # That an input has been copied is not asked any more in the last act.
+        last = {recorded.log[place - 1].name: place for place in places}
+        places = [place for place in places if place not in last.values()]
+    assert places
+    for place in places:
+        log = recorded.log[:place] + recorded.log[place + 1 :]
+        assert recorded.problems_of(log), recorded.log[place]
+
+
+def test_events_are_recorded_behind_what_they_stand_for(recorded: Recorded):
+    swapped = 0
+    for place in recorded.places("record"):
+        before, record = recorded.log[place - 1 : place + 1]
+        uses = [x for x in recorded.log[place + 1 :] if x.event == record.event]
+        if before.call not in LAUNCHING or not uses or uses[0].call != "wait":
+            continue
+        log = list(recorded.log)
+        log[place - 1 : place + 1] = record, before
+        assert recorded.problems_of(log), record
+        swapped += 1
+    assert swapped > 2
+
+
+def test_waits_come_before_what_they_are_for(recorded: Recorded):
+    swapped = 0
+    for place in recorded.places("wait"):
+        wait, after = recorded.log[place : place + 2]
+        if after.call in LAUNCHING:
+            log = list(recorded.log)
+            log[place : place + 2] = after, wait
+            assert recorded.problems_of(log), wait
+            swapped += 1
+    assert swapped > 2
+
+
+def test_work_on_another_stream_is_found(recorded: Recorded):
+    for place in recorded.places("copy"):
+        log = list(recorded.log)
+        log[place] = log[place]._replace(stream=1000)
+        assert recorded.problems_of(log), recorded.log[place]
+
+
+@pytest.mark.parametrize("call", LAUNCHING)
+def test_work_that_is_left_out_or_done_twice_is_found(recorded: Recorded, call: str):
+    for place in recorded.places(call)[:3]:
+        entry = recorded.log[place]
+        less = recorded.log[:place] + recorded.log[place + 1 :]
+        assert recorded.problems_of(less), entry
+        more = [*recorded.log[:place], entry, *recorded.log[place:]]
+        assert recorded.problems_of(more), entry
+
+
+def test_memory_that_is_given_back_before_its_last_use_has_ended_is_found(
+    recorded: Recorded,
+):
+    """In the middle of the runs, and by a thread that has not waited for their end."""
+    chunks = recorded.program.chunks.values()
+    for address in [chunk.address for chunk in chunks]:
+        free = Entry("free", 1, 0, spans=(Span(address, 1 << 12, True),))
+        middle = recorded.places(*LAUNCHING)[-2]
+        found = recorded.problems_of(
+            [*recorded.log[:middle], free, *recorded.log[middle:]]
+        )
+        assert any("given back" in line or "at once" in line for line in found)
+        assert recorded.problems_of([*recorded.log, free])
+
+
+def test_what_is_overwritten_before_it_is_read_is_found(recorded: Recorded):
+    """What comes in is copied over, behind the copy and ahead of its reader."""
+    places = recorded.places("wait")
+    (place, *_) = [x for x in places if recorded.log[x - 1].name.startswith("begin")]
+    entry = recorded.log[place]
+    copies = [recorded.log[x] for x in recorded.places("copy") if x < place]
+    lost = Span(copies[0].spans[1].address, 4, True)
+    log = list(recorded.log)
+    log.insert(place + 1, entry._replace(call="copy", event=None, spans=(lost, lost)))
+    assert any("wanted by nobody" in line for line in recorded.problems_of(log))
+
+
+def launched(driver: RecordedDriver) -> dict[int | None, list[tuple[str, list[int]]]]:
+    """Stream by stream the kernels that run, and the bytes that they use."""
+    graphs: dict[int | None, list[Entry]] = {}
+    streams: dict[int | None, list[tuple[str, list[int]]]] = {}
+    captured: list[Entry] | None = None
+    for entry in driver.log:
+        if entry.call == "begin_capture":
+            captured = []
+        elif entry.call == "end_capture":
+            graphs[entry.graph], captured = captured or [], None
+        elif entry.call == "launch" and captured is not None:
+            captured.append(entry)
+        elif entry.call in ("launch", "launch_graph"):
+            for each in graphs.get(entry.graph, [entry]):
+                row = each.name, [span.size for span in each.spans]
+                streams.setdefault(each.stream, []).append(row)
+    return streams
+
+
+@pytest.mark.parametrize("case", [BRANCHES, TWO_DEVICES], ids=["one", "two"])
+def test_graphs_run_what_is_launched_without_them_in_the_same_order(case: Case):
+    found: list[object] = []
+    for captures in (True, False):
+        driver = RecordedDriver(executes=False, captures=captures)
+        with opened(case.text, driver, "sequential") as session:
+            ports = session.executor.program.inputs.values()
+            piece = {port.name: np.zeros(port.shape, port.dtype) for port in ports}
+            session.run_many([piece] * 3)
+        found.append(launched(driver))
+        assert any(x.call == "launch_graph" for x in driver.log) == captures
+    assert found[0] == found[1]
