@@ -287,11 +287,20 @@ def open_torch(name: str, threads: int, compiled: bool = False) -> Run:
     return run
 
 
+def open_jax(name: str, threads: int) -> Run:
+    """The nodes of the model as one function that JAX compiles."""
+    from benchmarks.jax_runs import model_run
+
+    case = case_of(name)
+    return model_run(case.model, case.inputs, threads)
+
+
 OPENERS: Mapping[str, Callable[[str, int], Run]] = {
     "Penstock": open_penstock,
     "ONNX Runtime": open_onnxruntime,
     "PyTorch eager": open_torch,
     "PyTorch compiled": partial(open_torch, compiled=True),
+    "JAX": open_jax,
 }
 """All contenders, ours first."""
 

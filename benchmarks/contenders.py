@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.harness import Opener, Run
+from benchmarks.jax_runs import model_run
 from benchmarks.workloads import WORKLOADS, Workload
 from penstock.runtime.initializers import Array
 from penstock.tools.onnx_import.model import import_model
@@ -66,10 +67,17 @@ def open_torch(name: str, threads: int) -> Run:
     return run
 
 
+def open_jax(name: str, threads: int) -> Run:
+    """The same nodes as one function that JAX compiles."""
+    workload = WORKLOADS[name]()
+    return model_run(workload.model, workload.inputs, threads)
+
+
 CONTENDERS: Mapping[str, Callable[[str, int], Run]] = {
     "Penstock": open_penstock,
     "ONNX Runtime": open_onnxruntime,
     "PyTorch eager": open_torch,
+    "JAX": open_jax,
 }
 """All contenders, ours first."""
 

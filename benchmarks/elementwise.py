@@ -15,10 +15,13 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Protocol, cast
 
 from benchmarks.harness import Race, Run, race
+from benchmarks.jax_runs import model_run
 from benchmarks.report import Json, Section, Table
 from benchmarks.speed import is_failure, race_data, race_rows
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from penstock.dialects.interfaces import TensorOp
     from penstock.runtime.initializers import Array
 
@@ -122,7 +125,7 @@ def page_aligned(array: Array) -> Array:
 
 
 def _shape(name: str, shape: Sequence[int]) -> Sequence[int]:
-    return shape[-1:] if name in "bg" else shape
+    return shape[-1:] if is_row(name) else shape
 
 
 def job_text(case: Case, shape: Sequence[int]) -> str:
@@ -223,13 +226,10 @@ def open_torch(name: str, shape: Sequence[int], compiled: bool) -> Run:
     return run
 
 
-def open_onnxruntime(name: str, shape: Sequence[int]) -> Run:
-    """A session that writes to a given array."""
-    import numpy as np
-
-    onnxruntime, helper = import_module("onnxruntime"), import_module("onnx.helper")
+def model_of(case: Case, shape: Sequence[int]) -> ModelProto:
+    """A case as a model whose rows are constants."""
+    helper = import_module("onnx.helper")
     to_tensor = import_module("onnx.numpy_helper").from_array
-    case = CASES[name]
     arrays = arrays_of(case, shape)
     nodes: list[object] = []
     for text in case.nodes:
@@ -239,23 +239,45 @@ def open_onnxruntime(name: str, shape: Sequence[int]) -> Run:
         given = dict([attribute.split("=")]) if attribute else {}
         nodes.append(helper.make_node(op, operands.split(", "), [result], **given))
     value = partial(helper.make_tensor_value_info, elem_type=1)
-    rows = [operand for operand in case.operands if operand in "bg"]
-    inputs = [operand for operand in case.operands if operand not in rows]
     graph = helper.make_graph(
         nodes,
         "case",
-        [value(operand, shape=shape) for operand in inputs],
+        [value(operand, shape=shape) for operand in inputs_of(case)],
         [value("o", shape=shape)],
-        [to_tensor(arrays[operand], operand) for operand in rows],
+        [
+            to_tensor(arrays[operand], operand)
+            for operand in case.operands
+            if is_row(operand)
+        ],
     )
     opset = [helper.make_opsetid("", 20)]
-    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return helper.make_model(graph, opset_imports=opset, ir_version=9)
+
+
+def inputs_of(case: Case) -> list[str]:
+    """The operands that come at run time."""
+    return [operand for operand in case.operands if not is_row(operand)]
+
+
+def is_row(operand: str) -> bool:
+    """Whether an operand is one row."""
+    return operand in "bg"
+
+
+def open_onnxruntime(name: str, shape: Sequence[int]) -> Run:
+    """A session that writes to a given array."""
+    import numpy as np
+
+    onnxruntime = import_module("onnxruntime")
+    case = CASES[name]
+    arrays = arrays_of(case, shape)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    text = model_of(case, shape).SerializeToString()
+    session = onnxruntime.InferenceSession(text, options)
     binding = session.io_binding()
     out = np.empty(shape, np.float32)
-    for operand in inputs:
+    for operand in inputs_of(case):
         binding.bind_cpu_input(operand, arrays[operand])
     binding.bind_output("o", "cpu", 0, np.float32, shape, out.ctypes.data)
 
@@ -266,11 +288,20 @@ def open_onnxruntime(name: str, shape: Sequence[int]) -> Run:
     return run
 
 
+def open_jax(name: str, shape: Sequence[int]) -> Run:
+    """A function that JAX compiles, on arrays that lie where it wants them."""
+    case = CASES[name]
+    arrays = arrays_of(case, shape)
+    given = {operand: arrays[operand] for operand in inputs_of(case)}
+    return model_run(model_of(case, shape), given, 1, fixed=True)
+
+
 OPENERS: Mapping[str, Callable[[str, Sequence[int]], Run]] = {
     "Penstock": open_penstock,
     "ONNX Runtime": open_onnxruntime,
     "PyTorch eager": partial(open_torch, compiled=False),
     "torch.compile": partial(open_torch, compiled=True),
+    "JAX": open_jax,
 }
 """All contenders, ours first."""
 

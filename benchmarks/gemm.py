@@ -15,10 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Run, race
+from benchmarks.jax_runs import model_run
 from benchmarks.report import Json, Section, Table
 from benchmarks.speed import is_failure, race_data, race_rows
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from penstock.dialects.interfaces import TensorOp
     from penstock.runtime.initializers import Array
 
@@ -241,11 +244,10 @@ def open_torch(name: str) -> Run:
     return run
 
 
-def open_onnxruntime(name: str) -> Run:
-    """A session of a model of one node, whose right operand is a constant."""
-    onnxruntime, helper = import_module("onnxruntime"), import_module("onnx.helper")
+def model_of(case: Case) -> ModelProto:
+    """A model of one node, whose right operand is a constant."""
+    helper = import_module("onnx.helper")
     to_tensor = import_module("onnx.numpy_helper").from_array
-    case = case_of(name)
     if case.is_convolution:
         node = helper.make_node("Conv", ["a", "b"], ["o"], strides=[case.stride] * 2)
     else:
@@ -259,10 +261,17 @@ def open_onnxruntime(name: str) -> Run:
         [to_tensor(case.b, "b")],
     )
     opset = [helper.make_opsetid("", 20)]
-    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return helper.make_model(graph, opset_imports=opset, ir_version=9)
+
+
+def open_onnxruntime(name: str) -> Run:
+    """A session of a model of the case."""
+    onnxruntime = import_module("onnxruntime")
+    case = case_of(name)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    text = model_of(case).SerializeToString()
+    session = onnxruntime.InferenceSession(text, options)
     binding = session.io_binding()
     binding.bind_cpu_input("a", case.a)
     binding.bind_output("o", "cpu")
@@ -274,11 +283,18 @@ def open_onnxruntime(name: str) -> Run:
     return run
 
 
+def open_jax(name: str) -> Run:
+    """A function that JAX compiles, on arrays that lie where it wants them."""
+    case = case_of(name)
+    return model_run(model_of(case), {"a": case.a}, 1, fixed=True)
+
+
 OPENERS: Mapping[str, Callable[[str], Run]] = {
     "Penstock": open_penstock,
     WINOGRAD: open_winograd,
     "ONNX Runtime": open_onnxruntime,
     "PyTorch eager": open_torch,
+    "JAX": open_jax,
     "NumPy": open_numpy,
 }
 """All contenders, ours first."""

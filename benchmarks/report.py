@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeAlias
 
-PACKAGES = ("numba", "llvmlite", "numpy", "xdsl", "onnx", "onnxruntime", "torch")
+PACKAGES = ("numba", "llvmlite", "numpy", "xdsl", "onnx", "onnxruntime", "torch", "jax")
 
 Json: TypeAlias = (
     "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"

@@ -66,6 +66,12 @@ def _elementwise(options: Options) -> Section:
     return elementwise(options.rounds)
 
 
+def _waves(options: Options) -> Section:
+    from benchmarks.waves import waves
+
+    return waves(options.rounds)
+
+
 def _gemm(options: Options) -> Section:
     from benchmarks.gemm import gemm
 
@@ -130,6 +136,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "speed": _speed,
     "profile": _profile,
     "elementwise": _elementwise,
+    "waves": _waves,
     "gemm": _gemm,
     "attention": _attention,
     "tuning": _tuning,

@@ -9,7 +9,7 @@ is paid once. The stream is walked in the order in which its actors are listed. 
 joins the ones before it
 
 * if it is small: the longer of the times that its kernel's `cost` takes at 16 scalar
-  operations and at 32 bytes a nanosecond is at most `most_ns`;
+  operations and at 64 bytes a nanosecond is at most `most_ns`;
 * if no byte that it uses is written by one of them, nor one that they use by it: so it
   stays within the memory that is planned;
 * if it comes after none of those that have to come after one of them: what lies between

@@ -24,8 +24,8 @@ from penstock.lowering.numba.finishing import NO_PHASES
 MEMBERS = "members"
 """How many arguments each member of a wave takes: an attribute of the kernel."""
 
-PART_NS = 4_000
-FLOPS_A_NS, BYTES_A_NS = 16, 32
+PART_NS = 5_000
+FLOPS_A_NS, BYTES_A_NS = 16, 64
 
 
 def modelled_ns(kernel: KernelOp) -> float | None:
