@@ -1,16 +1,24 @@
 """
 Kernels of whole models as machine code for devices, which takes no device: what they
 take of one, and how long it takes to make them.
+
+    python benchmarks/cubins.py [--only MODEL]... [--arch sm_90]...
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+# Ahead of site-packages, where another package of the name `benchmarks` lies.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.report import Json, Section, Table
 
@@ -120,6 +128,26 @@ def all_models() -> Iterator[tuple[str, dict[str, str]]]:
     """The sources of the light models, and of those exported from PyTorch."""
     from benchmarks.models import exported_models, light_models
 
-    for models in (light_models(), exported_models()):
-        for name, module in models:
+    for models in (light_models, exported_models):
+        for name, module in models():
             yield name, sources_of(module)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compile the models that the command line names; 1 if one uses local memory."""
+    parser = argparse.ArgumentParser(description="Compile kernels of models.")
+    parser.add_argument("--only", action="append", metavar="MODEL", help="may repeat")
+    parser.add_argument("--arch", action="append", metavar="sm_90", help="may repeat")
+    args = parser.parse_args(argv)
+    found = (
+        (name, sources)
+        for name, sources in all_models()
+        if not args.only or name in args.only
+    )
+    section = cubins(found, args.arch or ARCHITECTURES)
+    print(section.markdown())
+    return int(bool(section.problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

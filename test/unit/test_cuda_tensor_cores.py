@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias, cast
 
 import ml_dtypes
@@ -273,3 +277,31 @@ def test_copies_that_go_wrong_are_found(text: dict[str, str], message: str) -> N
     with pytest.raises(AssertionError) as caught:
         run_lanes(copying(**text), [a, o])
     assert str(caught.value) == message
+
+
+SIMULATED = """
+import numpy as np
+from penstock.runtime.cuda_kernels import simulate, simulated_phases
+
+a, b = np.load("a.npy"), np.load("b.npy")
+o, status = np.zeros(16 * 24, np.uint16), np.zeros(1, np.int32)
+(phase,) = simulated_phases(open("kernel.py").read())
+simulate(phase, (a.reshape(-1), b.reshape(-1), o, status))
+np.save("o.npy", o)
+"""
+
+
+def test_simulator_has_tensor_cores(device_kernels: Kernels, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    a, b = numbers(rng, (16, 40), "bf16"), numbers(rng, (40, 24), "bf16")
+    tiles = "block [16, 32, 32], warp [16, 32], stages 2, folds [1, 0]"
+    (kernel,) = device_kernels(product((16, 24, 40), "matmul", "bf16", tiles))
+    (tmp_path / "kernel.py").write_text(kernel_source(kernel))
+    for name, array in (("a", a), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", array.view(np.uint16))
+    variables = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    subprocess.run(
+        [sys.executable, "-c", SIMULATED], cwd=tmp_path, env=variables, check=True
+    )
+    found = np.load(tmp_path / "o.npy").view(ml_dtypes.bfloat16).reshape(16, 24)
+    assert_close(found, a.astype(np.float64) @ b.astype(np.float64), "bf16")
