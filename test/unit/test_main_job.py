@@ -279,3 +279,19 @@ def test_a_job_whose_own_input_ends_too_early_is_named(
     line = f"job 'alone' needs {launched - fed} more of input 'a', which ended"
     assert raised.value.stuck[0] == line
     assert not [x for x in raised.value.stuck[1:] if " needs " in x]
+
+
+@engines
+def test_a_job_that_cannot_run_does_not_keep_who_launches_waiting(
+    engine: str, threads: int
+) -> None:
+    # The first launch has all that others need, so there is no room for so many.
+    many = [np.array(job, np.int64) for job in (PUSH, *[TRAIN] * 400)]
+    with (
+        streaming(engine, threads) as stream,
+        pytest.raises(DeadlockError) as raised,
+    ):
+        stream.run({"System-Launch": many})
+    port = "ForeignInput-System-Push-x"
+    line = f"job 'System-Push-x' needs 1 more of input '{port}', which ended"
+    assert raised.value.stuck[0] == line

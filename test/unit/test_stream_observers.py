@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,9 @@ from penstock.runtime.log import RING, StreamLog
 from penstock.runtime.measures import CountObserver, MemoryObserver, Sampled
 from penstock.runtime.observers import Event, Level, Observer
 from penstock.runtime.stream import Stream
+from penstock.runtime.tables import Actor, Tables
 from penstock.runtime.trace import Trace
+from penstock.runtime.words import WHOLE
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -141,6 +144,24 @@ def test_a_long_stream_is_told_of_before_it_ends(
         stream.finish(20)
     assert 20 <= early <= 40
     assert counts.stopped["task", "acc"] == 40
+
+
+def test_nothing_is_told_of_that_is_later_than_what_goes_on() -> None:
+    log = StreamLog(Tables([], [Actor("slow", 0), Actor("quick", 1)]), 4)
+    slow = log.open(WHOLE, 0, 0)
+    for act in range(7):
+        log.close(1, log.open(WHOLE, 1, act), 0)
+    (begun, *_) = (row for row in log.rows() if row.actor == 0)
+    time.sleep(0.005)
+    rows, until = log.take()
+    assert [(row.actor, row.act) for row in rows] == [(1, act) for act in range(7)]
+    assert until == begun.start
+    log.close(0, slow, 0)
+    time.sleep(0.005)
+    (row,), until = log.take()
+    assert (row.actor, row.start) == (0, begun.start)
+    assert until > row.end
+    assert log.rows() == []
 
 
 @engines
@@ -267,8 +288,8 @@ def test_flows_lead_from_the_last_act_for_a_piece() -> None:
     ids = {e["id"]: e["ts"] for e in events if e["ph"] == "s" and e["name"] == "sum"}
     acts = [e for e in events if e["ph"] == "X" and e["name"] == "acc"]
     lasts = [e["ts"] + e["dur"] for e in acts if e["args"]["act"] % 4 == 3]
-    for time, last in zip(sorted(ids.values()), lasts, strict=True):
-        assert last - 0.0011 <= time <= last
+    for moment, last in zip(sorted(ids.values()), lasts, strict=True):
+        assert last - 0.0011 <= moment <= last
 
 
 @engines

@@ -109,7 +109,8 @@ def test_who_waits_for_the_caller_is_not_stuck(threads: int) -> None:
 @threads_of
 def test_time_that_the_caller_takes_does_not_count(threads: int) -> None:
     reports = Reports()
-    fault = KernelFault("add_s", act=0, seconds=0.3)
+    # The first to act, so that nothing is done after the pause and before the kernel.
+    fault = KernelFault("feed_x", act=0, seconds=0.3)
     with watched(sums(), reports, threads, fault, seconds=0.5) as stream:
         time.sleep(0.4)
         put(stream, 3)
