@@ -111,7 +111,7 @@ sinh, cosh, tanh = (_float_function(name, 1) for name in ("sinh", "cosh", "tanh"
 asinh, acosh = _float_function("asinh", 1), _float_function("acosh", 1)
 atanh, erf = _float_function("atanh", 1), _float_function("erf", 1)
 pow, atan2 = _float_function("pow", 2), _float_function("atan2", 2)
-copysign = _float_function("copysign", 2)
+copysign, fmod = _float_function("copysign", 2), _float_function("fmod", 2)
 maxnum, minnum = _float_function("fmax", 2), _float_function("fmin", 2)
 
 

@@ -41,7 +41,7 @@ sin, cos, tan = np.sin, np.cos, np.tan
 asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
 sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
 asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
-cbrt, pow = np.cbrt, np.power
+cbrt, pow, fmod = np.cbrt, np.power, np.fmod
 
 
 def erf(value):

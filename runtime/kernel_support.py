@@ -284,7 +284,7 @@ asin, acos, atan = _libm(1, "asin"), _libm(1, "acos"), _libm(1, "atan")
 sinh, cosh, tanh = _libm(1, "sinh"), _libm(1, "cosh"), _own(1, "tanh")
 asinh, acosh, atanh = _libm(1, "asinh"), _libm(1, "acosh"), _libm(1, "atanh")
 erf, cbrt = _own(1, "erf"), _libm(1, "cbrt")
-pow, atan2 = _own(2, "pow"), _libm(2, "atan2")
+pow, atan2, fmod = _own(2, "pow"), _libm(2, "atan2"), _libm(2, "fmod")
 
 
 def _to_odd_f32(builder, value):

@@ -335,7 +335,7 @@ class Lanes:
     sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _own("tanh")
     asinh, acosh, atanh = _libm("asinh"), _libm("acosh"), _libm("atanh")
     erf, cbrt = _own("erf"), _libm("cbrt")
-    pow, atan2 = _own("pow"), _libm("atan2")
+    pow, atan2, fmod = _own("pow"), _libm("atan2"), _libm("fmod")
 
     def call(self, name: str, *values: Vector) -> Vector:
         """LLVM's function of this name."""

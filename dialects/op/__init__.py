@@ -99,7 +99,7 @@ from penstock.dialects.op.reduction import (
     ReduceSumOp,
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
-from penstock.dialects.op.rounding import Log1pOp, RoundOp
+from penstock.dialects.op.rounding import Log1pOp, RemOp, RoundOp
 from penstock.dialects.op.rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
@@ -194,6 +194,7 @@ Op = Dialect(
         ReduceProdOp,
         ReduceSumOp,
         ReluOp,
+        RemOp,
         RepeatOp,
         ReshapeOp,
         RmsNormOp,

@@ -1,15 +1,16 @@
-"""The ops of the op dialect that take whole numbers and signs from floats."""
+"""The ops of the op dialect on whole and other parts of floats."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import math
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition
+from xdsl.irdl import irdl_op_definition, traits_def
+from xdsl.traits import Pure
 
-from penstock.dialects.op.elementwise import UnaryOp
+from penstock.dialects.op.elementwise import FLOATS, BinaryOp, Elements, UnaryOp
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -57,3 +58,31 @@ class Log1pOp(UnaryOp):
         import numpy as np
 
         return np.log1p(operands[0])
+
+
+@irdl_op_definition
+class RemOp(BinaryOp):
+    """
+    What is left of each float when as many whole divisors as fit are taken away: it is
+    exact, and has the sign of the dividend. Of an infinity, and by 0, it is NaN.
+
+    ```mlir
+    %r = op.rem %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.rem"
+    ELEMENTS: ClassVar[Elements] = FLOATS
+
+    traits = traits_def(Pure())
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        # The arith dialect has it, but not in xDSL.
+        from xdsl.dialects.llvm import FRemOp
+
+        return k.insert(FRemOp(*operands))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.fmod(*operands)

@@ -416,6 +416,7 @@ EXPRESSIONS: dict[str, Expression] = {
             *("log1p", "log2", "powf", "sin", "sinh", "sqrt", "tan", "tanh"),
         )
     },
+    "llvm.frem": _exact_function("fmod"),
     "math.rsqrt": _reciprocal_root,
     "math.absi": _absolute,
 }
@@ -445,6 +446,7 @@ SUPPORT_NAMES = frozenset(
             "floor",
             "fma",
             "fma_reordered",
+            "fmod",
             "i16",
         ),
         *("i32", "i64", "i8", "inf", "log", "log10", "log1p", "log2", "maximum"),

@@ -239,6 +239,10 @@ MATH: dict[str, Meaning] = {
 
 CASES: list[tuple[str, str, str, Meaning, int]] = [
     *(
+        exact(f"llvm.frem %0, %1 : {type}", f"{type} {type}", type, np.fmod)
+        for type in ("f16", "f32", "f64")
+    ),
+    *(
         exact(f"arith.{name} %0, %1 : {type}", f"{type} {type}", type, meaning)
         for name, meaning in BINARY_FLOATS.items()
         for type in ("f16", "f32", "f64")

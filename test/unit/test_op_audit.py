@@ -268,6 +268,7 @@ BINARY: Mapping[type[BinaryOp], Oracle] = {
     ops.MinimumOp: np.minimum,
     ops.MulOp: np.multiply,
     ops.PowOp: np.power,
+    ops.RemOp: np.fmod,
     ops.SubOp: np.subtract,
     ops.EqualOp: np.equal,
     ops.GreaterEqualOp: np.greater_equal,

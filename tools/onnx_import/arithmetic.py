@@ -182,11 +182,14 @@ def mean(node: Node) -> None:
 
 
 def modulo(node: Node) -> None:
-    """The remainder of a division of integers."""
+    """The remainder of a division, with the sign of the divisor, or the dividend."""
     ops, a, b = node.ops, node.value(), node.value(1)
     element = node.element()
     if isinstance(element, AnyFloat):
-        raise Unsupported("remainders of floats are not computed")
+        node.give_value(
+            float_remainder(ops, a, b, by_dividend=node.int("fmod", 0) == 1)
+        )
+        return
     rest = ops.sub(a, ops.mul(ops.div(a, b), b))
     if not node.int("fmod", 0) and not is_unsigned(element):
         # With the sign of the divisor, where ours has that of the dividend.
@@ -196,6 +199,18 @@ def modulo(node: Node) -> None:
         moved = ops.one(comparison.LogicalAndOp, differ, some)
         rest = ops.where(moved, ops.add(rest, b), rest)
     node.give_value(rest)
+
+
+def float_remainder(ops: Ops, a: Value, b: Value, *, by_dividend: bool) -> Value:
+    """The remainder of floats, with the sign of the dividend, else the divisor."""
+    rest = ops.one(rounding.RemOp, a, b)
+    if by_dividend:
+        return rest
+    negative, turned = (ops.two(comparison.LessOp, value, 0) for value in (rest, b))
+    differ = ops.one(comparison.LogicalXorOp, negative, turned)
+    moved = ops.where(differ, ops.add(rest, b), rest)
+    zero = ops.where(turned, ops.like(-0.0, rest), ops.like(0.0, rest))
+    return ops.where(ops.two(comparison.EqualOp, rest, 0), zero, moved)
 
 
 def bit_not(node: Node) -> None:

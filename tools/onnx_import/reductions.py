@@ -199,7 +199,9 @@ def layer_norm_statistics(node: Node) -> None:
 
 def determinant(node: Node) -> None:
     """The determinant of matrices: the product of the pivots of an elimination."""
-    ops, (*outer, count, _) = node.ops, node.shape()
+    ops, (*outer, count, columns) = node.ops, node.shape()
+    if count != columns:
+        raise Unsupported(f"a matrix of {count} x {columns} has no determinant")
     rest = node.value()
     total = ops.expand(ops.like(1, rest), outer)
     for _ in range(count):

@@ -66,6 +66,13 @@ func.func @log1p(%a: tensor<?x4xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @rem
+func.func @rem(%a: tensor<?x4xf32>, %b: tensor<4xf32>) {
+  // CHECK-NEXT: %r = op.rem %a, %b : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
+  %r = op.rem %a, %b : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @round
 func.func @round(%a: tensor<?x4xf32>) {
   // CHECK-NEXT: %r = op.round %a : tensor<?x4xf32> -> tensor<?x4xf32>

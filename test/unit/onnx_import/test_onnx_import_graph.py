@@ -332,10 +332,10 @@ REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
         {"r": number(0.5), "t": np.array(True)},
         "training is not imported",
     ),
-    "the places of the largest": (
-        node("MaxPool", "x", outputs=("d", "y"), kernel_shape=[2, 2]),
+    "statistics of no training": (
+        node("BatchNormalization", *"xwwww", outputs=("d", "y")),
         {"x": IMAGE},
-        {},
+        {"w": np.ones(IMAGE.shape[1], np.float32)},
         "its output 'y' is not computed",
     ),
     "conv of a matrix": (
@@ -344,11 +344,11 @@ REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
         {"w": np.ones((2, 3), np.float32)},
         "an image has 3 axes or more, got 2",
     ),
-    "remainders of floats": (
-        node("Mod", "x", "x", fmod=1),
+    "the determinant of no square": (
+        node("Det", "x"),
         {"x": X},
         {},
-        "remainders of floats are not computed",
+        "a matrix of 2 x 3 has no determinant",
     ),
     "a reduction nobody knows": (
         node("ScatterND", "x", "n", "x", reduction="mean"),
@@ -501,10 +501,10 @@ REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
         "shapes 2x3, 4 do not broadcast",
     ),
     "an evaluation that fails": (
-        node("Det", "m"),
+        node("ConstantOfShape", "n"),
         {"x": X},
-        {"m": np.ones((2, 3))},
-        "it cannot be evaluated: Last 2 dimensions of the array must be square",
+        {"n": np.array([-1])},
+        "it cannot be evaluated: negative dimensions are not allowed",
     ),
     "an evaluation that gives no tensor": (
         node("SequenceConstruct", "m", "m"),
