@@ -119,6 +119,13 @@ def _free(
         function(address)
 
 
+def _give_back_stream(driver: Driver, number: int, stream: Handle) -> None:
+    """Give back a stream; nothing is under way on it."""
+    with suppress(CudaError):
+        driver.use(number)
+        driver.destroy_stream(stream)
+
+
 class Cuda:
     """CUDA devices, by their numbers, as `driver` drives them."""
 
@@ -153,7 +160,8 @@ class Cuda:
             raise CudaError(f"the program needs CUDA device {number}, {those}")
         if number not in self._streams:
             self.driver.open(number)
-            self._streams[number] = self.driver.stream()
+            stream = self._streams[number] = self.driver.stream()
+            weakref.finalize(self, _give_back_stream, self.driver, number, stream)
         self.driver.use(number)
 
     def finish(self, number: int, work: Callable[[Driver, Handle], None]) -> None:

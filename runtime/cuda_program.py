@@ -35,11 +35,15 @@ from penstock.runtime.cuda_units import (
 )
 from penstock.runtime.cuda_work import Step, Work, steps_of
 from penstock.runtime.devices import Place
+from penstock.runtime.edges import CALLBACK_FAILED
+from penstock.runtime.errors import TaskError
 
 MOST_GRAPHS = 8
 """How many graphs are made of the same actors at most, for different slots."""
 TURN = 8
 """From the address that stands for a graph to that of the next one."""
+NAMED = 5
+"""How many of the steps of a graph an error names."""
 LEAST_DEPTH = 2
 """How many acts of a unit may be under way at least."""
 
@@ -284,14 +288,27 @@ class CudaProgram:
     def wait(self, number: int) -> None:
         """
         Wait for the end of the next act of a unit that nobody has waited for. Raises
-        TaskError if an assertion has failed.
+        TaskError if an assertion, or the device, has failed.
         """
         steps, act = self._order.units[number], self._waited[number]
-        self._driver.use(self._lanes[steps.lane].device)
-        self._driver.synchronize_event(steps.event_of(act))
+        try:
+            self._driver.use(self._lanes[steps.lane].device)
+            self._driver.synchronize_event(steps.event_of(act))
+        except CudaError as error:
+            text = f"{self._label(number)}, or what came before: {error}"
+            name = self.units[number].name
+            raise TaskError(name, act, CALLBACK_FAILED, text) from error
         self._waited[number] = act + 1
         if (check := self._checks.get(number)) is not None:
             check.raise_failure(act)
+
+    def _label(self, number: int) -> str:
+        """What a unit does, for errors."""
+        actors = self.units[number].actors
+        labels = [step.label for x in actors for step in self.tasks[x].steps]
+        more = len(labels) - NAMED
+        listed = ", ".join(dict.fromkeys(labels[:NAMED]))
+        return f"{listed} and {more} more" if more > 0 else listed
 
     def do(self, actor: int, call: int, words: Sequence[int]) -> None:
         """
