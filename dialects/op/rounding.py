@@ -80,7 +80,8 @@ class RemOp(BinaryOp):
         # The arith dialect has it, but not in xDSL.
         from xdsl.dialects.llvm import FRemOp
 
-        return k.insert(FRemOp(*operands))
+        a, b = operands
+        return k.insert(FRemOp(a, b))
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np
