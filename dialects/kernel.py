@@ -298,7 +298,7 @@ class KernelBuilder:
         self,
         extents: Sequence[int],
         body: Callable[[KernelBuilder, Sequence[SSAValue]], None],
-    ) -> None:
+    ) -> scf.ParallelOp:
         """A phase of independent iterations; `body` is given one index an extent."""
         zero, one = self.index(0), self.index(1)
         bounds = [self.index(extent) for extent in extents]
@@ -307,7 +307,9 @@ class KernelBuilder:
         body(inside, block.args)
         inside.effect(scf.ReduceOp())
         rank = len(extents)
-        self.effect(scf.ParallelOp([zero] * rank, bounds, [one] * rank, Region(block)))
+        phase = scf.ParallelOp([zero] * rank, bounds, [one] * rank, Region(block))
+        self.effect(phase)
+        return phase
 
     def loop(
         self,

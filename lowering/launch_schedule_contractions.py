@@ -33,6 +33,9 @@ share. What has one of both already keeps it. The attribute `schedule`, a
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
 
+A convolution of channels on their own says its `windows`, and gets a
+`#launch.depthwise`: vectors no longer than lines, and tiles of up to 8 lines.
+
 Vectors have `vector_bytes`; by default what the processor has that compiles, so that a
 plan made elsewhere should be given this number. The number stands in the schedule: a
 processor with narrower vectors computes the same, if not as fast.
@@ -64,6 +67,7 @@ from penstock.dialects.launch.schedule import (
 from penstock.dialects.launch.transform import TransformAttr
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.numba.contractions import Contraction, contraction_of
+from penstock.lowering.numba.depthwise import depthwise_of, depthwise_schedule
 from penstock.lowering.numba.finishing import most_folds, phases_of
 from penstock.lowering.numba.stored import (
     argument_of,
@@ -443,9 +447,13 @@ def schedule_kernel(
     phases = phases_of(kernel.body.block)
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
     for position, op in enumerate(phases):
-        if not isinstance(op, LinalgStructuredOperation):
-            continue
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
+            continue
+        if (depthwise := depthwise_of(op)) is not None:
+            if (own := depthwise_schedule(depthwise, vector_bytes)) is not None:
+                op.attributes[SCHEDULE] = own
+            continue
+        if not isinstance(op, LinalgStructuredOperation):
             continue
         if (transform := transform_of(op)) is not None:
             folds = transform_folds(transform, phases, position)

@@ -22,6 +22,7 @@ from penstock.dialects.launch.actors import (
     ReleaseOp,
 )
 from penstock.dialects.launch.attention import AttentionAttr
+from penstock.dialects.launch.depthwise import DepthwiseAttr
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -48,6 +49,7 @@ __all__ = [
     "ContractionAttr",
     "ControlOp",
     "CopyOp",
+    "DepthwiseAttr",
     "FeedOp",
     "FetchOp",
     "Frames",
@@ -87,6 +89,7 @@ Launch = Dialect(
     [
         AttentionAttr,
         ContractionAttr,
+        DepthwiseAttr,
         PanelsAttr,
         QueriesAttr,
         TilesAttr,

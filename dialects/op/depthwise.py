@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel import memref_type
@@ -12,6 +13,13 @@ from penstock.dialects.op.windows import Window
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel import KernelBuilder
+
+
+WINDOWS = "windows"
+"""
+The attribute of the phase with how windows move, by which it is known where it is
+scheduled: strides, zeros before, and dilations, each down and across.
+"""
 
 
 class Depthwise(NamedTuple):
@@ -48,7 +56,15 @@ class Depthwise(NamedTuple):
                 if column not in whole:
                     write(k, k.index(column), column)
 
-        k.parallel([images, outputs, rows], body)
+        phase = k.parallel([images, outputs, rows], body)
+        phase.attributes[WINDOWS] = DenseArrayBase.from_list(
+            i64,
+            [
+                *(window.stride for window in self.windows),
+                *(window.before for window in self.windows),
+                *(window.dilation for window in self.windows),
+            ],
+        )
 
     def _build_row(
         self, k: KernelBuilder, place: Sequence[SSAValue]

@@ -5,7 +5,7 @@ A phase is a nest of loops in the order of `penstock.lowering.numba.loops.loop_o
 inputs are loaded as far outside as their loops allow, and innermost loops are made of
 vectors where `penstock.lowering.numba.lines` can, loops around others where
 `penstock.lowering.numba.columns` can. A contraction that has a schedule is printed as
-`penstock.lowering.numba.strips` says, with the phases folded in it.
+`penstock.lowering.numba.strips` or `upright` says, with the phases folded in it.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
 usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
@@ -14,11 +14,14 @@ Where it is 1, part 0 does all the work, and the others none.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.attention import AttentionAttr
+from penstock.dialects.launch.depthwise import DepthwiseAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.transform import TransformAttr
 from penstock.lowering.numba.attention_blocks import (
@@ -30,6 +33,12 @@ from penstock.lowering.numba.attention_blocks import (
 )
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
 from penstock.lowering.numba.columns import ColumnPrinter, columns_of
+from penstock.lowering.numba.depthwise import (
+    DEPTHWISE_NAMES,
+    DepthwiseGroup,
+    DepthwisePrinter,
+    depthwise_group,
+)
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.line_loops import line_of_computation
 from penstock.lowering.numba.lines import LinePrinter
@@ -44,6 +53,9 @@ from penstock.lowering.numba.transforms import (
     transform_group,
 )
 from penstock.lowering.numba.upright import UPRIGHT_NAMES, UprightPrinter
+
+Strips: TypeAlias = StripPrinter | TransformPrinter | DepthwisePrinter
+"""What prints a phase that has a schedule."""
 
 
 def cpu_source(kernel: KernelOp) -> str:
@@ -74,9 +86,9 @@ class CpuPrinter(BodyPrinter):
         self._split = self._find_split()
         self._check_panels()
 
-    def _find_strips(self) -> dict[Operation, StripPrinter | TransformPrinter]:
-        """The contractions and transforms that have a schedule."""
-        found: dict[Operation, StripPrinter | TransformPrinter] = {}
+    def _find_strips(self) -> dict[Operation, Strips]:
+        """The contractions, transforms and the like that have a schedule."""
+        found: dict[Operation, Strips] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
             schedule = op.attributes.get(SCHEDULE)
@@ -84,6 +96,8 @@ class CpuPrinter(BodyPrinter):
                 continue
             if isinstance(schedule, TransformAttr):
                 group = transform_group(op, schedule, phases)
+            elif isinstance(schedule, DepthwiseAttr):
+                group = depthwise_group(op, schedule)
             else:
                 group = group_of(op, phases)
             if isinstance(group, Group):
@@ -91,6 +105,8 @@ class CpuPrinter(BodyPrinter):
                 found[op] = kind(self, group, len(found))
             elif isinstance(group, TransformGroup):
                 found[op] = TransformPrinter(self, group, len(found))
+            elif isinstance(group, DepthwiseGroup):
+                found[op] = DepthwisePrinter(self, group, len(found))
             elif group is not None:
                 self.complain(op, group)
         return found
@@ -172,14 +188,15 @@ class CpuPrinter(BodyPrinter):
         of_strips = {name for strip in strips for name in strip.names}
         of_lines, of_columns = self._lines.names, self._columns.names
         of_transforms = of_strips & TransformPrinter.names
-        of_tiles = of_strips - PANEL_NAMES - UPRIGHT_NAMES - ATTENTION_NAMES
+        elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
         names = {
             "attention": of_strips & ATTENTION_NAMES,
             "columns": of_columns,
+            "depthwise": of_strips & DEPTHWISE_NAMES,
             "kernel_support": self.scalars.names,
             "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
-            "tiles": of_tiles - of_transforms
+            "tiles": of_strips - elsewhere - of_transforms
             | {"address_of" for _ in of_lines | of_columns | of_transforms},
             "transforms": of_transforms,
             "upright": of_strips & UPRIGHT_NAMES,

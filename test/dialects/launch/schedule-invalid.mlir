@@ -92,3 +92,13 @@
 
 // expected-error@+1 {{folds takes 2 numbers, got 1}}
 "test.op"() {s = #launch.transform<lanes 8, folds [1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the lanes of a vector should be a power of 2 up to 64, got 12}}
+"test.op"() {s = #launch.depthwise<lanes 12, lines 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tiles have 1 to 8 lines, got 9}}
+"test.op"() {s = #launch.depthwise<lanes 16, lines 9>} : () -> ()

@@ -1,0 +1,19 @@
+// RUN: penstock-opt %s --pipeline cpu | filecheck %s
+// RUN: penstock-opt %s --pipeline cpu -t numba | filecheck %s --check-prefix=SOURCE
+
+// A convolution of channels on their own keeps its pads, and its loops say how windows
+// move. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.
+// CHECK-LABEL: launch.kernel
+// CHECK:         {windows = array<i64: 2, 2, 1, 1, 1, 1>, schedule = #launch.depthwise<lanes {{8|4}}, lines 7>}
+
+// SOURCE:      from penstock.runtime.depthwise import depthwise_strip
+// SOURCE:      strip_0 = depthwise_strip("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
+// SOURCE:          for [[UNIT:i[0-9]+]] in range(16):
+// SOURCE-NEXT:         strip_0([[X:v[0-9]+]] + [[UNIT]] // 2 * 1456, [[W:v[0-9]+]] + [[UNIT]] % 8 * 36, [[B:v[0-9]+]] + [[UNIT]] % 8 * 4, [[O:v[0-9]+]] + [[UNIT]] * 392)
+job.job @depthwise placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x4x28x13xf32>
+  %w = job.variable "w" init <ones> : tensor<8x1x3x3xf32>
+  %b = job.variable "b" init <ones> : tensor<8xf32>
+  %y = op.conv2d %x, %w, %b strides [2, 2] pads [1, 1, 1, 1] groups 4 : tensor<2x4x28x13xf32>, tensor<8x1x3x3xf32>, tensor<8xf32> -> tensor<2x8x14x7xf32>
+  job.output "y", %y : tensor<2x8x14x7xf32>
+}
