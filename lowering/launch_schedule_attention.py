@@ -52,7 +52,7 @@ BYTES = {"f32": 4, "f64": 8}
 MAX_VECTORS, MAX_HEIGHT = 4, 14
 MAX_MIXED, MAX_MIXED_ROWS = 6, 8
 KEYS, KEYS_OF_ROWS = 176, 2048
-FEW_ROWS, KEYS_AT_ONCE = 4, 8
+FEW_ROWS, KEYS_AT_ONCE = 4, 4
 
 
 def height_of(vectors: int, registers: int, most: int = MAX_HEIGHT) -> int:

@@ -18,7 +18,8 @@ share. What has one of both already keeps it. The attribute `schedule`, a
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
 * *Panels*, if an operand is a constant that only this kernel reads, in this one place
-  (`penstock.lowering.constant_arguments`): `a`, or a `b` that would be packed. The
+  (`penstock.lowering.constant_arguments`): `a`, or a `b` that would be packed, or one
+  of more than 256 KiB that one tile of all rows reads once, at the pace of memory. The
   variable then lies in the order in which tiles read it, from when it is loaded on.
 * *Edge*, if `a` lies in panels, and tiles of whole vectors and one column more take
   less time: 49 columns.
@@ -378,7 +379,8 @@ def schedule_of(
         width = min(width, MAX_PANEL_ELEMENTS // (contraction.inner_terms * lanes))
     panel = width * lanes + (edged is not None)
     is_split = contraction.b_steps[0] * size % LINE != 0
-    many = rows >= PACKED_ROWS and (is_split or columns * terms * size > CACHED_BYTES)
+    is_large = columns * terms * size > CACHED_BYTES
+    many = rows >= PACKED_ROWS and (is_split or is_large)
     packed = many or not has_lines(contraction)
     if contraction.has_windows and constant == "a":
         follow = contraction.b_steps[1] == 1
@@ -390,7 +392,8 @@ def schedule_of(
         upright = upright_schedule(contraction, vector_bytes, parts, folds, time)
         if upright is not None:
             return upright
-    is_stored = (constant == "a" and rows > 1) or (constant == "b" and packed)
+    in_order = packed or (rows <= height and columns > panel and is_large)
+    is_stored = (constant == "a" and rows > 1) or (constant == "b" and in_order)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
     depth = depth_of(contraction, most) if packed or rows > height else terms
     return ContractionAttr(

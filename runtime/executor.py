@@ -139,7 +139,8 @@ class Executor(Closing):
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """
-        Compute the outputs for one array for each input, of its shape and dtype.
+        Compute the outputs for one array for each input, of its shape and dtype, which
+        must not change meanwhile.
 
         Threads that call this at once take turns. Raises PenstockError if the arrays do
         not fit, and what `Core.run` raises; the executor can run again after either.

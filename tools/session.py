@@ -212,7 +212,8 @@ class Session(Closing):
     ) -> dict[str, Array]:
         """
         The outputs by name, for one array for each input by name. The job may be left
-        out if there is but one.
+        out if there is but one. Arrays that are contiguous are read where they are, and
+        must not change until this returns.
         """
         return self._jobs.run(inputs, job)
 

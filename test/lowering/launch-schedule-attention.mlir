@@ -70,7 +70,7 @@ job.job @few placement <cpu, [0:0]> {
 
 // Vectors of one query are along its terms.
 // CHECK-LABEL: launch.program @one
-// CHECK:       schedule = #launch.attention<rows, tile [8, 1, 16], mix [1, 4], keys 304>
+// CHECK:       schedule = #launch.attention<rows, tile [4, 1, 16], mix [1, 4], keys 300>
 job.job @one placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<12x1x64xf32>
   %k = job.input "k" : tensor<12x300x64xf32>

@@ -61,6 +61,67 @@ launch.program @right rank 0 {
   }
 }
 
+// So does a large right matrix that one row reads once, with lines ahead: 384 KiB.
+// CHECK-LABEL: launch.program @row
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 128, 768], axis 2, width {{[0-9]+}}, depth 128> : memref<128x768xf32>
+// CHECK:         #launch.contraction<outer, {{.*}}prefetch 8, panels b>
+launch.program @row rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 8192
+  launch.variable @w in @v at 0 init <ones> : memref<128x768xf32>
+  launch.register @x in @c at 0 slots 1 : memref<1x128xf32>
+  launch.register @y in @c at 4096 slots 1 : memref<1x768xf32>
+  launch.kernel @k target "cpu" (%a: memref<1x128xf32>, %b: memref<128x768xf32>, %o: memref<1x768xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<1x128xf32>, memref<128x768xf32>) outs(%o : memref<1x768xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %p = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// A smaller one stays in caches as it is: 192 KiB.
+// CHECK-LABEL: launch.program @cached
+// CHECK:         launch.variable @w in @v at 0 init <ones> : memref<64x768xf32>
+launch.program @cached rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 8192
+  launch.variable @w in @v at 0 init <ones> : memref<64x768xf32>
+  launch.register @x in @c at 0 slots 1 : memref<1x64xf32>
+  launch.register @y in @c at 4096 slots 1 : memref<1x768xf32>
+  launch.kernel @k target "cpu" (%a: memref<1x64xf32>, %b: memref<64x768xf32>, %o: memref<1x768xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<1x64xf32>, memref<64x768xf32>) outs(%o : memref<1x768xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %p = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
 // Two weights of two calls of one kernel both do.
 // CHECK-LABEL: launch.program @two
 // CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158>

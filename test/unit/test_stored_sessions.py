@@ -23,10 +23,20 @@ job.job @predict placement <cpu, [0:0]> {
 """
 
 
-def opened(variables: SharedVariables | None = None) -> Session:
-    """A session of the job above."""
+ROW = """
+job.job @row placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x97xf32>
+  %w = job.variable "w" init <normal, seed = 1> : tensor<97x701xf32>
+  %y = op.matmul %x, %w : tensor<1x97xf32>, tensor<97x701xf32> -> tensor<1x701xf32>
+  job.output "y", %y : tensor<1x701xf32>
+}
+"""
+
+
+def opened(variables: SharedVariables | None = None, text: str = TEXT) -> Session:
+    """A session of a job above."""
     front = installed_compiler()
-    model = Model(front[0].parse(TEXT.encode(), "job.mlir"), {}, Path())
+    model = Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
     return Session(model, compiler=front, variables=variables)
 
 
@@ -61,6 +71,17 @@ def test_variables_are_read_and_set_as_their_arrays() -> None:
         np.testing.assert_array_equal(session.state()["w"], other)
         found = session.run({"x": x})["y"]
         check(found, x, other)
+
+
+def test_a_row_reads_a_large_matrix_in_panels() -> None:
+    # The last panel is not full.
+    x = random(1, 97)
+    with opened(text=ROW) as session:
+        assert stored(session)
+        w = session.state()["w"]
+        found = session.run({"x": x})["y"]
+    wanted = x.astype(np.float64) @ np.asarray(w, np.float64)
+    assert np.abs(np.asarray(found, np.float64) - wanted).max() < 1e-4
 
 
 def test_saved_plans_keep_variables_as_their_arrays(tmp_path: Path) -> None:
