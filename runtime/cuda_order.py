@@ -53,6 +53,15 @@ class Order:
     def __init__(self, driver: Driver, lanes: Sequence[Lane], units: Sequence[Steps]):
         self._driver = driver
         self.lanes, self.units = lanes, units
+        # A lane does one thing after the other.
+        self._edges = [
+            [
+                (edge, units[edge.unit])
+                for edge in x.edges
+                if units[edge.unit].lane != x.lane
+            ]
+            for x in units
+        ]
         self.reset()
 
     def reset(self) -> None:
@@ -65,24 +74,31 @@ class Order:
     def begin(self, number: int) -> None:
         """Let the lane of a unit wait for what the next act of the unit comes after."""
         unit = self.units[number]
-        acts = [(self.units[x.unit], x.act_before(unit.acts)) for x in unit.edges]
+        known, acts = self.lanes[unit.lane].known, unit.acts
+        ahead: list[tuple[int, Steps, int]] = []
+        for (_, made, taken, shift), other in self._edges[number]:
+            act = (acts // taken + shift + 1) * made - 1
+            if act >= 0:
+                mark = other.marks[act % other.depth]
+                if known[other.lane] < mark[other.lane]:
+                    ahead.append((-sum(mark), other, act))
         # Those that come after most others first: they may imply the rest.
-        acts = [(other, act) for other, act in acts if act >= 0]
-        acts.sort(key=lambda row: -sum(row[0].mark_of(row[1])))
-        for other, act in acts:
+        if len(ahead) > 1:
+            ahead.sort(key=first_of)
+        for _, other, act in ahead:
             self._wait(unit.lane, other, act)
 
     def join(self, lane: int, unit: int) -> None:
         """Let a lane come after the last act of a unit."""
         other = self.units[unit]
-        self._wait(lane, other, other.acts - 1)
+        if other.lane != lane:
+            self._wait(lane, other, other.acts - 1)
 
     def _wait(self, number: int, other: Steps, act: int) -> None:
         lane, mark = self.lanes[number], other.mark_of(act)
-        if other.lane == number or lane.known[other.lane] >= mark[other.lane]:
-            return
-        self._driver.wait(lane.handle, other.event_of(act))
-        lane.known = list(map(max, lane.known, mark))
+        if lane.known[other.lane] < mark[other.lane]:
+            self._driver.wait(lane.handle, other.event_of(act))
+            lane.known = list(map(max, lane.known, mark))
 
     def end(self, number: int) -> None:
         """Note that all of the next act of a unit has been asked for."""
@@ -93,6 +109,11 @@ class Order:
         if unit.events:
             self._driver.record(unit.events[slot], lane.handle)
         unit.acts += 1
+
+
+def first_of(row: tuple[int, Steps, int]) -> int:
+    """What rows are sorted by."""
+    return row[0]
 
 
 def awaited(lanes: Sequence[int], edges: Sequence[tuple[Edge, ...]]) -> set[int]:

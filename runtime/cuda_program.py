@@ -56,6 +56,8 @@ class Task:
     lane: int
     steps: tuple[Step, ...]
     asserting: tuple[tuple[Step, int], ...]
+    length: int
+    """The acts of a round, in which steps may differ; 0 if none do."""
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -65,7 +67,7 @@ class Task:
     def ask(self, words: Sequence[int], act: int, stream: Handle) -> None:
         """Ask a stream for what the actor does in an act, given its arguments."""
         for step in self.steps:
-            if step.is_made_in(act, self.actor.round):
+            if not self.length or step.is_made_in(act, self.length):
                 step.ask(words, stream)
 
 
@@ -125,7 +127,8 @@ class CudaProgram:
         steps = steps_of(self._driver, actor, work_of, status_of)
         pairs = zip(steps, actor.calls, strict=True)
         asserting = [(step, status_of(call)) for step, call in pairs if call.messages]
-        return Task(actor, lane, steps, tuple(asserting))
+        differ = any(step.when != "always" for step in steps)
+        return Task(actor, lane, steps, tuple(asserting), actor.round * differ)
 
     def _lane(self, place: Place) -> int:
         """The lane for a stream of the plan; its device is the one in use then."""
