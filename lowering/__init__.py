@@ -53,6 +53,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return JobPlacePass
 
+    def get_launch_form_chains():
+        from penstock.lowering.launch_form_chains import LaunchFormChainsPass
+
+        return LaunchFormChainsPass
+
     def get_launch_form_waves():
         from penstock.lowering.launch_form_waves import LaunchFormWavesPass
 
@@ -242,6 +247,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "job-infer-sbp": get_job_infer_sbp,
         "job-insert-boxing": get_job_insert_boxing,
         "job-place": get_job_place,
+        "launch-form-chains": get_launch_form_chains,
         "launch-form-waves": get_launch_form_waves,
         "launch-schedule-attention": get_launch_schedule_attention,
         "launch-schedule-contractions": get_launch_schedule_contractions,
