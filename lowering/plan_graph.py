@@ -179,6 +179,28 @@ class PlanGraph:
         return MarkedGraph(len(self.tasks), edges)
 
     @cached_property
+    def launch_graph(self) -> MarkedGraph:
+        """
+        Which tasks come before others in a launch: all acts of the second one of two
+        come after some act of the first, and all acts of that before some of it. It has
+        the edges without a token alone, where tasks act at different rates.
+        """
+        if not self.rates.is_rated:
+            return self.graph
+        edges: list[Edge] = []
+        for register, holders in self.holders.items():
+            if (writer := self.writer.get(register)) is None or self.is_main[writer]:
+                continue
+            facts = self.facts[register]
+            once = self.rates.pieces(register.register) == 1
+            for holder in holders:
+                if not self.is_main[holder] and facts.initial == 0:
+                    edges.append(Edge(writer, holder, 0))
+                if not self.is_main[holder] and once and facts.initial == facts.slots:
+                    edges.append(Edge(holder, writer, 0))
+        return MarkedGraph(len(self.tasks), edges)
+
+    @cached_property
     def holders(self) -> dict[RegisterOp, list[int]]:
         """The tasks that keep the writer of each register from going on."""
         holders: dict[RegisterOp, dict[int, None]] = defaultdict(dict)
@@ -225,7 +247,7 @@ class PlanGraph:
         written: dict[int, list[RegisterOp]] = defaultdict(list)
         for register, writer in self.writer.items():
             written[writer].append(register)
-        for task in self._making_order():
+        for task in self.launch_graph.order:
             for register in written[task]:
                 made = [register]
                 if self.is_view[task]:
@@ -235,18 +257,6 @@ class PlanGraph:
                     ]
                 shown[register] = list(dict.fromkeys(made))
         return shown
-
-    def _making_order(self) -> Sequence[int]:
-        """The tasks, each after those that make what it reads."""
-        if not self.rates.is_rated:
-            return self.graph.order
-        edges = [
-            Edge(self.writer[register], index, 0)
-            for index, access in enumerate(self.access)
-            for register in access.ins
-            if register in self.writer
-        ]
-        return MarkedGraph(len(self.tasks), edges).order
 
     def storages(self) -> dict[RegisterOp, Storage]:
         """

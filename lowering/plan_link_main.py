@@ -66,7 +66,6 @@ from penstock.dialects.regst import (
 from penstock.dialects.walks import outermost
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.job_interfaces import Interfaces
-from penstock.lowering.rates import is_rated
 
 Finding = tuple[Operation, str]
 
@@ -153,8 +152,6 @@ def complaints_about(plan: PlanOp) -> Iterator[Finding]:
     if len(ranks) > 1:
         names = ", ".join(map(str, ranks))
         yield plan, f"a main job has one rank, but tasks run on ranks {names}"
-    if is_rated(task.op for task in plan.tasks):
-        yield plan, "jobs whose tasks act at different rates have no main job"
     if MAIN_JOB in plan.jobs:
         yield plan, f"'{MAIN_JOB}' is taken, which is the name of the main job"
     yield from port_complaints(plan)

@@ -128,15 +128,17 @@ class PlanRates:
         if not self.is_rated:
             self.turns = dict.fromkeys(self.tasks, 1)
             return
-        number = {task: i for i, task in enumerate(self.tasks)}
+        # Those of a main job need less than all of their registers, so order nothing.
+        acting = [(i, task) for i, task in enumerate(self.tasks) if task.kind != "main"]
+        number = {task: i for i, task in acting}
         self._writer = {
             value: task
-            for task in self.tasks
+            for _, task in acting
             for value in (*task.outs, *task.signals, *task.results_)
         }
         data = [
             Link(value, Flow(number[source], i, made(source.op), taken(task.op)))
-            for i, task in enumerate(self.tasks)
+            for i, task in acting
             for value in task.ins
             if (source := self._writer.get(value)) is not None
         ]
@@ -150,7 +152,7 @@ class PlanRates:
         )
         waits = [
             self._control(value, number[source], i)
-            for i, task in enumerate(self.tasks)
+            for i, task in acting
             for value in task.waits
             if (source := self._writer.get(value)) is not None
         ]
@@ -159,7 +161,7 @@ class PlanRates:
     def _held(self, number: dict[TaskOp, int]) -> Iterator[Link]:
         """What tasks hold besides what they read: what views show the bytes of."""
         holds = Holds(self._plan)
-        for task in self.tasks:
+        for task in number:
             held = dict.fromkeys(x for value in task.ins for x in holds.of(value))
             for value in held:
                 if value not in task.ins and (source := self._writer.get(value)):

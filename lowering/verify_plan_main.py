@@ -155,7 +155,7 @@ def overlaps(
     sections = [
         Section(
             job_of(plan_graph.tasks[source]),
-            between(plan_graph.graph, source, sink),
+            between(plan_graph.launch_graph, source, sink),
             rivals,
         )
         for (source, sink), rivals in zip(ends, main.lock.op.rivals, strict=True)

@@ -113,10 +113,10 @@ class JobTicks:
                 yield sink, f"'{sink.task_name.data}' may act before its source"
 
     def _comes_before(self, source: int, sink: int) -> bool:
-        return self.plan_graph.graph.reaches(source, sink, 0)
+        return self.plan_graph.launch_graph.reaches(source, sink, 0)
 
     def _loose_ends(self, sections: dict[str, str]) -> Iterator[Finding]:
-        graph = self.plan_graph.graph
+        graph = self.plan_graph.launch_graph
         final = {
             index
             for (section, _), found in self.sinks.items()

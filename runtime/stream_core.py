@@ -270,14 +270,15 @@ def left_over_of(
 ) -> dict[tuple[str, str], int]:
     """
     How many pieces of each register an actor threw away, or had used for what it did
-    not finish. Given is how many of each register it threw away, and was done with.
+    not finish. Given is how many of each register it threw away, and was done with. As
+    many as were there at the start are no loss.
     """
     found: dict[tuple[str, str], int] = {}
     for index, actor in enumerate(tables.actors):
         spent = {x: used[x, index] - thrown[x, index] for x in actor.reads}
         rounds = min(spent.values(), default=0)
         for register, count in spent.items():
-            lost = thrown[register, index]
+            lost = max(0, thrown[register, index] - tables.registers[register].initial)
             if actor.kind == "input_wise":
                 lost += count - rounds
             elif actor.acts_for(register) == 1:

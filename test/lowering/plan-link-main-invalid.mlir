@@ -128,32 +128,3 @@ plan.plan @ports attributes {jobs = {a = {sections = [#job.section<"total", tota
     plan.yield %2 : tensor<4xf32>
   }
 }
-
-// -----
-
-!c = !regst.control
-!x = !regst.data<tensor<4xf32>>
-
-// expected-error@+1 {{plan-link-main: jobs whose tasks act at different rates have no main job}}
-plan.plan @rates attributes {jobs = {a = {sections = [#job.section<"total", total>]}}} {
-  %0 = regst.register "0" slots 1 on <0, host> : !c
-  %x = regst.register "x" slots 1 on <0, host> : !x
-  %y = regst.register "y" slots 1 on <0, host> : !x
-  plan.task "a/total/source" job "a" on <0, cpu:0> stream <tick, 0> ins() signals(%0 : !c) {
-    job.source_tick "total"
-    plan.yield
-  }
-  plan.task "a/total/sink" job "a" on <0, cpu:0> stream <tick, 0> ins() waits(%0 : !c) {
-    job.sink_tick "total"
-    plan.yield
-  }
-  plan.task "a/x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !x) {
-    %2 = job.input "x" : tensor<4xf32>
-    plan.yield %2 : tensor<4xf32>
-  }
-  plan.task "a/y" job "a" on <0, cpu:0> stream <compute, 0> ins(%x : !x) outs(%y : !x) {
-  ^bb0(%2: tensor<4xf32>):
-    %3 = op.acc %2 every 4 : tensor<4xf32> -> tensor<4xf32>
-    plan.yield %3 : tensor<4xf32>
-  }
-}
