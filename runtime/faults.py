@@ -211,11 +211,22 @@ class FaultyStreamCore(StreamCore):
         """
         self._check(is_over=self.is_over)
 
+    def wait_for_room(self, register: int) -> None:
+        """What is waited for may never come if a message was lost."""
+        super().wait_for_room(register)
+        if not self.has_room(register):
+            self._check_if_idle()
+
     def wait_for_piece(self, register: int) -> None:
         """What is waited for may never come if a message was lost."""
         super().wait_for_piece(register)
+        if not self.has_piece(register):
+            self._check_if_idle()
+
+    def _check_if_idle(self) -> None:
+        """Raise MessageError if no actor can act and something was lost."""
         if self._plan.tables.wires and is_idle(self._memory, self._helpers):
-            self._check(is_over=not self.has_piece(register))
+            self._check(is_over=True)
 
     def _check(self, *, is_over: bool) -> None:
         counters = self.memory.state.counters

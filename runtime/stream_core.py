@@ -88,12 +88,6 @@ class StreamCore(Core):
         assert self._watcher is not None, "it was made just now"
         self._watcher.is_idle = partial(is_idle, self._memory, self._helpers)
 
-    def close(self) -> None:
-        """End the stream, and the threads."""
-        if self._watcher is not None:
-            self._watcher.end()
-        super().close()
-
     @property
     def failure(self) -> PenstockError | None:
         """What has ended the stream before its time."""

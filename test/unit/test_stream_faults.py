@@ -142,6 +142,23 @@ def test_who_waits_for_what_was_lost_is_told(threads: int) -> None:
 
 
 @threads_of
+def test_who_waits_for_room_is_told_what_was_lost(threads: int) -> None:
+    fault = MessageFault("x", 0, "drop", reader="add_s")
+
+    def use(stream: Stream) -> None:
+        for _ in range(9):
+            stream.put("y", pair(1), 20)
+            stream.put("x", pair(1), 20)
+
+    with (
+        streaming(sums(), threads, fault) as stream,
+        pytest.raises(Errors) as caught,
+    ):
+        use(stream)
+    assert "'add_s' read 1 slots of register 'x', but told of 0" in str(caught.value)
+
+
+@threads_of
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_piece_that_was_made_up_is_never_given_to_anybody(
     threads: int, lost: bool
@@ -196,8 +213,10 @@ def test_late_messages_change_nothing(threads: int) -> None:
     text.fetch("s")
     with executor(text, threads=threads) as runner:
         with inject(runner, *faults), runner.stream() as stream:
-            ending = stream.run(pieces(SUMS, stream))
-            assert values(ending, "s") == [11 * i for i in range(8)]
+            for i in range(8):
+                stream.put("x", pair(i), 20)
+                stream.put("y", pair(10 * i), 20)
+            assert values(stream.finish(20), "s") == [11 * i for i in range(8)]
         # Outside of the block there are none.
         with runner.stream() as stream:
             assert values(stream.run(pieces(SUMS, stream)), "s")[:2] == [0, 11]
@@ -375,10 +394,10 @@ def test_who_gives_pieces_is_told_that_no_slot_gets_free(threads: int) -> None:
         Stream(runner.program, capacity=1, make_core=make_core) as stream,
     ):
         stream.put("port", pair(1), 20)
-        with pytest.raises(DeadlockError) as caught:
+        with pytest.raises(Errors) as caught:
             stream.put("port", pair(2), 20)
     line = "'feed' read 1 slots of register 'port', but told of 0"
-    assert caught.value.stuck[-1] == line
+    assert line in str(caught.value)
 
 
 def test_an_output_that_ends_well_ends() -> None:
