@@ -292,7 +292,7 @@ def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], boo
         # Another thread may have made the last act before this one had the seat.
         ended = acted and left == 0 and fetch_add(control, OPEN, -1) == 1
         store_release(seats, seat + TAKEN, 0)
-        # Nobody but the caller waits for the end, and it is here if there is a deadline.
+        # Nobody but the caller waits for the end; it is here if there is a deadline.
         if ended and deadline == 0:
             ring_bell(state)
         return acted

@@ -43,7 +43,7 @@ from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.line_loops import line_of_computation
 from penstock.lowering.numba.lines import LinePrinter
 from penstock.lowering.numba.loops import loop_order
-from penstock.lowering.numba.parts import Split, split_of
+from penstock.lowering.numba.parts import Split, splits_of
 from penstock.lowering.numba.scalars import type_name
 from penstock.lowering.numba.stored import uses_of
 from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
@@ -83,7 +83,7 @@ class CpuPrinter(BodyPrinter):
             for strip in self._strips.values()
             for phase in strip.group.finish.phases()
         }
-        self._split = self._find_split()
+        self._splits = self._find_splits()
         self._check_panels()
 
     def _find_strips(self) -> dict[Operation, Strips]:
@@ -133,20 +133,20 @@ class CpuPrinter(BodyPrinter):
                 if op not in self._strips:
                     self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
-    def _find_split(self) -> Split | None:
-        """The loop that runs over the share of a part, if there is one."""
+    def _find_splits(self) -> dict[Operation, Split]:
+        """The loops that run over the share of a part: one of each phase, or none."""
         alone = [
             op for op in phases_of(self.kernel.body.block) if op not in self._folded
         ]
-        if len(alone) != 1 or alone[0] in (*self._strips, *self._attention):
-            return None
-        return split_of(alone[0])
+        if any(op in self._strips or op in self._attention for op in alone):
+            return {}
+        return {split.op: split for split in splits_of(alone)}
 
     @property
     def parts(self) -> int:
         """How many parts at most the work of the kernel can be usefully cut into."""
-        if self._split is not None:
-            return self._split.parts
+        for split in self._splits.values():
+            return split.parts
         phases = phases_of(self.kernel.body.block)
         alone = [op for op in phases if op not in self._folded]
         strips = [self._strips.get(op) or self._attention.get(op) for op in alone]
@@ -155,8 +155,8 @@ class CpuPrinter(BodyPrinter):
         return strips[0].group.parts
 
     def range_over(self, op: Operation, loop: int, extent: int) -> str:
-        split = self._split
-        if split is None or split.parts == 1 or (op, loop) != (split.op, split.loop):
+        split = self._splits.get(op)
+        if split is None or split.parts == 1 or loop != split.loop:
             return super().range_over(op, loop, extent)
         ends = (f"{extent} * {at} // parts" for at in ("part", "(part + 1)"))
         return f"range({', '.join(ends)})"

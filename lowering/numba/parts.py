@@ -2,15 +2,19 @@
 Cutting the work of a phase into parts, which threads do at once.
 
 A phase is cut along the parallel loop with the most turns, the outermost of these, but
-not within a line. A part is worth it if it has `WORK_OF_A_PART` scalar operations, a
+not within a line. Several phases are cut alike if each writes rows of one result, as
+many and as far apart, and none reads what another writes: what is copied to a
+concatenation. A part is worth it if it has `WORK_OF_A_PART` scalar operations, a
 few microseconds: loads and stores count 2, divisions and roots 8, and other functions
 12, about what they take in vectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith, linalg, memref, scf
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -19,13 +23,14 @@ from xdsl.ir import Block, Operation
 from penstock.lowering.numba.body import Computation
 from penstock.lowering.numba.columns import columns_of
 from penstock.lowering.numba.contractions import nest_of
+from penstock.lowering.numba.finishing import root_of
 from penstock.lowering.numba.line_loops import (
     BLOCK,
     is_cut,
     line_of_computation,
     number_of,
 )
-from penstock.lowering.numba.loops import loop_order, merged
+from penstock.lowering.numba.loops import Nest, loop_order, merged
 
 WORK_OF_A_PART = 1 << 18
 
@@ -70,7 +75,66 @@ def _split_parallel(op: scf.ParallelOp) -> Split | None:
     return _best(op, dict(enumerate(extents)), work)
 
 
+def splits_of(ops: Sequence[Operation]) -> Sequence[Split]:
+    """How phases are cut so that any part of all can be done at once, if they can."""
+    if len(ops) == 1:
+        alone = split_of(ops[0])
+        return [] if alone is None else [alone]
+    phases = [op for op in ops if isinstance(op, LinalgStructuredOperation)]
+    if len(phases) != len(ops) or any(len(op.outputs) != 1 for op in phases):
+        return []
+    written = {root_of(op.outputs[0]) for op in phases}
+    if len(written) != 1 or any(
+        root_of(x) in written for op in phases for x in op.inputs
+    ):
+        return []
+    rows = [_rows_of(op) for op in phases]
+    if not rows or rows[0] is None or any(found != rows[0] for found in rows):
+        return []
+    works = [found for op in phases if (found := _loops_of(op)) is not None]
+    count = min(rows[0].extent, sum(work for _, _, work in works) // WORK_OF_A_PART)
+    return [Split(op, rows[0].loop, max(1, count)) for op in phases]
+
+
+class _Rows(NamedTuple):
+    """The loop over rows of a result, how many there are, and how far apart."""
+
+    loop: int
+    extent: int
+    step: int
+
+
+def _rows_of(op: LinalgStructuredOperation) -> _Rows | None:
+    """The first loop each turn of which writes to a row of its own, if there is one."""
+    if (found := _loops_of(op)) is None:
+        return None
+    nest, extents, _ = found
+    strides, start = nest.accesses[-1].strides, nest.accesses[-1].offset
+    for loop, count in extents.items():
+        ends = (
+            stride * (extent - 1)
+            for other, (stride, extent) in enumerate(
+                zip(strides, nest.extents, strict=True)
+            )
+            if other != loop
+        )
+        is_apart = start >= 0 and start + sum(ends) < strides[loop]
+        if is_apart and min(strides) >= 0:
+            return _Rows(loop, count, strides[loop])
+    return None
+
+
 def _split_computation(op: LinalgStructuredOperation) -> Split | None:
+    if (found := _loops_of(op)) is None:
+        return None
+    _, extents, work = found
+    return _best(op, extents, work)
+
+
+def _loops_of(
+    op: LinalgStructuredOperation,
+) -> tuple[Nest, dict[int, int], int] | None:
+    """The loops of a phase, the extents of those that can be cut, and its work."""
     nest = nest_of(op)
     if isinstance(nest, str) or len(op.outputs) != 1 or op.res:
         return None
@@ -86,7 +150,7 @@ def _split_computation(op: LinalgStructuredOperation) -> Split | None:
     elif line is not None:
         extents.pop(order.loops[-1], None)
     accesses = ACCESS_WEIGHT * len(op.operands)
-    return _best(op, extents, prod(nest.extents) * (weight(op.body.block) + accesses))
+    return nest, extents, prod(nest.extents) * (weight(op.body.block) + accesses)
 
 
 def _best(op: Operation, extents: dict[int, int], work: int) -> Split | None:
