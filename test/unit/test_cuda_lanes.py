@@ -28,7 +28,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 
-@pytest.mark.parametrize("file", ["numba_target", "numba_target_scalars", "rows"])
+@pytest.mark.parametrize(
+    "file", ["numba_target", "numba_target_scalars", "ops_halves", "rows"]
+)
 def test_kernels_agree_with_numpy_in_the_emulator(file: str) -> None:
     variables = {**os.environ, "PENSTOCK_TEST_TARGET": "lanes"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
