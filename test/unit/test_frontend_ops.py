@@ -120,6 +120,7 @@ BINARY: list[Two] = [
     lambda x, y: x - y,
     lambda x, y: x * y,
     lambda x, y: x / (abs(y) + 1),
+    lambda x, y: np.fmod(x, y),
     lambda x, y: x < y,
     lambda x, y: x >= y,
     lambda x, y: x == y,

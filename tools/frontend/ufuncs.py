@@ -32,6 +32,7 @@ NAMES = {
     "bitwise_xor": "bit_xor",
     "divide": "div",
     "fabs": "abs",
+    "fmod": "rem",
     "multiply": "mul",
     "negative": "neg",
     "power": "pow",
