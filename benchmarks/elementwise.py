@@ -90,6 +90,21 @@ CASES: Mapping[str, Case] = {
         "F.layer_norm(x + y, g.shape, g, b)",
         ("s = Add(x, y)", "o = LayerNormalization(s, g, b)"),
     ),
+    "layer norm, softmax": Case(
+        "xgb",
+        ("n = op.layer_norm x, g, b", "o = op.softmax n"),
+        "F.softmax(F.layer_norm(x, g.shape, g, b), -1)",
+        ("n = LayerNormalization(x, g, b)", "o = Softmax(n)"),
+    ),
+    "two layer norms and a sum": Case(
+        "xygb",
+        ("n = op.layer_norm x, g, b", "s = op.add n, y", "o = op.layer_norm s, g, b"),
+        "F.layer_norm(F.layer_norm(x, g.shape, g, b) + y, g.shape, g, b)",
+        (
+            *("n = LayerNormalization(x, g, b)", "s = Add(n, y)"),
+            "o = LayerNormalization(s, g, b)",
+        ),
+    ),
     "softmax": Case(
         "x", ("o = op.softmax x",), "F.softmax(x, -1)", ("o = Softmax(x)",)
     ),

@@ -94,7 +94,7 @@ class Program:
         name = kernel.sym_name.data
         if (written := self._written.get(name)) is None:
             written = self._written[name] = KernelEffects(kernel).written
-        targets = [*(names[i] for i in written), *names_of(actor.writes)]
+        targets = [*(names[i] for i in sorted(written)), *names_of(actor.writes)]
         used = dict.fromkeys((*names, *names_of(actor.reads), *targets))
         return (
             [self.ranges[x] for x in dict.fromkeys(targets) if x in self.ranges],
