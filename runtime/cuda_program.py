@@ -216,11 +216,16 @@ class CudaProgram:
         lanes = [Lane(lane.handle, lane.device) for lane in self._lanes]
         events: list[Handle] = []
         steps: list[Steps] = []
-        edges = edges_of(self._flow, [Unit("", (actor,)) for actor in group])
-        for actor, own in zip(group, edges, strict=True):
-            events.append(self._driver.event())
-            now = tuple(edge for edge in own if edge.act_before(0) == 0)
-            steps.append(Steps(self.tasks[actor].lane, now, 1, events[-1:]))
+        found = edges_of(self._flow, [Unit("", (actor,)) for actor in group])
+        edges = [tuple(x for x in own if x.act_before(0) == 0) for own in found]
+        lane_of = [self.tasks[actor].lane for actor in group]
+        # The last one of each lane is waited for in the end.
+        last = {lane: number for number, lane in enumerate(lane_of)}
+        needed = awaited(lane_of, edges) | {*last.values()}
+        for number, (lane, own) in enumerate(zip(lane_of, edges, strict=True)):
+            made = [self._driver.event()] if number in needed else []
+            steps.append(Steps(lane, own, 1, made))
+            events += made
         fork = self._driver.event()
         origin = lanes[steps[0].lane].handle
         self._driver.begin_capture(origin)

@@ -8,8 +8,11 @@ proves the order is `penstock.tools.cuda_ordering`, which knows nothing of the r
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.dialects.job import PlacementAttr
 from penstock.runtime import cuda
 from penstock.runtime.cuda_driver import Span
 from penstock.runtime.cuda_driver_recorded import Entry, RecordedDriver
@@ -183,6 +187,38 @@ def test_all_is_ordered_and_results_are_those_of_numpy(
     graphs = sum(entry.call == "launch_graph" for entry in driver.log)
     assert graphs % PIECES == 0
     assert bool(graphs) == (captures and case is not RATES)
+
+
+RANDOM_PLACES = [
+    (PlacementAttr("cuda", [(0, 0), (0, 1)]), [PlacementAttr("cpu", [(0, 0)])]),
+    (
+        PlacementAttr("cuda", [(0, 0)]),
+        [PlacementAttr("cpu", [(0, 0)]), PlacementAttr("cuda", [(0, 1)])],
+    ),
+]
+
+
+@pytest.mark.parametrize(("seed", "captures"), [(0, True), (1, True), (2, False)])
+def test_random_jobs_on_two_devices_and_the_host(
+    seed: int, captures: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parent), *sys.path])
+    jobs: Any = import_module("test_sbp_jobs")
+    make = partial(jobs.RandomJob, seed, 8, *RANDOM_PLACES[seed % 2])
+    driver = RecordedDriver(seed=seed, captures=captures)
+    monkeypatch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
+    model = Model(make().module(), {}, Path())
+    front = installed_compiler()
+    with Session(model, threads=2, engine="sequential", compiler=front) as session:
+        program = watched(session.executor.program, driver)
+        with Executor(program, "sequential") as executor:
+            driver.note(RUN)
+            found = executor.run_many([jobs.inputs()] * 3)
+            driver.note(RAN)
+        assert problems(driver.log, program) == []
+    expected = jobs.evaluate(make().module())
+    for outputs in found:
+        jobs.compare(outputs, expected)
 
 
 @dataclass(frozen=True)
