@@ -94,6 +94,22 @@ RETRY_SECONDS = 0.0005
 """How often a run that was interrupted is asked whether it has stopped."""
 
 
+class _MainThread:
+    """The number of the main thread, which is that of the thread that forks."""
+
+    def __init__(self) -> None:
+        self.ask()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.ask)
+
+    def ask(self) -> None:
+        """Look again which thread is the main one."""
+        self.number = threading.main_thread().ident
+
+
+_main_thread = _MainThread()
+
+
 def address_of_recorder(is_general: bool) -> int:
     """What runs need that fill a log; it is loaded by the first one, or here before."""
     return address_of_entry("general_recorder" if is_general else "recorder")
@@ -345,7 +361,7 @@ class Core(Closing):
     def _run(self, acts: int) -> None:
         address, caller = self._memory.address, self._caller
         # Python handles signals in the main thread only.
-        in_main = threading.get_ident() == threading.main_thread().ident
+        in_main = threading.get_ident() == _main_thread.number
         limit = SLICE if in_main else FOREVER
         self._clean = False
         try:

@@ -348,14 +348,16 @@ def check_inputs(
     The arrays of one piece, contiguous. Raises PenstockError unless there is one of
     the right shape and dtype for each port, and no other array.
     """
-    if given.keys() != ports.keys():
+    fed: dict[str, Array] = {}
+    for name, port in ports.items():
+        if name not in given:
+            refuse_names(ports, given)
+        if not port.takes(array := given[name]):
+            array = fitting(f"input '{name}'", array, port.shape, port.dtype)
+        fed[name] = array
+    if len(given) != len(fed):
         refuse_names(ports, given)
-    return {
-        name: array
-        if port.takes(array := given[name])
-        else fitting(f"input '{name}'", array, port.shape, port.dtype)
-        for name, port in ports.items()
-    }
+    return fed
 
 
 def refuse_names(ports: Mapping[str, Port], given: Mapping[str, Array]) -> NoReturn:

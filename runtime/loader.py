@@ -92,8 +92,9 @@ class Port:
         return (
             type(array) is np.ndarray
             and array.shape == self.shape
-            and array.dtype == self.dtype
-            and array.flags.c_contiguous
+            # Most have the one dtype that NumPy has for a kind of element.
+            and (array.dtype is self.dtype or array.dtype == self.dtype)
+            and (not self.shape or array.flags.c_contiguous)
         )
 
     def point_at(self, piece: Array) -> None:
