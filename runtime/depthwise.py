@@ -1,5 +1,6 @@
 """
-Convolutions of one channel, for the source of CPU kernels: `depthwise_strip`.
+Convolutions of one channel, and pools that take the largest element of windows, for the
+source of CPU kernels: `depthwise_strip`.
 
 The result is computed in tiles of some lines, with vectors along them. What a window
 has outside of the image is masked where it is loaded, so nothing is padded before, and
@@ -17,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import product
+from math import inf
 
 from llvmlite import ir
 from numba import types
@@ -79,7 +82,7 @@ class _Tile:
 
 @dataclass(frozen=True)
 class _Plane:
-    """Emits the convolution of one channel."""
+    """Emits the convolution, or the pool, of one channel."""
 
     element: str
     lanes: int
@@ -87,6 +90,12 @@ class _Plane:
     down: _Axis
     across: _Axis
     bias: bool
+    pool: bool
+
+    def outside(self, code: Code) -> LlvmValue:
+        """What there is outside of the image."""
+        value = -inf if self.pool else 0.0
+        return ir.Constant(code.vector(self.lanes), [value] * self.lanes)
 
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of addresses to a module."""
@@ -97,7 +106,7 @@ class _Plane:
         function.attributes.add("nounwind")
         code = Code(ir.IRBuilder(function.append_basic_block("entry")), self.element)
         image, weights, bias, out = function.args
-        count = self.down.taps * self.across.taps
+        count = 0 if self.pool else self.down.taps * self.across.taps
         factors = [
             code.splat(code.load_scalar(weights, tap), self.lanes)
             for tap in range(count)
@@ -158,6 +167,8 @@ class _Plane:
         start: LlvmValue,
     ) -> Sequence[LlvmValue]:
         """The sums of a tile. Each line of the image is loaded once for each tap."""
+        if self.pool:
+            return self._largest(code, tile, image)
         sums = [start] * tile.lines
         users: dict[int, list[tuple[int, int]]] = {}
         for line, tap in product(range(tile.lines), range(self.down.taps)):
@@ -171,10 +182,31 @@ class _Plane:
                     sums[line] = code.multiply_add(values, factor, sums[line])
         return sums
 
+    def _largest(
+        self, code: Code, tile: _Tile, image: LlvmValue
+    ) -> Sequence[LlvmValue]:
+        """The largest elements of windows: of each line of the image first."""
+        of_line: dict[int, LlvmValue] = {}
+        found: list[LlvmValue] = []
+        for line in range(tile.line, tile.line + tile.lines):
+            positions = [self.down.position(line, tap) for tap in range(self.down.taps)]
+            inside = [position for position in positions if self.down.has(position)]
+            for position in inside:
+                if position not in of_line:
+                    values = [
+                        self._load(code, image, position, tile.column, tap)
+                        for tap in range(self.across.taps)
+                    ]
+                    of_line[position] = reduce(partial(code.call, "maximum"), values)
+            lines = [of_line[position] for position in inside]
+            start = lines.pop(0) if lines else self.outside(code)
+            found.append(reduce(partial(code.call, "maximum"), lines, start))
+        return found
+
     def _load(
         self, code: Code, image: LlvmValue, line: int, column: int, tap: int
     ) -> LlvmValue:
-        """A tap of windows of a line that follow each other; zeros outside."""
+        """A tap of windows of a line that follow each other."""
         first = self.across.position(column, tap)
         used = [
             column + lane < self.across.count
@@ -182,7 +214,7 @@ class _Plane:
             for lane in range(self.lanes)
         ]
         if not self.down.has(line) or not any(used):
-            return code.zero(self.lanes)
+            return self.outside(code)
         place, stride = line * self.across.extent + first, self.across.stride
         parts = [
             self._part(code, image, place, first, used, part) for part in range(stride)
@@ -203,11 +235,15 @@ class _Plane:
         """The vector number `part` of those over which windows are spread."""
         stride, lanes = self.across.stride, self.lanes
         numbers = range(part * lanes, (part + 1) * lanes)
-        mask = None
-        if not all(self.across.has(first + number) for number in numbers):
-            needed = [n % stride == 0 and used[n // stride] for n in numbers]
-            mask = ir.Constant(ir.VectorType(BIT, lanes), [*map(int, needed)])
-        return code.load(image, place + part * lanes, lanes, mask)
+        place += part * lanes
+        if all(self.across.has(first + number) for number in numbers):
+            return code.load(image, place, lanes)
+        needed = [n % stride == 0 and used[n // stride] for n in numbers]
+        mask = ir.Constant(ir.VectorType(BIT, lanes), [*map(int, needed)])
+        value = code.load(image, place, lanes, mask)
+        if not self.pool:
+            return value
+        return code.builder.select(mask, value, self.outside(code))
 
     def _write(
         self, code: Code, tile: _Tile, out: LlvmValue, sums: Sequence[LlvmValue]
@@ -232,18 +268,20 @@ def depthwise_strip(
     before: tuple[int, int],
     dilations: tuple[int, int],
     bias: bool = False,
+    pool: bool = False,
 ) -> Callable[..., None]:
     """
-    The convolution of one channel as a function `strip(image, weights, bias, result)`
-    of addresses.
+    The convolution of one channel, or its `pool`, as a function `strip(image, weights,
+    bias, result)` of addresses.
 
     Facts of two numbers are of lines and columns: those of the image and of the result,
     the taps of a window, how far apart windows and taps are, and the zeros before the
     image; there are as many behind it as windows reach. Without `bias` that address is
-    not read.
+    not read; a `pool` reads no weights.
     """
     axes = zip(image, result, taps, strides, before, dilations, strict=True)
-    plane = _Plane(element, lanes, lines, *(_Axis(*facts) for facts in axes), bias)
+    down, across = (_Axis(*facts) for facts in axes)
+    plane = _Plane(element, lanes, lines, down, across, bias, pool)
 
     def generate(context, builder, signature, args):
         builder.call(plane.emit(builder.module), args)

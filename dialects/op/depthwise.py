@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel import memref_type
-from penstock.dialects.op.windows import Window
+from penstock.dialects.op.windows import WINDOWS, Window, windows_attribute
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel import KernelBuilder
-
-
-WINDOWS = "windows"
-"""
-The attribute of the phase with how windows move, by which it is known where it is
-scheduled: strides, zeros before, and dilations, each down and across.
-"""
 
 
 class Depthwise(NamedTuple):
@@ -57,14 +49,7 @@ class Depthwise(NamedTuple):
                     write(k, k.index(column), column)
 
         phase = k.parallel([images, outputs, rows], body)
-        phase.attributes[WINDOWS] = DenseArrayBase.from_list(
-            i64,
-            [
-                *(window.stride for window in self.windows),
-                *(window.before for window in self.windows),
-                *(window.dilation for window in self.windows),
-            ],
-        )
+        phase.attributes[WINDOWS] = windows_attribute(self.windows)
 
     def _build_row(
         self, k: KernelBuilder, place: Sequence[SSAValue]

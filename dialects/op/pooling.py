@@ -28,10 +28,12 @@ from penstock.dialects.op.checks import check_rank, lowest
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.lines import Line
 from penstock.dialects.op.windows import (
+    WINDOWS,
     Taps,
     Window,
     are_lines,
     window_view,
+    windows_attribute,
     windows_of,
 )
 from penstock.dialects.sbp import SbpSignature, signature
@@ -155,7 +157,9 @@ class PoolOp(TensorOp, ABC):
                 if column not in whole:
                     write(k, k.index(column), column)
 
-        k.parallel([planes, rows], body)
+        phase = k.parallel([planes, rows], body)
+        if self.MAY_REPEAT:
+            phase.attributes[WINDOWS] = windows_attribute(self.windows, with_taps=True)
 
     def _build_row(
         self, k: KernelBuilder, source: SSAValue, place: Sequence[SSAValue]

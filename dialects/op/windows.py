@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+WINDOWS = "windows"
+"""
+The attribute of a phase that convolves channels on their own, or takes the largest
+element of each window: how windows move, by which it is known where it is scheduled.
+"""
 MAX_UNROLLED = 32
 """The taps of a window that are combined without a loop."""
 MIN_LINE = 4
@@ -256,3 +261,15 @@ def window_view(array: Array, windows: tuple[Window, Window], padding: float) ->
     )
     down, across = (slice(0, None, window.dilation) for window in windows)
     return view[..., rows, columns, down, across]
+
+
+def windows_attribute(
+    windows: tuple[Window, Window], *, with_taps: bool = False
+) -> DenseArrayBase[IntegerType]:
+    """
+    Strides, the elements before the image, and dilations, each down and across; and
+    the taps where they do not follow from weights.
+    """
+    numbers = [(w.stride, w.before, w.dilation, w.taps) for w in windows]
+    kinds = [*zip(*numbers, strict=True)][: 4 if with_taps else 3]
+    return DenseArrayBase.from_list(i64, [number for kind in kinds for number in kind])

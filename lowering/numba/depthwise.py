@@ -1,8 +1,9 @@
 """
-Convolutions of channels on their own among the phases of kernels, and their source.
+Convolutions of channels on their own among the phases of kernels, and their source; and
+pools that take the largest element of windows.
 
 Such a phase is an `scf.parallel` that says its `windows`
-(`penstock.dialects.op.depthwise`). With a schedule, a channel of an image is a unit:
+(`penstock.dialects.op.windows`). With a schedule, a channel of an image is a unit:
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         strip_0(...)
@@ -22,7 +23,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.depthwise import MAX_LINES, DepthwiseAttr
-from penstock.dialects.op.depthwise import WINDOWS
+from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.numba.contractions import ELEMENTS
 from penstock.lowering.numba.finishing import Finish
 
@@ -41,30 +42,37 @@ MAX_STRIDE = 2
 
 @dataclass(frozen=True)
 class Depthwise:
-    """A convolution of channels on their own, by its memrefs and numbers."""
+    """A convolution of channels on their own, or a pool, by its memrefs and numbers."""
 
     element: str
     input: SSAValue
-    weights: SSAValue
+    weights: SSAValue | None
+    """None if it is a pool."""
     bias: SSAValue | None
     out: SSAValue
     windows: tuple[int, ...]
 
     @property
     def image(self) -> tuple[int, ...]:
-        """Images, channels, lines and columns."""
-        return shape_of(self.input)
+        """Lines and columns of a channel of the image."""
+        return shape_of(self.input)[-2:]
 
     @property
     def result(self) -> tuple[int, ...]:
-        """Images, channels, lines and columns of the result."""
-        return shape_of(self.out)
+        """Lines and columns of a channel of the result."""
+        return shape_of(self.out)[-2:]
 
     @property
-    def taps(self) -> tuple[int, int]:
+    def planes(self) -> int:
+        """The channels of all images of the result."""
+        return prod(shape_of(self.out)[:-2])
+
+    @property
+    def taps(self) -> tuple[int, ...]:
         """The taps of a window, down and across."""
-        *_, down, across = shape_of(self.weights)
-        return down, across
+        if self.weights is None:
+            return self.windows[6:]
+        return shape_of(self.weights)[-2:]
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
@@ -82,14 +90,21 @@ def depthwise_of(op: Operation) -> Depthwise | None:
     inside = [*op.body.walk()]
     loads = dict.fromkeys(i.memref for i in inside if isinstance(i, memref.LoadOp))
     stores = {i.memref for i in inside if isinstance(i, memref.StoreOp)}
-    if len(numbers) != 6 or len(stores) != 1 or numbers[1] > MAX_STRIDE:
+    if len(stores) != 1 or len(numbers) < 6 or numbers[1] > MAX_STRIDE:
         return None
     (out,) = stores
-    return _with_memrefs([*loads], out, numbers)
+    assert isa(out.type, MemRefType), "kernels work on memrefs"
+    element = ELEMENTS.get(out.type.element_type)
+    if element is None or out in loads:
+        return None
+    if len(numbers) == 8 and len(loads) == 1:
+        (image,) = loads
+        return Depthwise(element, image, None, None, out, numbers)
+    return _with_memrefs(element, [*loads], out, numbers)
 
 
 def _with_memrefs(
-    loads: list[SSAValue], out: SSAValue, windows: tuple[int, ...]
+    element: str, loads: list[SSAValue], out: SSAValue, windows: tuple[int, ...]
 ) -> Depthwise | None:
     """The convolution by which of its memrefs have which shape."""
     result = shape_of(out)
@@ -98,10 +113,6 @@ def _with_memrefs(
     weights = [v for v in others if shape_of(v)[:2] == (result[1], 1)]
     images = [v for v in others if v not in weights]
     if (len(images), len(weights), len(bias)) not in ((1, 1, 0), (1, 1, 1)):
-        return None
-    assert isa(out.type, MemRefType), "kernels work on memrefs"
-    element = ELEMENTS.get(out.type.element_type)
-    if element is None or out in loads:
         return None
     first = bias[0] if bias else None
     return Depthwise(element, images[0], weights[0], first, out, windows)
@@ -112,7 +123,7 @@ def depthwise_schedule(found: Depthwise, vector_bytes: int) -> DepthwiseAttr | N
     Vectors no longer than lines, and tiles of lines that are about even; None where the
     products of a line are too many.
     """
-    _, _, rows, columns = found.result
+    rows, columns = found.result
     lanes = vector_bytes // BYTES[found.element]
     while lanes >= 2 * columns and lanes > 4:
         lanes //= 2
@@ -132,13 +143,13 @@ class DepthwiseGroup:
     @property
     def units(self) -> int:
         """The pieces of work that are independent."""
-        images, channels, *_ = self.convolution.result
-        return images * channels
+        return self.convolution.planes
 
     @property
     def parts(self) -> int:
         """How many parts the work is worth."""
-        work = 2 * prod(self.convolution.result) * prod(self.convolution.taps)
+        elements = self.units * prod(self.convolution.result)
+        work = 2 * elements * prod(self.convolution.taps)
         return max(1, min(self.units, work // WORK_OF_A_PART))
 
 
@@ -169,8 +180,8 @@ class DepthwisePrinter:
             f'"{found.element}"',
             str(schedule.lanes.data),
             str(schedule.lines.data),
-            f"image={found.image[2:]}",
-            f"result={found.result[2:]}",
+            f"image={found.image}",
+            f"result={found.result}",
             f"taps={found.taps}",
             f"strides={strides}",
             f"before={before}",
@@ -178,6 +189,8 @@ class DepthwisePrinter:
         ]
         if found.bias is not None:
             facts.append("bias=True")
+        if found.weights is None:
+            facts.append("pool=True")
         return ["", f"strip_{self.number} = depthwise_strip({', '.join(facts)})"]
 
     def print_loops(self, is_split: bool) -> None:
@@ -185,22 +198,23 @@ class DepthwisePrinter:
         out, units = self.printer, self.group.units
         found = self.group.convolution
         size = BYTES[found.element]
-        names = [self._address(v) for v in (found.input, found.weights, found.out)]
-        bias = "0" if found.bias is None else self._address(found.bias)
+        memrefs = found.input, found.weights, found.out, found.bias
+        image, weights, target, bias = (
+            None if memref is None else self._address(memref) for memref in memrefs
+        )
         ends = f"{units} * part // parts, {units} * (part + 1) // parts"
         unit = out.new_loop()
         with out.block(f"for {unit} in range({ends if is_split else units}):"):
-            images, channels, *result = found.result
-            times = channels // found.image[1]
-            of_image = unit if times == 1 else f"{unit} // {times}"
-            channel = unit if images == 1 else f"{unit} % {channels}"
-            image, weights, target = names
-            arguments = [
-                f"{image} + {of_image} * {prod(found.image[2:]) * size}",
-                f"{weights} + {channel} * {prod(found.taps) * size}",
-                bias if bias == "0" else f"{bias} + {channel} * {size}",
-                f"{target} + {unit} * {prod(result) * size}",
-            ]
+            times = units // prod(shape_of(found.input)[:-2])
+            plane = unit if times == 1 else f"{unit} // {times}"
+            arguments = [f"{image} + {plane} * {prod(found.image) * size}", "0", "0"]
+            if found.weights is not None:
+                channels = shape_of(found.weights)[0]
+                channel = unit if units == channels else f"{unit} % {channels}"
+                arguments[1] = f"{weights} + {channel} * {prod(found.taps) * size}"
+                if bias is not None:
+                    arguments[2] = f"{bias} + {channel} * {size}"
+            arguments.append(f"{target} + {unit} * {prod(found.result) * size}")
             out.line(f"strip_{self.number}({', '.join(arguments)})")
 
     def _address(self, value: SSAValue) -> str:

@@ -19,7 +19,8 @@ from penstock.dialects.launch.depthwise import DepthwiseAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
-from penstock.dialects.op.depthwise import WINDOWS
+from penstock.dialects.op.pooling import MaxPool2dOp
+from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.jit import compile_cpu
@@ -116,6 +117,35 @@ def test_windows_of_all_kinds(case: str) -> None:
     found = run(kernel, ins, parts=3)
     exact = expected(ins, strides, pads, dilations)
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-6)
+
+
+POOLS: dict[str, tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]] = {
+    "next to each other": ((26, 70), (1, 1), (1, 1, 1, 1)),
+    "every second": ((19, 75), (2, 2), (0, 0, 1, 1)),
+    "short lines": ((7, 7), (1, 1), (1, 1, 1, 1)),
+    "uneven": ((9, 21), (3, 2), (2, 1, 0, 2)),
+}
+
+
+@pytest.mark.parametrize("case", POOLS)
+def test_the_largest_elements_of_windows(case: str) -> None:
+    image, strides, pads = POOLS[case]
+    x = -abs(operands(2, 3, 1, image, (1, 1))[0])
+    x[0, 1, 3, 4], x[1, 2, -1, -1] = np.nan, -np.inf
+    (arg,) = Block(arg_types=[TensorType(f32, x.shape)]).args
+    numbers = {"kernel": [3, 3], "strides": [*strides], "pads": [*pads]}
+    properties = {name: int_list(values) for name, values in numbers.items()}
+    op = MaxPool2dOp.inferred([arg], properties)
+    kernel = KernelOp("k", "cpu", kernel_body(op))
+    schedule_kernel(kernel, 64)
+    assert "pool=True" in kernel_source(kernel)
+    top, left, bottom, right = pads
+    padded = np.pad(
+        x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=-np.inf
+    )
+    view = sliding_window_view(padded, (3, 3), (2, 3))
+    exact = view[:, :, :: strides[0], :: strides[1]].max((4, 5))
+    np.testing.assert_array_equal(run(kernel, [x], parts=2), exact)
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
