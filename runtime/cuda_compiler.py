@@ -113,7 +113,7 @@ def ptx_of(phase: Phase, dtypes: Sequence[str], capability: tuple[int, int]) -> 
             device=False,
             abi="numba",
             output="ptx",
-            launch_bounds=phase.threads,
+            launch_bounds=(phase.threads, phase.least_blocks),
         )
     return _with_entry(cast("str", text), phase.function.__name__)
 

@@ -27,6 +27,9 @@ class Phase(NamedTuple):
     dynamic_shared: int = 0
     """The bytes of shared memory that a launch has to ask for, besides what the
     function declares; devices allow more than 48 KiB only if they are told before."""
+    least_blocks: int = 1
+    """How many blocks a processor of a device should have room for at once: registers
+    are shared out so."""
     cooperative: bool = False
     """Whether all blocks have to run at a time, as they wait for each other."""
 

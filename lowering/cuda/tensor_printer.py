@@ -26,6 +26,8 @@ from penstock.lowering.numba.body import sum_of
 
 CHUNK = 8
 """The elements of 16 bytes."""
+SHARING_THREADS = 256
+"""The threads of blocks of which two should find room for their sums at once."""
 STATIC_BYTES = 48 * 1024
 """The shared memory that functions can declare."""
 
@@ -111,6 +113,8 @@ class TensorPrinter(TilePrinter):
         text = f"Phase({name}, {group.tiles}, {threads}, blockwise=True"
         if self._bytes > STATIC_BYTES:
             text += f", dynamic_shared={self._bytes}"
+        if self._aligned and threads == SHARING_THREADS:
+            text += ", least_blocks=2"
         return text
 
     # Shared memory
