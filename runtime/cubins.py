@@ -52,7 +52,7 @@ class CompiledPhase(NamedTuple):
     spill_stores: int
     spill_loads: int
     shared: int
-    """What the function declares; `dynamic_shared` is what a launch asks for besides."""
+    """The bytes that the function declares; a launch asks for `dynamic_shared` more."""
     folder: str
     """Where the files of the cache entry are."""
     key: str

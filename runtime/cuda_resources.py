@@ -159,7 +159,8 @@ class Check:
         codes = host_bytes(start, self._size).view("int32")
         if not codes.any():
             return
-        for step, code in zip(self._steps, codes.tolist(), strict=True):
+        values: list[int] = codes.tolist()
+        for step, code in zip(self._steps, values, strict=True):
             if code:
                 known = 0 < code <= len(step.messages)
                 message = step.messages[code - 1] if known else None

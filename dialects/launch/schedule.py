@@ -54,7 +54,7 @@ class ContractionAttr(ParametrizedAttribute):
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
-    #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>
+    #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>
     ```
     """
 

@@ -54,9 +54,14 @@ def both_loops(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Compile into a folder of this session, unless the environment names one."""
+    """
+    Compile into a folder of this session, unless the environment names one. Workers of
+    pytest-xdist share it: what one has compiled the others need not.
+    """
     given = os.environ.get("PENSTOCK_CACHE_DIR")
-    folder = Path(given) if given else tmp_path_factory.mktemp("kernels")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = Path(given) if given else shared / "kernels"
     os.environ["PENSTOCK_CACHE_DIR"] = str(folder)
     yield folder
     if given is None:

@@ -51,7 +51,8 @@ def test_kernels_agree_with_numpy_in_the_simulator(file: str) -> None:
 def test_simulator_is_wanted_if_the_environment_says_so(
     when: str, value: str | None, found: str
 ) -> None:
-    code = f"{when}from penstock.runtime.cuda_kernels import *\nprint(is_simulator_wanted())"
+    module = "penstock.runtime.cuda_kernels"
+    code = f"{when}from {module} import *\nprint(is_simulator_wanted())"
     variables = {} if value is None else {SIMULATOR: value}
     assert run_python(code, **variables).stdout == f"{found}\n"
 

@@ -738,7 +738,12 @@ def test_digits_on_cuda(run: Runner):
 @pytest.mark.skipif(gpu_count() > 0, reason="this machine has a CUDA device")
 def test_no_device_is_said_in_a_line(run: Runner):
     process = started(
-        run.file("job.mlir"), "--random-inputs", "1", "--device", "cuda", simulator=False
+        run.file("job.mlir"),
+        "--random-inputs",
+        "1",
+        "--device",
+        "cuda",
+        simulator=False,
     )
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (1, "")
