@@ -18,9 +18,10 @@ tasks stay on the stream they have, with index 0.
   time that no schedule can be below (`lower_limit`). Plans that have it are left alone.
 
 A task that a control register orders after one that is listed later is listed after it
-first. `order` then numbers the tasks of each stream as they are listed; variables,
-which never act, have none. Chains, which depend on streams, go. Plans with registers
-that hold bytes are left alone: their memory may depend on the order.
+first. What reads a value that a task listed later must write over (`in_place`) stays
+before that task. `order` then numbers the tasks of each stream as they are listed;
+variables, which never act, have none. Chains, which depend on streams, go. Plans with
+registers that hold bytes are left alone: their memory may depend on the order.
 
 A task with the attribute `time_ns` (an i64), which may have been measured, takes that
 many nanoseconds. For others the time is modelled from what `machine` says of the kind
@@ -50,6 +51,8 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.walks import outermost
+from penstock.lowering.alias_decisions import earlier_readers
+from penstock.lowering.alias_rules import Pairs
 from penstock.lowering.list_scheduling import (
     Dispatch,
     best_of,
@@ -158,7 +161,11 @@ class PlanScheduler:
             if task.kind == "compute" and task.stream.kind == compute:
                 able = sorted(self._lane(task.device, attr) for attr in attrs)
             lanes.append(able)
-        self._jobs = jobs_of(self._tasks, order.before, lanes, machine)
+        before = [list(earlier) for earlier in order.before]
+        pairs = {task: Pairs.of(task) for task in self._tasks}
+        for reader, writer in earlier_readers(self._tasks, pairs):
+            before[writer].append(reader)
+        self._jobs = jobs_of(self._tasks, before, lanes, machine)
 
     def _lane(self, device: DeviceAttr, stream: StreamAttr) -> int:
         return self._lanes.setdefault((device, stream), len(self._lanes))

@@ -143,3 +143,38 @@ plan.plan @copies {
     plan.yield %v : tensor<3000xf32>
   }
 }
+
+// What reads a value that another task must write over stays before that task, though
+// more time depends on the latter: 1 + 100 + 300 + 3 at least, not 1 + 300 + 3.
+
+// CHECK-LABEL: plan.plan @must
+// CHECK-SAME:  makespan_ns = {lower_limit = 404 : i64
+// CHECK:       "b"
+// CHECK:       "c"
+// CHECK:       "a"
+plan.plan @must {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> !t attributes {time_ns = 1 : i64} {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%x : !t) -> !t attributes {time_ns = 100 : i64} {
+  ^bb0(%p: !t):
+    %v = op.exp %p : !t -> !t
+    plan.yield %v : !t
+  }
+  %c = plan.task "c" on <0, cpu:0> stream <compute, 0> ins(%x : !t) -> !t attributes {time_ns = 100 : i64} {
+  ^bb0(%p: !t):
+    %v = op.exp %p : !t -> !t
+    plan.yield %v : !t
+  }
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins(%x : !t) -> !t attributes {time_ns = 300 : i64} {
+  ^bb0(%p: !t):
+    %v = op.relu %p {in_place = [#op.hint<must over 0>]} : !t -> !t
+    plan.yield %v : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%a : !t) attributes {time_ns = 3 : i64} {
+  ^bb0(%p: !t):
+    job.output "y", %p : !t
+    plan.yield
+  }
+}
