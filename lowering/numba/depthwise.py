@@ -95,7 +95,7 @@ def depthwise_of(op: Operation) -> Depthwise | None:
     (out,) = stores
     assert isa(out.type, MemRefType), "kernels work on memrefs"
     element = ELEMENTS.get(out.type.element_type)
-    if element is None or out in loads:
+    if element is None or out in loads or 0 in out.type.get_shape():
         return None
     if len(numbers) == 8 and len(loads) == 1:
         (image,) = loads

@@ -1,5 +1,5 @@
-// RUN: penstock-opt %s --pipeline cpu | filecheck %s
-// RUN: penstock-opt %s --pipeline cpu -t numba | filecheck %s --check-prefix=SOURCE
+// RUN: penstock-opt %s --pipeline cpu --split-input-file | filecheck %s
+// RUN: penstock-opt %s --pipeline cpu --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
 
 // A convolution of channels on their own keeps its pads, and its loops say how windows
 // move. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.
@@ -16,4 +16,16 @@ job.job @depthwise placement <cpu, [0:0]> {
   %b = job.variable "b" init <ones> : tensor<8xf32>
   %y = op.conv2d %x, %w, %b strides [2, 2] pads [1, 1, 1, 1] groups 4 : tensor<2x4x28x13xf32>, tensor<8x1x3x3xf32>, tensor<8xf32> -> tensor<2x8x14x7xf32>
   job.output "y", %y : tensor<2x8x14x7xf32>
+}
+
+// -----
+
+// Nothing is computed for no images, so that there is no tile of it.
+// CHECK-LABEL: launch.program @pool_of_nothing
+// CHECK:         launch.kernel
+// CHECK-NOT:     #launch.depthwise
+job.job @pool_of_nothing placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<0x3x7x5xf32>
+  %y = op.max_pool2d %x kernel [3, 2] strides [2, 1] pads [1, 0, 0, 0] : tensor<0x3x7x5xf32> -> tensor<0x3x3x4xf32>
+  job.output "y", %y : tensor<0x3x3x4xf32>
 }
