@@ -27,8 +27,8 @@ launch.program @formed rank 0 {
     }
   }
   // CHECK:      launch.kernel @wave_0 target "cpu" (%[[I:.+]]: memref<16xf32>, %[[O:.+]]: memref<16xf32>, %[[J:.+]]: memref<16xf32>, %[[P:.+]]: memref<16xf32>)
-  // CHECK-SAME:   members = array<i64: 2, 2>
   // CHECK-SAME:   cost = {bytes = 256 : i64, flops = 32 : i64, op = "op.add"}
+  // CHECK-SAME:   members = array<i64: 2, 2>
   // CHECK:        ins(%[[I]] : memref<16xf32>) outs(%[[O]] : memref<16xf32>)
   // CHECK:        ins(%[[J]] : memref<16xf32>) outs(%[[P]] : memref<16xf32>)
   // CHECK:      launch.actor @feed
