@@ -1,4 +1,4 @@
-"""How convolutions of channels on their own are computed."""
+"""How convolutions of channels on their own, and largest elements, are computed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX_LINES = 8
 @irdl_attr_definition
 class DepthwiseAttr(ParametrizedAttribute):
     """
-    How an `scf.parallel` with `windows` (`penstock.dialects.op.depthwise`) is computed:
-    in tiles of so many lines of the result, with vectors along them, whose elements
-    outside of the image are zeros.
+    How an `scf.parallel` with `windows` (`penstock.dialects.op.windows`) is computed:
+    in tiles of so many lines of the result, with vectors along them. Elements outside
+    of the image are zeros, and the lowest number where the largest one is looked for.
 
     ```mlir
     #launch.depthwise<lanes 16, lines 8>
