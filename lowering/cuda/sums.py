@@ -30,14 +30,15 @@ from penstock.lowering.numba.body import Computation
 from penstock.lowering.numba.scalars import type_name
 
 WARP = 32
+SIZES = {"f32": 4, "f64": 8}
 LEAST_TERMS = 64
 MOST_ELEMENTS = 1 << 16
 """So many threads keep a large device busy."""
 THREADS, MANY_THREADS = 256, 1024
 FEW_BLOCKS, MANY_TERMS = 132, 512
 MOST_ROWS = 16
-MOST_SHARED = 4096
-"""The sums that come together in shared memory: 32 KiB of f64."""
+MOST_SHARED = 48 * 1024
+"""The bytes of shared memory that functions can declare: sums come together there."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,18 @@ class Sums:
         """The threads of a block."""
         many = prod(self.extents(self.terms)) >= MANY_TERMS
         threads = MANY_THREADS if many and self.items < FEW_BLOCKS else THREADS
-        while threads * self.width * self.rows > MOST_SHARED * WARP:
+        while self.slots(threads) * SIZES[self.type] > MOST_SHARED:
             threads //= 2
         return threads
+
+    @property
+    def type(self) -> str:
+        """What sums are kept in: floats of 16 bits come together in 32."""
+        return "f64" if type_name(self.fold.results[0].type) == "f64" else "f32"
+
+    def slots(self, threads: int) -> int:
+        """The sums that the warps of a block have together."""
+        return threads // WARP * self.width * self.rows
 
     @property
     def slices(self) -> int:
@@ -166,7 +176,7 @@ class SumPrinter:
     def __init__(self, printer: DevicePrinter, sums: Sums):
         self._printer, self._sums = printer, sums
         self._call, self._line = printer.scalars.call, printer.line
-        self._type = "f64" if type_name(sums.fold.results[0].type) == "f64" else "f32"
+        self._type = sums.type
         self._loops = [printer.new_loop() for _ in sums.computation.nest.extents]
         if sums.row is not None:
             self._loops[sums.row] = "i"
@@ -200,7 +210,7 @@ class SumPrinter:
     def _print_arrays(self) -> None:
         sums = self._sums
         cuda, dtype = map(self._printer.support, ("cuda", self._type))
-        size = self._warps * sums.width * sums.rows
+        size = sums.slots(sums.threads)
         self._line(f"slots_0 = {cuda}.shared.array({size}, {dtype})")
         self._line(f"kept_0 = {cuda}.local.array({sums.rows}, {dtype})")
         self._line(f"at = {self._call('thread')}")

@@ -27,7 +27,12 @@ from penstock.lowering.numba.body import sum_of
 CHUNK = 8
 """The elements of 16 bytes."""
 SHARING_THREADS = 256
-"""The threads of blocks of which two should find room for their sums at once."""
+"""
+The threads of blocks of which a processor should have room for two, so that one computes
+while the other one waits: that leaves 128 registers a thread. Without being asked,
+compilers take 132 for 128 x 128 sums of `bf16` on `sm_90`, and 120 if they are, without
+spills. Fallbacks fetch through registers and would spill.
+"""
 STATIC_BYTES = 48 * 1024
 """The shared memory that functions can declare."""
 

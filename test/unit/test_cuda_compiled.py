@@ -384,7 +384,10 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
         assert phase.dynamic_shared == 4 * 2 * (128 * 40 + 32 * 136)
         assert ptx.count("st.global.u16") + ptx.count("st.global.b16") == 0
         assert (phase.threads, phase.items) == (256, 256)
-        assert phase.registers <= 168
+        # Two blocks are on a processor at once.
+        assert phase.registers <= 65536 // (2 * 256)
+        room = {"sm_80": 164, "sm_90": 228}[architecture]
+        assert 2 * (phase.dynamic_shared + 1024) <= room * 1024
 
 
 @needs_compiler
