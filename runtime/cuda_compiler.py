@@ -10,10 +10,13 @@ does not simulate CUDA; `penstock.runtime.cubins` starts such ones.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, MutableMapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -31,6 +34,32 @@ SHARED = re.compile(r"(\d+) bytes smem")
 STACK = re.compile(
     r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
 )
+TOOLKIT = Path("/usr/local/cuda")
+"""Where NVVM is looked for, if there is no package of it."""
+
+
+def complete(numpy: Any, environment: MutableMapping[str, str], toolkit: Path) -> None:
+    """
+    Add what numba-cuda asks for when it is imported: a function that NumPy has no
+    longer since 2.5, and where the toolkit is, unless a package or the user says so.
+    """
+    if not hasattr(numpy, "row_stack"):
+        numpy.row_stack = numpy.vstack
+    named = {"CUDA_HOME", "CUDA_PATH"} & environment.keys()
+    if not named and (toolkit / "nvvm").is_dir() and not _has_nvvm():
+        environment["CUDA_HOME"] = str(toolkit)
+
+
+def _has_nvvm() -> bool:
+    """Whether a package has NVVM."""
+    try:
+        return any(find_spec(f"nvidia.{name}.nvvm") for name in ("cu13", "cuda_nvcc"))
+    except ModuleNotFoundError:
+        return False
+
+
+# Before anything imports it.
+complete(np, os.environ, TOOLKIT)
 
 
 class Resources(NamedTuple):
