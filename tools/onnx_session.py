@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TypeProto
 
 from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
-from penstock.tools.onnx_import.model import import_for, read_onnx
+from penstock.tools.onnx_import.model import import_for, inputs_of, read_onnx
 from penstock.tools.session import Model, Session
 
 if TYPE_CHECKING:
@@ -131,12 +131,6 @@ class Key:
             and array.tobytes() == arrays[name].tobytes()
             for name, array in self._known.items()
         )
-
-
-def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
-    """The inputs of a graph that have no value of their own."""
-    own = {tensor.name for tensor in graph.initializer}
-    return [value for value in graph.input if value.name not in own]
 
 
 def check_shape(

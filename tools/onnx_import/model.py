@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import onnx
-from onnx import ModelProto, ValueInfoProto
+from onnx import (
+    GraphProto,
+    ModelProto,
+    TensorProto,
+    TensorShapeProto,
+    ValueInfoProto,
+)
 from onnx.inliner import inline_local_functions
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Region
@@ -67,9 +73,12 @@ def import_file(
 ) -> ImportedModel:
     """
     Import a file, with its weights replaced by random ones if a seed is given; see
-    `import_for`.
+    `import_for`. Extents of inputs that are left open are those of `inputs`.
     """
     model = read_onnx(path)
+    for value in inputs_of(model.graph):
+        if value.name in (inputs or {}):
+            close_extents(value, (inputs or {})[value.name].shape, dims or {})
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
     return import_for(model, str(path), inputs or {}, weights_file, extra_outputs, dims)
@@ -79,8 +88,7 @@ def read_onnx(path: Path) -> ModelProto:
     """Read and check a model. Raises UsageError if it is none."""
     try:
         model = cast(_Onnx, onnx).load(str(path))
-        # By its path, since no message of protocol buffers has more than 2 GiB.
-        cast(_Onnx, onnx).checker.check_model(str(path))
+        cast(_Onnx, onnx).checker.check_model(to_check(model, path))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except Exception as error:
@@ -89,8 +97,59 @@ def read_onnx(path: Path) -> ModelProto:
     return model
 
 
+def to_check(model: ModelProto, path: Path) -> ModelProto | str:
+    """
+    What the checker is to read: the path of a model, since no message of protocol
+    buffers has more than 2 GiB. Inputs and outputs without shapes, which it refuses
+    though they can be run, are given some in a copy.
+    """
+    if all(has_shape(value) for value in (*model.graph.input, *model.graph.output)):
+        return str(path)
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for value in copy.graph.output:
+        if not value.HasField("type"):
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    for value in (*copy.graph.input, *copy.graph.output):
+        if not has_shape(value):
+            value.type.tensor_type.shape.SetInParent()
+    return copy
+
+
+def has_shape(value: ValueInfoProto) -> bool:
+    """Whether a value has a shape, if it is a tensor, or may be one."""
+    if not value.HasField("type"):
+        return False
+    is_tensor = value.type.HasField("tensor_type")
+    return not is_tensor or value.type.tensor_type.HasField("shape")
+
+
+def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
+    """The inputs of a graph that have no value of their own."""
+    own = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in own]
+
+
+def close_extents(
+    value: ValueInfoProto, shape: Sequence[int], dims: Mapping[str, int]
+) -> None:
+    """
+    Give an input the extents of an array where it has none of its own, nor a name that
+    `dims` knows; nothing if the array has another number of axes.
+    """
+    type = value.type.tensor_type
+    if not has_shape(value):
+        type.shape.SetInParent()
+        type.shape.dim.extend(TensorShapeProto.Dimension() for _ in shape)
+    if len(type.shape.dim) != len(shape):
+        return
+    for dim, extent in zip(type.shape.dim, shape, strict=True):
+        if not dim.HasField("dim_value") and dim.dim_param not in dims:
+            dim.dim_value = extent
+
+
 class _Checker(Protocol):
-    def check_model(self, model: str) -> None: ...
+    def check_model(self, model: ModelProto | str) -> None: ...
 
 
 class _Onnx(Protocol):

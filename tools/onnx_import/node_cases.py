@@ -240,8 +240,8 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
 
 * What follows from known values alone, such as arithmetic on static shapes, is
   computed when a model is read. `--dim batch=4` says what a name in a shape stands
-  for. Inputs that a shape depends on are taken as known from `--inputs`: the job is
-  made for these values.
+  for; extents and shapes that a file leaves open are those of `--inputs`. Inputs that
+  a shape depends on are taken as known from there: the job is made for these values.
 * In Python `penstock.OnnxSession("model.onnx").run({"x": x})` compiles a model for the
   shapes of the arrays, and the values that a shape depends on, when it is first run
   with them, and keeps the last eight that it has compiled.

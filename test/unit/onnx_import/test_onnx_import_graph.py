@@ -21,6 +21,7 @@ from penstock.dialects.job import InputOp, VariableOp
 from penstock.tools.diagnostics import Rejected, UsageError
 from penstock.tools.onnx_import.model import (
     ImportedModel,
+    import_file,
     import_model,
     read_onnx,
     run_onnxruntime,
@@ -619,6 +620,30 @@ def test_files_that_cannot_be_read(tmp_path: Path):
         with pytest.raises(UsageError) as raised:
             read_onnx(path)
         assert str(raised.value) == f"cannot read {path}: {reason}"
+
+
+def test_shapes_that_a_file_leaves_open_are_those_of_arrays(
+    tmp_path: Path,
+    make_model: MakeModel,
+    evaluate: Evaluate,
+    assert_close: AssertClose,
+):
+    arrays = {"x": X, "c": np.array(0.5, np.float32), "z": X[:1] - 1}
+    nodes = [helper.make_node("Add", ["x", "c"], ["h"]), node("Mul", "h", "z")]
+    model = make_model(nodes, arrays)
+    for value in model.graph.input[:2]:
+        value.type.tensor_type.ClearField("shape")
+    batch, columns = model.graph.input[2].type.tensor_type.shape.dim
+    batch.dim_param, columns.dim_param = "batch", "columns"
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    imported = import_file(path, inputs=arrays, dims={"batch": 1})
+    wanted = run_onnxruntime(model, arrays)
+    assert_close(evaluate(imported, arrays), wanted)
+    with pytest.raises(Rejected) as raised:
+        import_file(path, inputs={**arrays, "z": X[0]}, dims={"batch": 1})
+    (note,) = raised.value.diagnoses[0].notes
+    assert note == "  input 'z': extents 'columns' of its shape are not known"
 
 
 def test_external_data_is_read_and_missed(
