@@ -835,11 +835,13 @@ def test_meaning_is_what_the_oracle_says(case: Case) -> None:
     case.check(results)
 
 
-@pytest.fixture(scope="module")
-def outputs() -> dict[str, Array]:
-    """What compiled kernels make of all cases, which are one job."""
+def job_of(cases: Sequence[Case], device: str) -> tuple[JobOp, dict[str, Array]]:
+    """
+    All cases as one job on the first device of a kind, with its inputs: operand j of
+    case i is called `x<i>_<j>`, its result j `y<i>_<j>`.
+    """
     block, arrays = Block(), dict[str, Array]()
-    for number, case in enumerate(COMPILED):
+    for number, case in enumerate(cases):
         values: list[SSAValue] = []
         for index, (type, array) in enumerate(
             zip(case.types(), case.operands, strict=True)
@@ -852,7 +854,13 @@ def outputs() -> dict[str, Array]:
         block.add_op(made)
         for index, result in enumerate(made.results):
             block.add_op(OutputOp(f"y{number}_{index}", result))
-    job = JobOp("audit", PlacementAttr("cpu", [(0, 0)]), Region(block))
+    return JobOp("audit", PlacementAttr(device, [(0, 0)]), Region(block)), arrays
+
+
+@pytest.fixture(scope="module")
+def outputs() -> dict[str, Array]:
+    """What compiled kernels make of all cases, which are one job."""
+    job, arrays = job_of(COMPILED, "cpu")
     model = Model(ModuleOp([job]), {}, Path())
     with Session(model, compiler=installed_compiler()) as session:
         return session.run(arrays)
