@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.dialects.launch.tiles import PADDING
@@ -14,6 +14,11 @@ from penstock.lowering.numba.loops import row_major
 
 TOGETHER = {"f32": 4, "f64": 2}
 """The neighbours among the rows or columns of a thread: what is loaded at once."""
+MOST_FINISHED = 16
+"""
+The sums that one loop finishes. Compilers do not unroll a loop whose turns are long
+together, as 64 of `gelu` are, and what a loop counts through is then in local memory.
+"""
 
 
 class _Side(NamedTuple):
@@ -380,8 +385,8 @@ class TilePrinter:
         rows, columns, _ = self._schedule.block
         height, width = self._schedule.thread
         together, block = self._stored_together, self._printer.block
-        edges: list[str] = []
-        with block(f"for i in range({height}):"):
+        for _ in self._finishing(height, width):
+            edges: list[str] = []
             place = self._of_thread("row", "i", rows, height)
             self._line(f"line = {self._i32(f'first_row + {place}')}")
             if self._rows % rows:
@@ -395,6 +400,19 @@ class TilePrinter:
                     edges.append("inside")
                     self._print_edge("inside", "term", self._columns, together)
                 self._print_results(finish, " & ".join(edges), together)
+
+    def _finishing(self, count: int, each: int) -> Iterator[None]:
+        """
+        Print the loops over `count` rows of a thread, of so many sums each: one, or
+        where sums are changed, several that finish a few of them. Yields in each.
+        """
+        rows = count
+        if not is_trivial(self._group.finish):
+            rows = min(count, max(1, MOST_FINISHED // each))
+        for first in range(0, count, rows):
+            bounds = f"{first}, {first + rows}" if first else f"{rows}"
+            with self._printer.block(f"for i in range({bounds}):"):
+                yield
 
     def _print_edge(
         self, condition: str, name: str, extent: int, together: int

@@ -123,6 +123,22 @@ JOBS = {
         : tensor<2048x2048xbf16>, tensor<2048xbf16> -> tensor<2048x2048xbf16>
       job.output "y", %y : tensor<2048x2048xbf16>
     """,
+    "finished": """
+      %x = job.input "x" : tensor<2048x512xf32>
+      %w = job.variable "w" init <zeros> : tensor<512x2048xf32>
+      %p = op.matmul %x, %w
+        : tensor<2048x512xf32>, tensor<512x2048xf32> -> tensor<2048x2048xf32>
+      %y = op.gelu %p : tensor<2048x2048xf32> -> tensor<2048x2048xf32>
+      job.output "y", %y : tensor<2048x2048xf32>
+    """,
+    "finished halves": """
+      %x = job.input "x" : tensor<2048x512xbf16>
+      %w = job.variable "w" init <zeros> : tensor<512x2048xbf16>
+      %p = op.matmul %x, %w
+        : tensor<2048x512xbf16>, tensor<512x2048xbf16> -> tensor<2048x2048xbf16>
+      %y = op.gelu %p : tensor<2048x2048xbf16> -> tensor<2048x2048xbf16>
+      job.output "y", %y : tensor<2048x2048xbf16>
+    """,
     "windows": """
       %x = job.input "x" : tensor<1x32x18x18xf16>
       %w = job.variable "w" init <zeros> : tensor<32x32x3x3xf16>
@@ -388,6 +404,18 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
         assert phase.registers <= 65536 // (2 * 256)
         room = {"sm_80": 164, "sm_90": 228}[architecture]
         assert 2 * (phase.dynamic_shared + 1024) <= room * 1024
+
+
+@needs_compiler
+@pytest.mark.parametrize("job", ["finished", "finished halves"])
+def test_sums_stay_in_registers_while_long_functions_finish_them(
+    phases_of: Compiled, job: str
+) -> None:
+    (phase,) = phases_of(job, "sm_90")
+    assert_lean(phase)
+    # 128 x 128 sums of 256 threads, and two blocks on a processor at once.
+    assert (phase.threads, phase.items) == (256, 256)
+    assert phase.registers <= 128
 
 
 @needs_compiler
