@@ -20,6 +20,9 @@ job begin, and nothing else of a job changes. Two sections of different jobs int
 if one writes what the other one reads or writes, or if both are total ones of jobs in
 one group of `exclusive`. The numbers lie in a chunk of their own.
 
+Jobs that may run at the same time are on different compute streams: those of one group
+of `exclusive` keep theirs, and each other job gets streams of its own after them.
+
 A plan whose tasks name no job, or that has no ticks or a main job, is left as it is.
 """
 
@@ -151,7 +154,11 @@ def complaints_about(plan: PlanOp) -> Iterator[Finding]:
     ranks = sorted({task.device.rank.data for task in plan.tasks})
     if len(ranks) > 1:
         names = ", ".join(map(str, ranks))
-        yield plan, f"a main job has one rank, but tasks run on ranks {names}"
+        yield (
+            plan,
+            f"a main job has one rank, but tasks run on ranks {names}: leave it out, "
+            "sessions launch such jobs themselves",
+        )
     if MAIN_JOB in plan.jobs:
         yield plan, f"'{MAIN_JOB}' is taken, which is the name of the main job"
     yield from port_complaints(plan)
@@ -301,6 +308,19 @@ class MainJob:
                 yield ControlEdge(sinks[section.name], self._tasks["finished"])
 
 
+def keep_apart(plan: PlanOp) -> None:
+    """Let jobs that may run at the same time have different compute streams."""
+    group = {job: i for i, jobs in enumerate(plan.exclusive_jobs) for job in jobs}
+    numbers: dict[DeviceAttr, dict[tuple[int | str, int], int]] = {}
+    for task in plan.tasks:
+        if task.job is None or task.stream.kind.data != "compute":
+            continue
+        job, index = task.job.data, task.stream.index.data
+        known = numbers.setdefault(task.device, {})
+        number = known.setdefault((group.get(job, job), index), len(known))
+        task.stream = StreamAttr("compute", number)
+
+
 @dataclass(frozen=True)
 class PlanLinkMainPass(ModulePass):
     """
@@ -314,4 +334,5 @@ class PlanLinkMainPass(ModulePass):
         plans = [plan for plan in plans if needs_main(plan)]
         fail_if_any(found for plan in plans for found in complaints_about(plan))
         for plan in plans:
+            keep_apart(plan)
             MainJob(plan).add()

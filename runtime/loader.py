@@ -4,7 +4,10 @@ From a launch program to what the executors run: memory, compiled kernels, table
 Everything a program needs is allocated here, once. Chunks come first, then variables
 get their values, then actors become rows of calls. The actors of one stream share a
 worker; those that work in the memory of a device other than the processor share one
-worker of their own, because a device is driven from one thread.
+worker of their own, because a device is driven from one thread. Streams on which
+something is done take turns with workers first, so that they are spread evenly. Where
+numbers say which actors act, and there are several threads, what hands on numbers and
+does nothing else has a worker of its own, too: no kernel keeps a job from beginning.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from penstock.runtime.image import (
     image_of,
     image_of_job,
 )
+from penstock.runtime.kinds import DYNAMIC
 from penstock.runtime.lending import Lending, lendings_of
 from penstock.runtime.owners import largest_owners
 from penstock.runtime.shared_variables import SharedVariables
@@ -331,6 +335,16 @@ class _Loader:
             for index, actor in enumerate(image.actors)
             for name in actor.writes
         }
+        busy = [actor.stream for actor in image.actors if actor.steps]
+        streams = dict.fromkeys([*busy, *(actor.stream for actor in image.actors)])
+        self.turns = {stream: number for number, stream in enumerate(streams)}
+        self.ruling = {
+            name
+            for actor in image.actors
+            if actor.kind in DYNAMIC
+            for name in (*actor.reads, *actor.writes)
+        }
+        """The registers of actors that numbers rule, or that make some."""
         # Nobody reads a register that has no producer.
         self.registers = {name: index for index, name in enumerate(self.producers)}
 
@@ -469,7 +483,15 @@ class _Loader:
         names = (*actor.reads, *actor.writes)
         if any(self._memory_kind(name) != "cpu" for name in names):
             return self.threads
-        return actor.stream % self.threads
+        if self.threads > 1 and self.ruling and self._is_light(actor):
+            return self.threads
+        return self.turns[actor.stream] % self.threads
+
+    def _is_light(self, actor: ActorImage) -> bool:
+        """Whether an actor only hands on numbers of actors, or lets others act."""
+        used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
+        verbs = {step.verb for step in actor.steps}
+        return used <= self.ruling and verbs <= {"feed", "fetch"}
 
     def _memory_kind(self, name: str) -> str:
         """The device whose kernels work in the memory of a register or variable."""

@@ -58,7 +58,7 @@ plan.plan @kinds attributes {jobs = {a = {sections = [#job.section<"total", inpu
 
 !c = !regst.control
 
-// expected-error@+1 {{plan-link-main: a main job has one rank, but tasks run on ranks 0, 1}}
+// expected-error@+1 {{plan-link-main: a main job has one rank, but tasks run on ranks 0, 1: leave it out, sessions launch such jobs themselves}}
 plan.plan @ranks attributes {jobs = {a = {sections = [#job.section<"total", total>]}}} {
   %0 = regst.register "0" slots 1 on <0, host> : !c
   plan.task "a/total/source" job "a" on <0, cpu:0> stream <tick, 0> ins() signals(%0 : !c) {

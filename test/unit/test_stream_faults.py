@@ -37,7 +37,6 @@ from test_stream import (
     NUMBER,
     Text,
     executor,
-    lock,
     main_job,
     number,
     pair,
@@ -96,13 +95,17 @@ def test_a_kernel_of_a_stream_fails_at_its_act(threads: int) -> None:
 def test_a_lost_piece_is_named(threads: int) -> None:
     with (
         streaming(sums(), threads, MessageFault("s", 2, "drop")) as stream,
-        pytest.raises(DeadlockError) as caught,
+        pytest.raises((DeadlockError, MessageError)) as caught,
     ):
         stream.run(pieces(SUMS, stream))
     line = "'add_s' filled 3 slots of register 's', but told of 2"
-    assert caught.value.stuck[-1] == line
-    waits = "'fetch_s' at act 2: no piece in register 's' from 'add_s'"
-    assert waits in caught.value.stuck
+    if isinstance(caught.value, DeadlockError):
+        assert caught.value.stuck[-1] == line
+        waits = "'fetch_s' at act 2: no piece in register 's' from 'add_s'"
+        assert waits in caught.value.stuck
+    else:
+        # Who gives one input had no room while the other one had not come yet.
+        assert list(caught.value.lines) == [line]
 
 
 @threads_of
@@ -276,7 +279,6 @@ PROGRAMS: list[tuple[Callable[[], Text], Mapping[str, list[int]], str]] = [
         "job section section:lock granted granted:case begin_0 end_1 end_0:esac done "
         "done:lock out_2 begin_1:work_1",
     ),
-    (lambda: lock([[1], [0]]), {"want": [0, 1], "back": [0, 1]}, "want back granted"),
 ]
 
 
