@@ -15,6 +15,9 @@ the result, do not follow each other, which the attribute `no_schedule` says the
 * *Keys*. Blocks of up to 176 keys, as even as whole tiles allow, so that scores stay in
   the nearest caches; up to 2048 in the form `rows`. Where a mask is transposed, several
   blocks have whole vectors of keys, so that none of their elements is copied alone.
+* *Stack*. Panels of queries, scores and transposed masks take 256 KiB at most: where
+  they would take more, blocks have fewer keys, and if less than a tile of them were
+  left, fewer vectors of queries.
 
 Vectors have `vector_bytes`; by default what the processor has that compiles.
 """
@@ -42,6 +45,8 @@ from penstock.lowering.launch_schedule_contractions import (
 )
 from penstock.lowering.numba.attention import Attention, attention_of
 from penstock.lowering.numba.attention_blocks import (
+    KEPT,
+    MAX_STACK_BYTES,
     attention_misfit,
     is_packed,
     unfit,
@@ -109,12 +114,24 @@ def attention_schedule_of(attention: Attention, vector_bytes: int) -> AttentionA
         if attention_misfit(attention, found) is None:
             return found
     vectors = best_vectors(attention.rows, lanes, registers)
+    while vectors > 1 and not room_of(attention, vectors, lanes, registers):
+        vectors -= 1
     height = height_of(vectors, registers)
-    keys, whole = keys_of(attention.keys, KEYS, height), lcm(height, lanes)
+    most = room_of(attention, vectors, lanes, registers) or height
+    keys, whole = keys_of(attention.keys, most, height), lcm(height, lanes)
     transposes = any(is_packed(operand) for _, operand in attention.inputs)
-    if transposes and whole <= KEYS < attention.keys:
-        keys = KEYS // whole * whole
+    if transposes and whole <= most < attention.keys:
+        keys = most // whole * whole
     return AttentionAttr("columns", (height, vectors, lanes), mix, keys)
+
+
+def room_of(attention: Attention, vectors: int, lanes: int, registers: int) -> int:
+    """The keys of a block for whose whole tiles the stack has room; 0 for no tile."""
+    line = vectors * lanes * BYTES[attention.element]
+    panels = 1 + sum(is_packed(operand) for _, operand in attention.inputs)
+    room = (MAX_STACK_BYTES // line - attention.terms - KEPT) // panels
+    height = height_of(vectors, registers)
+    return KEYS if room >= KEYS + height else max(0, room // height * height)
 
 
 def keys_of(keys: int, most: int, tile: int) -> int:

@@ -25,7 +25,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.launch.attention import AttentionAttr
-from penstock.dialects.launch.schedule import MAX_PANEL_ELEMENTS, SCHEDULE
+from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.lowering.numba.attention import Attention, Operand, attention_of
 from penstock.lowering.numba.body import sum_of
 from penstock.lowering.numba.lines import LineScalars
@@ -44,6 +44,11 @@ WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
 MAX_INPUTS = 8
 MAX_ROWS = 8
+MAX_STACK_BYTES = 1 << 18
+"""
+What all panels of a block may take. Any thread may run a kernel: some systems give
+those that are not the first 512 KiB for all they do.
+"""
 AT_ONCE = 4
 """The vectors of scores of a row that are looked at at once."""
 
@@ -59,10 +64,7 @@ class AttentionGroup:
     @property
     def queries(self) -> int:
         """The rows of a block of queries."""
-        if not self.schedule.is_columns:
-            return self.attention.rows
-        _, vectors, lanes = self.schedule.tile
-        return vectors * lanes
+        return queries_of(self.attention, self.schedule)
 
     @property
     def blocks(self) -> int:
@@ -100,10 +102,12 @@ def attention_misfit(attention: Attention, schedule: AttentionAttr) -> str | Non
     """Why a schedule cannot be used for attention, or None if it can."""
     if (why := unfit(attention)) is not None:
         return why
-    _, vectors, lanes = schedule.tile
+    elements = sum(panels_of(attention, schedule).values())
+    if (size := elements * BYTES[attention.element]) > MAX_STACK_BYTES:
+        return (
+            f"{size} bytes of panels are more than the stack allows: {MAX_STACK_BYTES}"
+        )
     if schedule.is_columns:
-        if attention.terms * vectors * lanes > MAX_PANEL_ELEMENTS:
-            return f"a panel of {attention.terms} x {vectors * lanes} is too large"
         return None
     if attention.rows > MAX_ROWS:
         return f"{attention.rows} rows are more than {MAX_ROWS}"
@@ -129,6 +133,28 @@ def unfit(attention: Attention) -> str | None:
 def is_packed(operand: Operand) -> bool:
     """Whether an input of scores along queries is brought in their order first."""
     return operand.row not in (0, 1)
+
+
+def queries_of(attention: Attention, schedule: AttentionAttr) -> int:
+    """The rows of a block of queries."""
+    if not schedule.is_columns:
+        return attention.rows
+    _, vectors, lanes = schedule.tile
+    return vectors * lanes
+
+
+def panels_of(attention: Attention, schedule: AttentionAttr) -> dict[int, int]:
+    """The elements of panels: of queries, scores, what is kept, and inputs."""
+    rows, keys = queries_of(attention, schedule), schedule.keys
+    if not schedule.is_columns:
+        return {1: keys * rows, 2: KEPT * rows}
+    keys = min(keys, attention.keys)
+    packed = {
+        3 + number: keys * rows
+        for number, (_, operand) in enumerate(attention.inputs)
+        if is_packed(operand)
+    }
+    return {0: attention.terms * rows, 1: keys * rows, 2: KEPT * rows, **packed}
 
 
 @dataclass(frozen=True)
@@ -322,17 +348,9 @@ class AttentionPrinter:
         return [known[operand.memref] for operand in self._operands()]
 
     def _print_scratch(self) -> None:
-        """Print where panels lie: queries, scores, what is kept, and inputs."""
-        attention, keys = self.attention, self.schedule.keys
-        keys = min(keys, attention.keys) if self.schedule.is_columns else keys
-        rows = self.group.queries
-        sizes = {1: keys * rows, 2: KEPT * rows}
-        if self.schedule.is_columns:
-            sizes[0] = attention.terms * rows
-            for number, (_, operand) in enumerate(attention.inputs):
-                if is_packed(operand):
-                    sizes[3 + number] = keys * rows
-        for number, elements in sorted(sizes.items()):
+        """Print where panels lie."""
+        panels = panels_of(self.attention, self.schedule)
+        for number, elements in panels.items():
             self.printer.line(
                 f"{self._panel(number)} = scratch({elements * self.size})"
             )

@@ -68,6 +68,29 @@ job.job @few placement <cpu, [0:0]> {
   job.output "y", %y : tensor<20x16xf32>
 }
 
+// Panels of 64 queries of 960 terms leave room on the stack for 60 keys:
+// 256 KiB / (64 * 4) bytes - 960 - 4.
+// CHECK-LABEL: launch.program @fewer_keys
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 54>
+job.job @fewer_keys placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<64x960xf32>
+  %k = job.input "k" : tensor<200x960xf32>
+  %v = job.input "v" : tensor<200x64xf32>
+  %y = op.attention %q, %k, %v : tensor<64x960xf32>, tensor<200x960xf32>, tensor<200x64xf32> -> tensor<64x64xf32>
+  job.output "y", %y : tensor<64x64xf32>
+}
+
+// Of 1200 terms there is room for three vectors of queries, and of keys for 160.
+// CHECK-LABEL: launch.program @fewer_vectors
+// CHECK:       schedule = #launch.attention<columns, tile [9, 3, 16], mix [4, 4], keys 108>
+job.job @fewer_vectors placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<64x1200xf32>
+  %k = job.input "k" : tensor<200x1200xf32>
+  %v = job.input "v" : tensor<200x64xf32>
+  %y = op.attention %q, %k, %v : tensor<64x1200xf32>, tensor<200x1200xf32>, tensor<200x64xf32> -> tensor<64x64xf32>
+  job.output "y", %y : tensor<64x64xf32>
+}
+
 // Vectors of one query are along its terms.
 // CHECK-LABEL: launch.program @one
 // CHECK:       schedule = #launch.attention<rows, tile [4, 1, 16], mix [1, 4], keys 300>
@@ -112,13 +135,14 @@ job.job @turned placement <cpu, [0:0]> {
   job.output "y", %y : tensor<64x64xf32>
 }
 
-// Nor do rows of so many terms that a panel of queries does not lie on the stack.
+// Nor do rows of so many terms that the panels of 16 queries do not lie on the stack:
+// 5000 terms, 14 keys and 4 numbers that are kept of each row.
 // CHECK-LABEL: launch.program @wide
-// CHECK:       no_schedule = "a panel of 2000 x 64 is too large"
+// CHECK:       no_schedule = "321152 bytes of panels are more than the stack allows: 262144"
 job.job @wide placement <cpu, [0:0]> {
-  %q = job.input "q" : tensor<64x2000xf32>
-  %k = job.input "k" : tensor<64x2000xf32>
+  %q = job.input "q" : tensor<64x5000xf32>
+  %k = job.input "k" : tensor<64x5000xf32>
   %v = job.input "v" : tensor<64x64xf32>
-  %y = op.attention %q, %k, %v : tensor<64x2000xf32>, tensor<64x2000xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  %y = op.attention %q, %k, %v : tensor<64x5000xf32>, tensor<64x5000xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   job.output "y", %y : tensor<64x64xf32>
 }
