@@ -17,6 +17,7 @@ from typing import Any, cast
 from llvmlite import binding
 from numba import types
 from numba.core.compiler import Flags, compile_extra
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from penstock.runtime.objects import ObjectCode
@@ -75,9 +76,12 @@ def _linked(
 
 
 def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
-    """What Numba makes of a function, without what Python or C calls it by."""
+    """
+    What Numba makes of a function, without what Python or C calls it by: optimised, but
+    not yet machine code.
+    """
     flags: Any = Flags()
-    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
     flags.nrt, flags.error_model = False, "numpy"
     # Numba's own types for these do not know what they are.
     typing: Any = cpu_target.typing_context
@@ -85,4 +89,9 @@ def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
     typing.refresh()
     target.refresh()
     arguments = (types.int64,) * words
-    return compile_extra(typing, target, function, arguments, result, flags, {})
+    compiled = compile_extra(typing, target, function, arguments, result, flags, {})
+    # Machine code that Numba would load here is made once more for the object file.
+    compiled.library._finalize_final_module = lambda: None
+    with global_compiler_lock:
+        compiled.library.finalize()
+    return compiled

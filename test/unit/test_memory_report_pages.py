@@ -6,14 +6,17 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+
+from penstock.tools.opt import run_tool
 
 ROOT = Path(__file__).parents[2]
 STREAMS = "plan-assign-streams{streams=2}"
@@ -46,8 +49,10 @@ Json: TypeAlias = "dict[str, Any]"
 
 def run(*arguments: str) -> str:
     """What penstock-opt prints."""
-    command = [sys.executable, "-m", "penstock.tools.opt", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    printed = StringIO()
+    with redirect_stdout(printed):
+        assert run_tool(arguments) == 0
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="module")
