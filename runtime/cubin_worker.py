@@ -47,6 +47,10 @@ def compile_job(job: Job) -> None:
         name = phase.function.__name__
         ptx = ptx_of(phase, dtypes, capability)
         machine = machine_of(ptx, capability)
+        if phase.least_blocks > 1 and machine.resources.spill_stores:
+            # One block that spills nothing is better than two that do.
+            ptx = ptx_of(phase._replace(least_blocks=1), dtypes, capability)
+            machine = machine_of(ptx, capability)
         write_atomically(folder / f"{job.key}.{name}.ptx", ptx.encode())
         write_atomically(folder / f"{job.key}.{name}.cubin", machine.cubin)
         entries.append(

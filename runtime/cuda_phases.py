@@ -29,7 +29,7 @@ class Phase(NamedTuple):
     function declares; devices allow more than 48 KiB only if they are told before."""
     least_blocks: int = 1
     """How many blocks a processor of a device should have room for at once: registers
-    are shared out so."""
+    are shared out so, unless they would be spilled."""
     cooperative: bool = False
     """Whether all blocks have to run at a time, as they wait for each other."""
 

@@ -407,15 +407,17 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
 
 
 @needs_compiler
-@pytest.mark.parametrize("job", ["finished", "finished halves"])
+@pytest.mark.parametrize(
+    ("job", "registers"), [("finished", 128), ("finished halves", 168)]
+)
 def test_sums_stay_in_registers_while_long_functions_finish_them(
-    phases_of: Compiled, job: str
+    phases_of: Compiled, job: str, registers: int
 ) -> None:
     (phase,) = phases_of(job, "sm_90")
+    # With room for two blocks, those on tensor cores would be spilled.
     assert_lean(phase)
-    # 128 x 128 sums of 256 threads, and two blocks on a processor at once.
     assert (phase.threads, phase.items) == (256, 256)
-    assert phase.registers <= 128
+    assert phase.registers <= registers
 
 
 @needs_compiler
