@@ -16,6 +16,7 @@ from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.comparing import report_errors
 from penstock.tools.errors import UsageError
 from penstock.tools.failures import exit_code_of
+from penstock.tools.loading import open_devices
 from penstock.tools.progress import polled_progress
 from penstock.tools.run_arguments import PROGRAM, arguments
 from penstock.tools.saved_plan.plan import is_plan, read_plan
@@ -139,6 +140,8 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
         raise UsageError(f"the module has several jobs: give --job, one of {known}")
     oracle = model.only(args.job)
     _check_request(args, oracle, onnx)
+    # A device that is not there should not cost a compilation.
+    open_devices({args.device})
     kernels = _tuned(args, front, model) if args.tune else args.kernels
     session = Session(
         model,

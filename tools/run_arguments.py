@@ -78,7 +78,7 @@ def arguments() -> argparse.ArgumentParser:
         "--device",
         choices=("cpu", "cuda"),
         help="where the ops of a job run that say nothing else (default: where the job "
-        "says); CUDA is simulated on a machine without it",
+        "says); NUMBA_ENABLE_CUDASIM=1 simulates CUDA on a machine without it",
     )
     parser.add_argument(
         "--threads",

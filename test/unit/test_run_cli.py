@@ -756,6 +756,17 @@ def test_no_device_is_said_in_a_line(run: Runner):
     assert err in [f"penstock-run: error: {reason}\n" for reason in reasons]
 
 
+@pytest.mark.skipif(gpu_count() > 0, reason="this machine has a CUDA device")
+def test_no_device_is_said_before_anything_is_compiled(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("penstock.tools.run.Session", None)
+    arguments = "--random-inputs", "1", "--device", "cuda"
+    outcome = run(run.file("job.mlir"), *arguments)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert re.match(r"penstock-run: error: (there is no|devices for) ", outcome.err)
+
+
 @pytest.mark.parametrize(
     ("arguments", "device"),
     [((), r"cuda( \(simulated\))?"), (("--device", "cpu"), "cpu")],
