@@ -1,8 +1,4 @@
-"""
-What compiled code needs and Python lacks: atomics, raw memory, calls by address.
-
-Numba's cache of a module that uses these sees only that module change.
-"""
+"""What compiled code needs and Python lacks: atomics, raw memory, calls by address."""
 
 # llvmlite and most of numba carry no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -11,16 +7,19 @@ Numba's cache of a module that uses these sees only that module change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
+from penstock.runtime.core_folder import pieces_folder
 from penstock.runtime.tables import Words
 
 Integer: TypeAlias = int | np.int64
@@ -29,6 +28,9 @@ Integer: TypeAlias = int | np.int64
 Function = TypeVar("Function", bound=Callable[..., object])
 
 WORD = ir.IntType(64)
+_CACHE_DIR = "CACHE_DIR"
+"""Numba's setting, of which its types do not know."""
+
 words = types.Array(types.int64, 1, "C")
 """The compiled type of `Words`."""
 
@@ -37,7 +39,8 @@ def compiled(
     signature: object, *, inline: bool = True
 ) -> Callable[[Function], Function]:
     """
-    Compile a function for this signature, without the GIL, and cache it on disk.
+    Compile a function for this signature, without the GIL, and cache it on disk, where
+    what any module of the core made is found by none but the same modules.
 
     It may not allocate. Arrays are not counted as used while it runs, as the counts of
     arrays inside tuples take more time than the rest of the executor. `inline` is for
@@ -45,7 +48,26 @@ def compiled(
     """
     decorate = cast("Callable[..., Callable[[Function], Function]]", njit)
     options = {"cache": True, "error_model": "numpy", "forceinline": inline}
-    return decorate(signature, nogil=True, _nrt=False, **options)
+
+    def compile_it(function: Function) -> Function:
+        with _caching_in(pieces_folder()):
+            return decorate(signature, nogil=True, _nrt=False, **options)(function)
+
+    return compile_it
+
+
+@contextmanager
+def _caching_in(folder: Path) -> Generator[None]:
+    """
+    Let Numba keep code in a folder. Beside a module, it would see that module change,
+    but not those whose functions it calls.
+    """
+    before = getattr(config, _CACHE_DIR)
+    setattr(config, _CACHE_DIR, str(folder))
+    try:
+        yield
+    finally:
+        setattr(config, _CACHE_DIR, before)
 
 
 def _element(context, builder, signature, args):

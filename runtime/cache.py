@@ -36,12 +36,6 @@ FILLED = 0.9
 """How much of the limit may be taken by what is left."""
 _ENTRY = re.compile("[0-9a-f]{32}")
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
-_SUPPORT = (
-    *("circular_math.py", "kernel_support.py", "lanes.py", "lines.py", "members.py"),
-    *("own_functions.py", "panels.py", "tiles.py", "vector_math.py"),
-    *("wide_angles.py", "wide_math.py"),
-)
-"""The modules whose functions become part of compiled code."""
 
 
 def user_cache_dir() -> Path:
@@ -194,14 +188,13 @@ def content_hash(parts: Iterable[str]) -> str:
 
 @cache
 def environment() -> tuple[str, ...]:
-    """What compiled code depends on besides its source."""
+    """What compiled code depends on besides its source and modules of ours."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
-    support = [Path(__file__).with_name(name).read_text() for name in _SUPPORT]
     versions = [f"{package} {_version(package)}" for package in _PACKAGES]
     python = f"{sys.implementation.cache_tag} {platform.machine()}"
-    return (*versions, python, binding.get_host_cpu_name(), features, *support)
+    return (*versions, python, binding.get_host_cpu_name(), features)
 
 
 def _version(package: str) -> str:

@@ -26,10 +26,10 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.runtime.cache import cache_dir
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.module_texts import digest_below, imported_modules
 
 NEEDS_CUDA = "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
 PACKAGES = ("llvmlite", "numba", "numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm")
-MODULES = ("compiler", "intrinsics", "phases", "support", "tensor_cores")
 LEAST_CAPABILITY = (8, 0)
 
 Capability: TypeAlias = tuple[int, int]
@@ -127,16 +127,17 @@ def _read(key: str) -> Iterable[CompiledPhase]:
 
 def _key(source: str, capability: Capability) -> str:
     digest = hashlib.sha256()
-    for part in ("cubins 2", source, "{}.{}".format(*capability), *_compiler()):
+    used = imported_modules(source) | {"runtime.cuda_compiler"}
+    facts = "{}.{}".format(*capability), digest_below(used), *_versions()
+    for part in ("cubins 3", source, *facts):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()[:32]
 
 
 @cache
-def _compiler() -> tuple[str, ...]:
-    """The versions of all that compiles, and the text of ours."""
-    texts = (Path(__file__).with_name(f"cuda_{name}.py") for name in MODULES)
-    return (*map(_version, PACKAGES), *(path.read_text() for path in texts))
+def _versions() -> tuple[str, ...]:
+    """The versions of all that compiles."""
+    return tuple(map(_version, PACKAGES))
 
 
 def _version(package: str) -> str:

@@ -10,30 +10,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
-from penstock.runtime.cache import cache_dir, content_hash
+from penstock.runtime.core_folder import core_folder
 from penstock.runtime.objects import load_object, read_object, write_object
-
-_PARTS = (
-    "actors.py",
-    "atomics.py",
-    "calls.py",
-    "core_entry.py",
-    "edge_kernels.py",
-    "fault_kernel.py",
-    "general.py",
-    "general_loop.py",
-    "general_tables.py",
-    "kinds.py",
-    "parts.py",
-    "state.py",
-    "system.py",
-    "tables.py",
-    "words.py",
-    "workers.py",
-)
-"""The modules whose functions become part of the core's code."""
 
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
@@ -48,7 +27,7 @@ def address_of_entry(name: str) -> int:
     The address of the C function `core`, `recorder`, `general`, `general_recorder`,
     `feed`, `fetch`, `copy` or `fault`.
     """
-    path = cache_dir() / _key() / f"{name}.o"
+    path = core_folder() / f"{name}.o"
     found = read_object(path)
     if found and (address := load_object(found)):
         return address
@@ -60,12 +39,6 @@ def address_of_entry(name: str) -> int:
     address = load_object(made)
     assert address is not None, "Numba has been imported, with all that it needs"
     return address
-
-
-@cache
-def _key() -> str:
-    folder = Path(__file__)
-    return content_hash(folder.with_name(name).read_text() for name in _PARTS)
 
 
 # When this is imported, not in the first run, which may have to be quick to end.

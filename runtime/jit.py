@@ -2,8 +2,9 @@
 Compiling the source of CPU kernels, once for all processes.
 
 A kernel's source is written to the cache folder as `<hash>/kernel.py`, where the hash
-covers all that its machine code depends on, and the machine code beside it as
-`kernel.o`. Numba is imported when there is something to compile.
+covers all that its machine code depends on, also the modules that it imports, and the
+machine code beside it as `kernel.o`. Numba is imported when there is something to
+compile.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from penstock.runtime.cache import (
     size_limit,
     write_atomically,
 )
+from penstock.runtime.module_texts import digest_below, imported_modules
 from penstock.runtime.objects import (
     load_object,
     read_object,
@@ -76,7 +78,7 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
     The same text is compiled once per process. `name` is for people: it is the name in
     tracebacks and of no influence.
     """
-    key = content_hash([source])
+    key = key_of(source)
     with _lock:
         if key not in _compiled:
             _compiled[key] = _load(source, key, name)
@@ -85,7 +87,13 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
 
 def is_kept(source: str) -> bool:
     """Whether there is machine code of a module text on disk."""
-    return _path(content_hash([source])).exists()
+    return _path(key_of(source)).exists()
+
+
+def key_of(source: str) -> str:
+    """What machine code of a module text, and of what it imports, is found by."""
+    used = imported_modules(source) | {"runtime.jit"}
+    return content_hash([source, digest_below(used)])
 
 
 def _path(key: str) -> Path:

@@ -283,7 +283,7 @@ def test_a_machine_is_told_by_its_processor_and_by_what_makes_its_code(
     def other() -> list[Path]:
         return [Path(__file__)]
 
-    monkeypatch.setattr(keys, "_generators", other)
+    monkeypatch.setattr(keys, "generators", other)
     assert machine_here.__wrapped__() != here
     monkeypatch.undo()
     assert machine_here.__wrapped__() == here

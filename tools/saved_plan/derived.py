@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from penstock import runtime
 from penstock.runtime.cache import cache_dir, content_hash
 from penstock.runtime.image import ProgramImage, image_from_json, image_of
+from penstock.runtime.module_texts import digest_below
 from penstock.tools.report import Report, report_of
 from penstock.tools.saved_plan.archive import Archive, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
@@ -25,8 +25,8 @@ from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
 
-_MAKERS = ("dialects/launch", "lowering/numba", "runtime", "tools/saved_plan")
-"""The folders of the modules that say what follows from a text."""
+_MAKERS = frozenset({"lowering.numba_target", "tools.saved_plan.derived"})
+"""The modules that say what follows from a text, with what they import."""
 
 
 class Derived(NamedTuple):
@@ -92,11 +92,4 @@ def _path(text_hash: str) -> Path:
 @cache
 def build() -> str:
     """What stands for all that says what follows from a text."""
-    return content_hash(_makers())
-
-
-@cache
-def _makers() -> tuple[str, ...]:
-    root = Path(runtime.__file__).parents[1]
-    files = [path for name in _MAKERS for path in sorted((root / name).glob("*.py"))]
-    return tuple(path.read_text() for path in files)
+    return content_hash([digest_below(_MAKERS)])

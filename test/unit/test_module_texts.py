@@ -1,0 +1,136 @@
+"""What kept code was made by, found by the lines that import it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from penstock import runtime
+from penstock.lowering.selection import keys
+from penstock.runtime import jit, module_texts
+from penstock.runtime.module_texts import imported_modules, modules_below
+
+ROOT = Path(runtime.__file__).parents[1]
+GENERATORS = "lowering.numba_target", "lowering.launch_select_kernels", "runtime.jit"
+
+LINES = """
+from __future__ import annotations
+import numpy
+import penstock.runtime.tiles
+from penstock.runtime.lines import (
+    line_of,
+    other,
+)
+from penstock.runtime import lanes, vector_math as vectors, nothing
+from penstock.dialects.launch import KernelOp
+
+if TYPE_CHECKING:
+    from penstock.runtime.workers import act
+
+    from penstock.runtime.state import State
+
+def later():
+    from penstock.runtime.panels import panel
+"""
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    assert imported_modules(LINES) == {
+        *("dialects.launch", "runtime", "runtime.lanes", "runtime.lines"),
+        *("runtime.panels", "runtime.tiles", "runtime.vector_math"),
+    }
+
+
+def test_what_imports_import_is_found_too() -> None:
+    found = modules_below(["runtime.attention"])
+    assert {"runtime.attention", "runtime.lanes", "runtime.vector_math"} <= found
+    assert "runtime.workers" not in found
+
+
+def _loaded_by(tree: ast.AST) -> set[str]:
+    """The modules of ours that the top of a module imports, as Python reads it."""
+    found: set[str] = set()
+    assert isinstance(tree, ast.Module)
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module is not None:
+            names = [f"{statement.module}.{name.name}" for name in statement.names]
+            found.update(name for name in (statement.module, *names))
+    return {
+        name.removeprefix("penstock.")
+        for name in found
+        if name.startswith("penstock.")
+        and (
+            ROOT.joinpath(*name.split(".")[1:]).with_suffix(".py").exists()
+            or ROOT.joinpath(*name.split(".")[1:], "__init__.py").exists()
+        )
+    }
+
+
+@pytest.mark.parametrize("folder", ["runtime", "lowering/numba", "lowering/cuda"])
+def test_no_import_of_ours_is_missed(folder: str) -> None:
+    for path in sorted((ROOT / folder).glob("*.py")):
+        text = path.read_text()
+        assert _loaded_by(ast.parse(text)) <= imported_modules(text), path.name
+
+
+def forget() -> None:
+    """Let texts be read anew, as a new process would."""
+    for function in vars(module_texts).values():
+        if (clear := getattr(function, "cache_clear", None)) is not None:
+            clear()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """The folder of a package with some modules, in place of ours."""
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    for name, text in {
+        "jit": "",
+        "first": "from penstock.runtime.second import number\n",
+        "second": "number = 1\n",
+        "apart": "",
+    }.items():
+        (folder / f"{name}.py").write_text(text)
+    with monkeypatch.context() as patch:
+        patch.setattr(module_texts, "_ROOT", tmp_path)
+        forget()
+        yield folder
+    forget()
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_uses_changes(package: Path) -> None:
+    users = [
+        f"from penstock.runtime.{name} import number\n" for name in ("first", "apart")
+    ]
+    before = [jit.key_of(user) for user in users]
+    (package / "second.py").write_text("number = 2\n")
+    forget()
+    after = [jit.key_of(user) for user in users]
+    assert after[0] != before[0]
+    assert after[1] == before[1]
+    (package / "jit.py").write_text("# Compiles in another way.\n")
+    forget()
+    assert jit.key_of(users[1]) != before[1]
+
+
+def test_what_numba_keeps_of_the_core_is_found_by_all_modules_of_the_core() -> None:
+    from penstock.runtime import fault_kernel
+    from penstock.runtime.core_folder import pieces_folder
+
+    wait = cast("Any", fault_kernel.wait)
+    assert pieces_folder() in Path(wait.stats.cache_path).parents
+    names = {f"runtime.{name}" for name in ("atomics", "general", "parts", "workers")}
+    assert names <= modules_below(["runtime.core_entry"])
+
+
+def test_a_measured_time_is_one_of_all_modules_that_make_code() -> None:
+    files = {path.resolve() for path in keys.generators()}
+    for name in modules_below(GENERATORS):
+        path = ROOT.joinpath(*name.split("."))
+        one = {path.with_suffix(".py"), path / "__init__.py"}
+        assert {file.resolve() for file in one} & files, name
