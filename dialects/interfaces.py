@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
@@ -309,8 +310,9 @@ def element_count(type: Attribute) -> int:
     """The elements of a tensor of static shape."""
     tensor = as_tensor(type)
     assert tensor is not None, "ops on tensors have tensors only"
-    assert tensor.has_static_shape(), "costs are asked for once all shapes are known"
-    return tensor.element_count()
+    shape = tensor.get_shape()
+    assert DYNAMIC_INDEX not in shape, "costs are asked for once all shapes are known"
+    return prod(shape)
 
 
 def byte_count(type: Attribute) -> int:

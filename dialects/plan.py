@@ -16,8 +16,10 @@ are its tokens. `verify-plan` checks what must hold of the whole.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -28,6 +30,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     TensorType,
+    i32,
     i64,
 )
 from xdsl.ir import (
@@ -89,6 +92,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.regst import (
+    BlockOp,
     ControlType,
     DataType,
     RegisterOp,
@@ -200,6 +204,11 @@ class PlanOp(IRDLOperation):
         """Whether tasks still hand on values: no register of the plan holds bytes."""
         types = (register.register.type for register in self.registers)
         return all(isinstance(type, ControlType) for type in types)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether registers have places already: the memory has been planned."""
+        return any(isinstance(op, BlockOp) for op in self.body.block.ops)
 
     @property
     def jobs(self) -> list[str]:
@@ -320,13 +329,17 @@ KINDS: dict[str, tuple[type[Operation], ...]] = {
     "variable": (VariableOp,),
     "tick": (SourceTickOp, SinkTickOp),
     "copy": (CopyOp,),
+    "constant": (ConstantOp,),
 }
-"""The kinds of tasks that do not compute, by the ops that these execute."""
+"""
+The kinds of tasks that do not compute, by the ops that these execute. Constants that
+are no splat are there all the time, as variables are; others are computed.
+"""
 
 
 @cache
 def kind_of_tasks(op: type[Operation]) -> str:
-    """The kind of the tasks that execute ops of a class."""
+    """The kind of the tasks that execute ops of a class, of `KINDS` or `compute`."""
     return next((kind for kind, ops in KINDS.items() if issubclass(op, ops)), "compute")
 
 
@@ -337,6 +350,15 @@ class Ports(NamedTuple):
     outs: Sequence[SSAValue]
     waits: Sequence[SSAValue]
     signals: Sequence[SSAValue]
+
+
+SEGMENTS = struct.Struct("<4i")
+"""How many operands of a task are for each of these, as bytes of the attribute."""
+
+
+def segments_of(ports: Ports) -> DenseArrayBase:
+    """How many operands of a task are for what, as the property that says so."""
+    return DenseArrayBase.from_list(i32, list(map(len, ports)))
 
 
 @irdl_op_definition
@@ -432,13 +454,18 @@ class TaskOp(IRDLOperation):
         """All operands by what they are for. To ask for each alone takes far longer."""
         segments = self.properties["operandSegmentSizes"]
         assert isinstance(segments, DenseArrayBase), "checked by the verifier"
-        operands, start = self.operands, 0
-        found: list[Sequence[SSAValue]] = []
-        for count in segments.get_values():
-            end = start + int(count)
-            found.append(operands[start:end])
-            start = end
-        return Ports(*found)
+        ins, outs, waits, _ = SEGMENTS.unpack(segments.data.data)
+        operands = tuple(self.operands)
+        outs += ins
+        waits += outs
+        return Ports(
+            operands[:ins], operands[ins:outs], operands[outs:waits], operands[waits:]
+        )
+
+    def connect(self, ports: Ports) -> None:
+        """Give the task other operands."""
+        self.properties["operandSegmentSizes"] = segments_of(ports)
+        self.operands = list(chain.from_iterable(ports))
 
     @property
     def kind(self) -> str:
@@ -447,9 +474,10 @@ class TaskOp(IRDLOperation):
         the op that it executes.
         """
         op = self.op
-        if isinstance(op, ConstantOp) and op.splat is None:
-            return "variable"
-        return kind_of_tasks(type(op))
+        if (kind := kind_of_tasks(type(op))) != "constant":
+            return kind
+        assert isinstance(op, ConstantOp), "a constant by its class"
+        return "variable" if op.splat is None else "compute"
 
     def verify_(self) -> None:
         ins, outs, _, _ = self.ports

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
 
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import PlanOp, Ports, TaskOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
 from penstock.lowering.unique_names import UniqueNames
 
@@ -50,14 +47,4 @@ def write_control(
 ) -> None:
     """Make a task wait for and signal further registers."""
     ins, outs, has_waits, has_signals = task.ports
-    operands = [ins, outs, (*has_waits, *waits), (*has_signals, *signals)]
-    segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
-    extended = TaskOp.create(
-        operands=list(chain.from_iterable(operands)),
-        result_types=[result.type for result in task.results],
-        properties={**task.properties, "operandSegmentSizes": segments},
-        attributes=task.attributes,
-        regions=[task.detach_region(task.body)],
-        location=task.location,
-    )
-    Rewriter.replace_op(task, extended, extended.results)
+    task.connect(Ports(ins, outs, (*has_waits, *waits), (*has_signals, *signals)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, cached_property
+
 from xdsl.ir import Operation
 
 from penstock.dialects.job import (
@@ -21,6 +23,24 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.sbp import devices_of
 
+ELSEWHERE = (
+    AfterOp,
+    AssignOp,
+    BoxingOp,
+    CopyOp,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    OutputOp,
+)
+"""The ops whose results may be made elsewhere than where they are placed."""
+
+
+@cache
+def may_be_elsewhere(op: type[Operation]) -> bool:
+    """Whether ops of a class are among those of `ELSEWHERE`."""
+    return issubclass(op, ELSEWHERE)
+
 
 class JobDevices:
     """
@@ -39,7 +59,7 @@ class JobDevices:
         self._hosts: dict[PlacementAttr, PlacementAttr] = {}
         self._on: dict[DeviceAttr, PlacementAttr] = {}
 
-    @property
+    @cached_property
     def of_job(self) -> PlacementAttr:
         """The placement of the ops that have none of their own."""
         return self._normal(self._job.placement)
@@ -56,6 +76,9 @@ class JobDevices:
 
     def of(self, op: Operation) -> PlacementAttr:
         """Where the results of one op of the job are made, and its operands used."""
+        if not may_be_elsewhere(type(op)):
+            own = op.attributes.get("placement")
+            return self._normal(own) if isinstance(own, PlacementAttr) else self.of_job
         match op:
             case AssignOp(target=target) if isinstance(target.owner, Operation):
                 return self.of(target.owner)

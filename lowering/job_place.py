@@ -81,19 +81,19 @@ def copy_result(
     owner: Operation, value: SSAValue, made_on: PlacementAttr, by_place: Uses
 ) -> None:
     """Copy a result of `owner`, right after it, to each device it is used on."""
-    if made_on.single_device() is None:
+    others = [place for place in by_place if place != made_on]
+    if not others or made_on.single_device() is None:
         return
     last = owner
-    for place, uses in by_place.items():
-        device = place.single_device()
-        if place == made_on or device is None:
+    for place in others:
+        if (device := place.single_device()) is None:
             continue
         copy = CopyOp(value, device)
         copy.location = owner.location
         if value.name_hint is not None:
             copy.result.name_hint = f"{value.name_hint}_{device.kind.data}"
         Rewriter.insert_op(copy, InsertPoint.after(last))
-        redirect(uses, copy.result)
+        redirect(by_place[place], copy.result)
         last = copy
 
 

@@ -48,7 +48,6 @@ from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.walks import outermost
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.plan_order_updates import readers_of
-from penstock.lowering.regst_alias import has_places
 
 Finding = tuple[Operation, str]
 
@@ -231,7 +230,7 @@ class PlanAddTicksPass(ModulePass):
         plans = [
             plan
             for plan in outermost(op, PlanOp)
-            if SECTIONS in plan.attributes and not (has_ticks(plan) or has_places(plan))
+            if SECTIONS in plan.attributes and not (has_ticks(plan) or plan.has_places)
         ]
         fail_if_any(found for plan in plans for found in complaints_about(plan))
         for plan in plans:

@@ -39,7 +39,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -51,7 +50,7 @@ from xdsl.utils.hints import isa
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import PlanOp, TaskOp, segments_of
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.walks import outermost
 from penstock.lowering.rates import rates_of
@@ -135,6 +134,7 @@ class Homes:
     device: dict[SSAValue, DeviceAttr] = field(default_factory=dict)
     pinned_for: dict[SSAValue, DeviceAttr] = field(default_factory=dict)
     travelling: set[SSAValue] = field(default_factory=set[SSAValue])
+    _cases: dict[DeviceAttr, MemoryCaseAttr] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: PlanOp) -> Homes:
@@ -161,7 +161,8 @@ class Homes:
     def memory_case(self, value: SSAValue) -> MemoryCaseAttr:
         """The memory that a tensor lies in."""
         device = self.device[value]
-        case = MemoryCaseAttr.of(device)
+        if (case := self._cases.get(device)) is None:
+            case = self._cases[device] = MemoryCaseAttr.of(device)
         if (other := self.pinned_for.get(value)) is not None:
             case = case.joined(MemoryCaseAttr(device.rank.data, "pinned", other))
         if value in self.travelling:
@@ -242,12 +243,10 @@ def write_registers(task: TaskOp, registers: list[RegisterOp]) -> None:
     outs = [register.register for register in registers]
     for result, out in zip(tuple(task.results_), outs, strict=True):
         result.replace_all_uses_with(out)
-    ins, _, waits, signals = task.ports
-    operands = [ins, outs, waits, signals]
-    segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
+    ports = task.ports._replace(outs=outs)
     new_task = TaskOp.create(
-        operands=list(chain.from_iterable(operands)),
-        properties={**task.properties, "operandSegmentSizes": segments},
+        operands=list(chain.from_iterable(ports)),
+        properties={**task.properties, "operandSegmentSizes": segments_of(ports)},
         attributes=task.attributes,
         regions=[task.detach_region(task.body)],
         location=task.location,

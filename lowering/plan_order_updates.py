@@ -29,7 +29,6 @@ from penstock.dialects.job import AssignOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.walks import outermost
 from penstock.lowering.control_edges import ControlEdge, write_control_edges
-from penstock.lowering.regst_alias import has_places
 
 Finding = tuple[Operation, str]
 
@@ -133,7 +132,7 @@ class PlanOrderUpdatesPass(ModulePass):
             plan
             for plan in outermost(op, PlanOp)
             if any(isinstance(task.op, AssignOp) for task in plan.tasks)
-            and not has_places(plan)
+            and not plan.has_places
         ]
         edges = [edges_of(plan) for plan in plans]
         fail_if_any(found for of_plan in edges for found in complaints_about(of_plan))

@@ -30,26 +30,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
-    i32,
     i64,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, Ports, StreamAttr, TaskOp
 from penstock.dialects.regst import ControlType
 from penstock.dialects.walks import outermost
 from penstock.lowering.acts import MAX_ACTS, Acts, Queue
@@ -173,7 +169,7 @@ def remove_implied_controls(found: PlanWaits, rates: PlanRates) -> frozenset[int
     for index in removed:
         ends.update((waits.registers[index].writer, *waits.registers[index].readers))
     for task in ends:
-        found.tasks[task] = write_without(found.tasks[task], values)
+        disconnect(found.tasks[task], values)
     for index in sorted(removed):
         register = found.registers[index]
         register.detach()
@@ -181,23 +177,11 @@ def remove_implied_controls(found: PlanWaits, rates: PlanRates) -> frozenset[int
     return removed
 
 
-def write_without(task: TaskOp, removed: Collection[SSAValue]) -> TaskOp:
-    """Replace a task by one that neither waits for nor signals these registers."""
-    waits, signals = (
-        [value for value in values if value not in removed]
-        for values in (task.waits, task.signals)
-    )
-    operands = [task.ins, task.outs, waits, signals]
-    segments = DenseArrayBase.from_list(i32, list(map(len, operands)))
-    left = TaskOp.create(
-        operands=list(chain.from_iterable(operands)),
-        properties={**task.properties, "operandSegmentSizes": segments},
-        attributes=task.attributes,
-        regions=[task.detach_region(task.body)],
-        location=task.location,
-    )
-    Rewriter.replace_op(task, left, [])
-    return left
+def disconnect(task: TaskOp, removed: Collection[SSAValue]) -> None:
+    """Let a task neither wait for nor signal these registers."""
+    ins, outs, *control = task.ports
+    left = ([value for value in values if value not in removed] for values in control)
+    task.connect(Ports(ins, outs, *left))
 
 
 def write_events(plan: PlanOp, tasks: Sequence[TaskOp], orders: list[Order]) -> None:

@@ -79,11 +79,10 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp
-from penstock.dialects.regst import BlockOp, RegisterOp, alias_place
+from penstock.dialects.regst import RegisterOp, alias_place
 from penstock.dialects.walks import outermost
 from penstock.lowering import plan_reduce_events
 from penstock.lowering.alias_decisions import (
@@ -127,24 +126,26 @@ def write_aliases(plan: PlanOp, aliasing: Aliasing) -> None:
     places = {register: place_of(register, aliasing) for register in plan.registers}
     for root, _ in filter(None, places.values()):
         root.memory_case = aliasing.forest.spot(root.register).tree.case
-    roots: dict[RegisterOp, RegisterOp] = {}
+    listed: set[RegisterOp] = set()
     """The registers that are listed already, and are no aliases."""
     for register, place in places.items():
         if place is None:
-            if register not in roots:
-                roots[register] = written_apart(register)
+            if register not in listed:
+                listed.add(register)
+                lay_apart(register)
             refusals = aliasing.refusals.get(register.register)
-            write_reasons(roots[register], NO_ALIAS, refusals)
+            write_reasons(register, NO_ALIAS, refusals)
             continue
         root, start = place
         # What an alias names is listed before it.
-        if root not in roots:
+        if root not in listed:
             root.detach()
             plan.body.block.insert_op_before(root, register)
-            roots[root] = written_apart(root)
+            listed.add(root)
+            lay_apart(root)
         rejections = aliasing.rejections.get(register.register)
         write_reasons(register, REJECTED, rejections)
-        write_alias(register, roots[root], start)
+        lay_on(register, root, start)
 
 
 def write_reasons(
@@ -155,38 +156,21 @@ def write_reasons(
         register.attributes[attribute] = StringAttr("; ".join(dict.fromkeys(reasons)))
 
 
-def write_alias(register: RegisterOp, root: RegisterOp, start: int) -> None:
-    """Replace a register by one that is an alias of another one."""
+def lay_on(register: RegisterOp, root: RegisterOp, start: int) -> None:
+    """Make a register an alias of another one, from one of its bytes on."""
     register.attributes.pop(NO_ALIAS, None)
-    replace_register(register, (root, start))
+    register.operands = [root.register]
+    register.properties["operandSegmentSizes"] = ALIAS
+    register.slots, register.memory_case = root.slots, root.memory_case
+    register.offset = IntegerAttr(start, i64) if start else None
 
 
-def written_apart(register: RegisterOp) -> RegisterOp:
-    """A register, as one that is no alias even if it was."""
-    return register if register.target is None else replace_register(register, None)
-
-
-def replace_register(
-    register: RegisterOp, place: tuple[RegisterOp, int] | None
-) -> RegisterOp:
-    """Replace a register by one that lies at a byte of another one, or on none."""
-    properties = {**register.properties}
-    properties.pop("offset", None)
-    properties["operandSegmentSizes"] = APART if place is None else ALIAS
-    if place is not None:
-        root, start = place
-        properties |= {"slots": root.slots, "memory_case": root.memory_case}
-        if start:
-            properties["offset"] = IntegerAttr(start, i64)
-    made = RegisterOp.create(
-        operands=[] if place is None else [place[0].register],
-        properties=properties,
-        attributes=register.attributes,
-        result_types=[register.register.type],
-        location=register.location,
-    )
-    Rewriter.replace_op(register, made)
-    return made
+def lay_apart(register: RegisterOp) -> None:
+    """Make a register none that is an alias, if it is one."""
+    if register.target is not None:
+        register.operands = []
+        register.properties["operandSegmentSizes"] = APART
+        register.offset = None
 
 
 def missing_edges(aliasing: Aliasing) -> Iterator[ControlEdge]:
@@ -225,11 +209,6 @@ def unordered_tasks(plan: PlanOp) -> Iterator[Finding]:
             yield task, f"task {name} has no order, but others of its stream have one"
 
 
-def has_places(plan: PlanOp) -> bool:
-    """Whether registers of a plan have places already."""
-    return any(isinstance(op, BlockOp) for op in plan.body.block.ops)
-
-
 def decided(plan: PlanOp, timeline: Timeline) -> Aliasing:
     """What becomes of the registers of a plan."""
     pairs = {task: Pairs.of(task) for task in timeline.tasks}
@@ -250,7 +229,7 @@ class RegstAliasRegistersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = outermost(op, PlanOp)
-        plans = [plan for plan in plans if not has_places(plan)]
+        plans = [plan for plan in plans if not plan.has_places]
         rated = [plan for plan in plans if rates_of(plan).is_rated]
         for plan in rated:
             show_frames(plan)

@@ -44,7 +44,6 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import (
-    BlockOp,
     DataType,
     MemoryCaseAttr,
     RegisterOp,
@@ -268,11 +267,6 @@ def choose_slots(
         yield given.plan, given.short_text(memory, peak, limit, longest_of_all)
 
 
-def is_to_choose(plan: PlanOp) -> bool:
-    """Whether the memory of a plan is still to be planned."""
-    return not any(isinstance(op, BlockOp) for op in plan.body.block.ops)
-
-
 def limit_of(option: str, value: int | str | None) -> int | None:
     """
     The bytes that an option allows, if it is given.
@@ -313,7 +307,7 @@ class RegstChooseSlotsPass(ModulePass):
             limit_of("memory-limit", self.memory_limit),
             limit_of("device-memory-limit", self.device_memory_limit),
         )
-        plans = [x for x in outermost(op, PlanOp) if is_to_choose(x)]
+        plans = [x for x in outermost(op, PlanOp) if not x.has_places]
         rated = [plan for plan in plans if rates_of(plan).is_rated]
         for plan in rated:
             plan.attributes[NO_INTERVAL] = StringAttr(AT_RATES)

@@ -49,7 +49,6 @@ from penstock.lowering.job_ports import (
     shared_ports,
 )
 from penstock.lowering.plan_create_registers import requested_slots, with_headers
-from penstock.lowering.regst_alias import has_places
 from penstock.lowering.unique_names import UniqueNames
 
 Writers: TypeAlias = Mapping[SSAValue, TaskOp]
@@ -84,7 +83,7 @@ def findings_in(plans: Sequence[PlanOp], shared: SharedPorts) -> Iterator[Findin
     writers = {
         value: task for plan in plans for task in plan.tasks for value in task.outs
     }
-    placed = {plan.sym_name.data for plan in plans if has_places(plan)}
+    placed = {plan.sym_name.data for plan in plans if plan.has_places}
     for name, ports in interfaces_of(shared).items() if not found else ():
         yield from slot_complaints(name, ports, writers)
         yield from memory_complaints(name, ports)
@@ -253,7 +252,7 @@ def copy_task(
 def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
     """Mark the interfaces of the plans whose memory is still to be planned."""
     markers = {
-        plan.sym_name.data: Marker(plan) for plan in plans if not has_places(plan)
+        plan.sym_name.data: Marker(plan) for plan in plans if not plan.has_places
     }
     for ports in interfaces_of(shared).values():
         case = joined_case([register_of(port.value).memory_case for port in ports])
@@ -275,7 +274,7 @@ class RegstMarkInterfacesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in plans_in(op) if not plan.jobs]
-        if len(plans) < 2 or all(map(has_places, plans)):
+        if len(plans) < 2 or all(plan.has_places for plan in plans):
             return
         shared = shared_ports(plans)
         fail_if_any(findings_in(plans, shared))

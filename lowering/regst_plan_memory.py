@@ -71,7 +71,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.diagnostics import fail_if_any
@@ -338,16 +337,11 @@ def write_place(
     register: RegisterOp, block: BlockOp, offset: int, reason: str | None
 ) -> None:
     """Put a register at an offset of a block, and say why it shares no bytes."""
-    kept = {} if reason is None else {KEPT: StringAttr(reason)}
-    place = {"offset": IntegerAttr(offset, i64), "operandSegmentSizes": PLACED}
-    placed = RegisterOp.create(
-        operands=[block.block],
-        properties={**register.properties, **place},
-        attributes={**register.attributes, **kept},
-        result_types=[register.register.type],
-        location=register.location,
-    )
-    Rewriter.replace_op(register, placed)
+    register.operands = [block.block]
+    register.properties["operandSegmentSizes"] = PLACED
+    register.offset = IntegerAttr(offset, i64)
+    if reason is not None:
+        register.attributes[KEPT] = StringAttr(reason)
 
 
 ################################################################################
@@ -427,11 +421,6 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
     write_controls(usage, controls)
 
 
-def has_places(plan: PlanOp) -> bool:
-    """Whether the memory of a plan has been planned."""
-    return any(isinstance(op, BlockOp) for op in plan.body.block.ops)
-
-
 def left_out(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
     """The registers of a plan with blocks that have no place."""
     for register in plan.registers:
@@ -466,7 +455,7 @@ class RegstPlanMemoryPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = outermost(op, PlanOp)
-        placed = [plan for plan in plans if has_places(plan)]
+        placed = [plan for plan in plans if plan.has_places]
         usages = [Usage(plan) for plan in plans if plan not in placed]
         if self.guard not in GUARDS:
             raise PassFailedException(

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import ceil, isfinite
 
-from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import TensorOp, byte_count
+from penstock.dialects.interfaces import TensorOp, as_tensor, byte_count
 from penstock.dialects.job import CopyOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.list_scheduling import Job
@@ -136,7 +136,8 @@ def complaints_about_times(
 
 def measured_time(task: TaskOp) -> int | None:
     """What the attribute `time_ns` of a task says, if it says something sound."""
-    given = task.attributes.get(MEASURED)
+    if (given := task.attributes.get(MEASURED)) is None:
+        return None
     if not isa(given, IntegerAttr) or given.type != i64 or given.value.data < 0:
         return None
     return given.value.data
@@ -174,12 +175,13 @@ def jobs_of(
 def working_time(task: TaskOp, machine: Machine, rates: Rates) -> float:
     """The nanoseconds that a task computes or moves data."""
     op = task.op
-    sizes = [byte_count(v.type) for v in (*op.operands, *op.results) if has_size(v)]
-    if len(sizes) < len(op.operands) + len(op.results):
+    values = *op.operands, *op.results
+    if not all(map(has_size, values)):
         return 0.0
     if isinstance(op, TensorOp):
         cost = op.cost()
         return max(cost.flops / rates.gflops, cost.bytes / rates.gbytes)
+    sizes = [byte_count(value.type) for value in values]
     if isinstance(op, CopyOp):
         kinds = {task.device.kind.data, op.device.kind.data} - {"cpu"}
         if kinds:
@@ -191,7 +193,7 @@ def working_time(task: TaskOp, machine: Machine, rates: Rates) -> float:
 def has_size(value: SSAValue) -> bool:
     """Whether the bytes of a tensor are known."""
     return (
-        isa(type := value.type, TensorType)
+        (type := as_tensor(value.type)) is not None
         and type.has_static_shape()
         and isinstance(type.element_type, FixedBitwidthType)
     )

@@ -154,9 +154,9 @@ class PlacementAttr(ParametrizedAttribute):
 
     def single_device(self) -> DeviceAttr | None:
         """The device of a placement that has just one, else None."""
-        if len(self.pairs) != 1:
+        if len(pairs := self.pairs) != 1:
             return None
-        rank, index = self.pairs[0]
+        rank, index = pairs[0]
         return DeviceAttr(rank, self.kind, index)
 
     @classmethod

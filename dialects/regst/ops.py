@@ -230,7 +230,8 @@ class RegisterOp(IRDLOperation):
         """The bytes that all slots take together."""
         if not isinstance(type := self.register.type, DataType):
             return 0
-        return self.stride * (self.slots.value.data - 1) + type.size
+        size, further = type.size, self.slots.value.data - 1
+        return self.stride * further + size if further else size
 
     @property
     def frames(self) -> int:

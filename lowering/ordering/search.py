@@ -14,7 +14,7 @@ can lose the best order, keep them few:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
@@ -47,6 +47,19 @@ class Effect(NamedTuple):
     net: int
 
 
+def net_of(effect: tuple[Effect, int]) -> int:
+    """By how much a task, which comes second, changes the live bytes for good."""
+    return effect[0].net
+
+
+def union(sets: Iterable[TaskSet]) -> TaskSet:
+    """What is in any of these sets."""
+    found = 0
+    for tasks in sets:
+        found |= tasks
+    return found
+
+
 class Use(NamedTuple):
     """A value that a task of a stretch uses."""
 
@@ -73,6 +86,10 @@ class Stretch:
     evaluations: int = field(init=False, default=0)
     """How many effects were looked at: what a search costs."""
     uses: list[list[Use]] = field(init=False)
+    _near: list[TaskSet] = field(init=False)
+    """The tasks that use something that each task uses, too."""
+    _effects: list[dict[TaskSet, Effect]] = field(init=False)
+    """The effects of each task that were looked at, by those of its near that ran."""
     needs: list[TaskSet] = field(init=False)
     unlocks: list[list[int]] = field(init=False)
 
@@ -87,6 +104,8 @@ class Stretch:
             [self._use_of(value, users[value], task) for value in problem.uses[task]]
             for task in self.tasks
         ]
+        self._near = [union(use.users for use in uses) for uses in self.uses]
+        self._effects = [{} for _ in self.tasks]
         inner = [
             [index[t] for t in problem.before[u] if t in index] for u in self.tasks
         ]
@@ -110,6 +129,12 @@ class Stretch:
     def effect(self, task: int, done: TaskSet) -> Effect:
         """What a task does after the tasks of a set."""
         self.evaluations += 1
+        known, done = self._effects[task], done & self._near[task]
+        if (effect := known.get(done)) is None:
+            known[done] = effect = self._effect(task, done)
+        return effect
+
+    def _effect(self, task: int, done: TaskSet) -> Effect:
         rise = net = saved = 0
         left = ~done
         bit = 1 << task
@@ -133,11 +158,10 @@ class Stretch:
             live += net
         return steps
 
-    def unlocked(self, task: int, done: TaskSet) -> Iterator[int]:
+    def unlocked(self, task: int, done: TaskSet) -> list[int]:
         """The tasks that can run after those of a set, of which `task` ran last."""
-        for other in self.unlocks[task]:
-            if not self.needs[other] & ~done:
-                yield other
+        needs = self.needs
+        return [x for x in self.unlocks[task] if needs[x] & done == needs[x]]
 
 
 class Path(NamedTuple):
@@ -239,20 +263,21 @@ class Search:
         self, task: int, peak: int, start: int, done: TaskSet
     ) -> tuple[int, ...]:
         """The chain from a task on to where as little is alive as before it."""
+        effect = self._stretch.effect
+        rise, net = effect(task, done)
         chain: list[int] = []
         live = start
-        following = [task]
-        while following and len(chain) < LONGEST_CHAIN:
-            effects = [(self._stretch.effect(t, done), t) for t in following]
-            (rise, net), task = min(effects, key=lambda item: item[0].net)
-            if live + rise > peak:
-                return ()
+        while live + rise <= peak:
             chain.append(task)
             live += net
             if live <= start:
                 return tuple(chain)
             done |= 1 << task
-            following = list(self._stretch.unlocked(task, done))
+            following = self._stretch.unlocked(task, done)
+            if not following or len(chain) == LONGEST_CHAIN:
+                break
+            effects = [(effect(other, done), other) for other in following]
+            (rise, net), task = min(effects, key=net_of)
         return ()
 
     def _order_of(self, state: State) -> Order:
