@@ -9,8 +9,8 @@ proves the order is `penstock.tools.cuda_ordering`, which knows nothing of the r
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -36,10 +36,11 @@ Arrays: TypeAlias = dict[str, Array]
 
 @dataclass(frozen=True)
 class Case:
-    """A job, and what NumPy makes of its inputs."""
+    """A job, what NumPy makes of its inputs, and the values of its variables."""
 
     text: str
     expected: Callable[[Arrays], Arrays]
+    weights: Arrays = field(default_factory=dict[str, Array])
 
 
 def softmax(x: Array) -> Array:
@@ -119,18 +120,75 @@ job.job @rates placement <cuda, [0:0]> {
 """,
     lambda given: {"t": softmax(given["x"].reshape(3, 4, 4)).sum(0)},
 )
+
+
+WEIGHTS = {
+    name: np.random.default_rng(n).standard_normal(shape).astype(np.float32)
+    for n, (name, shape) in enumerate(
+        {"q": (6, 6), "o": (6, 6), "u": (6, 8), "d": (8, 6)}.items()
+    )
+}
+
+
+def layer(layouts: Mapping[str, str], last: str = "") -> str:
+    """
+    A layer of a transformer on two GPUs, with a layout of the input and each weight;
+    what it makes in the end may have another placement.
+    """
+    variables = "\n".join(
+        f'  %{name} = job.variable "{name}" init <zeros> {{{layouts.get(name, "")}}} '
+        f": tensor<{'x'.join(map(str, array.shape))}xf32>"
+        for name, array in WEIGHTS.items()
+    )
+    return f"""
+job.job @layer placement <cuda, [0:0-1]> {{
+  %x = job.input "x" {{{layouts.get("x", "")}}} : tensor<4x6xf32>
+{variables}
+  %xq = op.matmul %x, %q : tensor<4x6xf32>, tensor<6x6xf32> -> tensor<4x6xf32>
+  %a = op.softmax %xq : tensor<4x6xf32> -> tensor<4x6xf32>
+  %ao = op.matmul %a, %o : tensor<4x6xf32>, tensor<6x6xf32> -> tensor<4x6xf32>
+  %r = op.add %x, %ao : tensor<4x6xf32>, tensor<4x6xf32> -> tensor<4x6xf32>
+  %up = op.matmul %r, %u : tensor<4x6xf32>, tensor<6x8xf32> -> tensor<4x8xf32>
+  %h = op.relu %up : tensor<4x8xf32> -> tensor<4x8xf32>
+  %down = op.matmul %h, %d {{{last}}}
+    : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
+  %y = op.add %r, %down {{{last}}}
+    : tensor<4x6xf32>, tensor<4x6xf32> -> tensor<4x6xf32>
+  job.output "y", %y : tensor<4x6xf32>
+}}
+"""
+
+
+def layer_of(given: Arrays) -> Arrays:
+    x, w = given["x"], WEIGHTS
+    r = x + softmax(x @ w["q"]) @ w["o"]
+    return {"y": r + np.maximum(r @ w["u"], 0) @ w["d"]}
+
+
+BROADCAST = "sbp = #job.sbp<B>"
+ROWS, COLUMNS = (f"sbp = #job.sbp<S({axis})>" for axis in range(2))
+LAYERS = {
+    "data parallel": layer(dict.fromkeys(WEIGHTS, BROADCAST) | {"x": ROWS}),
+    "model parallel": layer(
+        {"x": BROADCAST, "q": BROADCAST, "o": COLUMNS, "u": COLUMNS, "d": ROWS}
+    ),
+    "pipeline": layer({}, "placement = #job.placement<cuda, [0:1]>").replace(
+        "@layer placement <cuda, [0:0-1]>", "@layer placement <cuda, [0:0]>"
+    ),
+}
+"""How layers of models are spread over two GPUs."""
 CASES = [ONE, BRANCHES, THERE_AND_BACK, TWO_DEVICES, RATES]
 PIECES = 4
 LAUNCHING = "copy", "launch", "launch_graph"
 
 
-def opened(text: str, driver: RecordedDriver, engine: str = "actors") -> Session:
+def opened(case: Case, driver: RecordedDriver, engine: str = "actors") -> Session:
     """A session whose CUDA devices, of two compute streams each, a driver drives."""
     front = installed_compiler()
-    module = front[0].parse(text.encode(), "job.mlir")
+    module = front[0].parse(case.text.encode(), "job.mlir")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
-        model = Model(module, {}, Path())
+        model = Model(module, case.weights, Path())
         return Session(model, threads=2, engine=engine, compiler=front)
 
 
@@ -150,7 +208,7 @@ def run(
     case: Case, driver: RecordedDriver, engine: str = "sequential"
 ) -> tuple[list[str], list[Arrays], list[Arrays]]:
     """What is wrong with the order of some pieces, what was found and is expected."""
-    with opened(case.text, driver, engine) as session:
+    with opened(case, driver, engine) as session:
         program = watched(session.executor.program, driver)
         pieces, found = inputs_of(program, seed=1), list[Arrays]()
         # The reference executor goes back to the first slots before each run.
@@ -187,6 +245,18 @@ def test_all_is_ordered_and_results_are_those_of_numpy(
     graphs = sum(entry.call == "launch_graph" for entry in driver.log)
     assert graphs % PIECES == 0
     assert bool(graphs) == (captures and case is not RATES)
+
+
+@pytest.mark.parametrize("how", LAYERS)
+@pytest.mark.parametrize("captures", [True, False])
+def test_layers_of_models_on_two_gpus(how: str, captures: bool):
+    case = Case(LAYERS[how], layer_of, WEIGHTS)
+    driver = RecordedDriver(seed=3, captures=captures)
+    lines, found, expected = run(case, driver)
+    assert lines == []
+    for made, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(made["y"], wanted["y"], rtol=1e-4, atol=1e-4)
+    assert {x.device for x in driver.log if x.call == "launch"} == {0, 1}
 
 
 RANDOM_PLACES = [
@@ -247,7 +317,7 @@ class Recorded:
 def recorded(request: pytest.FixtureRequest) -> Recorded:
     case, captures = request.param
     driver = RecordedDriver(executes=False, captures=captures)
-    with opened(case.text, driver) as session:
+    with opened(case, driver) as session:
         program = watched(session.executor.program, driver)
         start = len(driver.log)
         with Executor(program, "sequential") as executor:
@@ -376,7 +446,7 @@ def test_graphs_run_what_is_launched_without_them_in_the_same_order(case: Case):
     found: list[object] = []
     for captures in (True, False):
         driver = RecordedDriver(executes=False, captures=captures)
-        with opened(case.text, driver, "sequential") as session:
+        with opened(case, driver, "sequential") as session:
             ports = session.executor.program.inputs.values()
             piece = {port.name: np.zeros(port.shape, port.dtype) for port in ports}
             session.run_many([piece] * 3)
