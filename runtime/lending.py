@@ -4,9 +4,10 @@ Which registers lie in the caller's arrays during a run, so that nothing is copi
 Registers that have bytes of each other (a view, a part of a concatenation, a result
 that is written over an operand) are a *family*: they can lie elsewhere only together.
 They lie in the array of an input if its feed is all that writes to any of them, else in
-that of an output if its fetch reads all their bytes. What another job knows, has
-several slots, or shows bytes of a variable is needed where it is. Registers that share
-bytes only because they are used at different times are no family: no actor uses both.
+that of an output if its fetch reads all their bytes, which nobody writes over later.
+What another job knows, has several slots, or shows bytes of a variable is needed where
+it is. Registers that share bytes only because they are used at different times are no
+family: no actor uses both.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class _Family:
     fed: dict[str, str] = field(default_factory=dict[str, str])
     fetched: dict[str, str] = field(default_factory=dict[str, str])
     """The registers that are brought in and taken out, by port."""
+    sources: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The members that the actor reads that makes one."""
 
     def lendings(self) -> Iterator[Lending]:
         """Where the members lie, if not where they do otherwise."""
@@ -63,11 +66,22 @@ class _Family:
         ports = [port for port, name in self.fed.items() if name in whole]
         is_input = bool(ports) and self.written == [self.fed[ports[0]]]
         if not is_input:
-            ports = [port for port, name in self.fetched.items() if name in whole]
+            last = whole - self._written_over()
+            ports = [port for port, name in self.fetched.items() if name in last]
         if not ports:
             return
         for queue in self.members:
             yield Lending(is_input, ports[0], queue.name, queue.offset - hull[0])
+
+    def _written_over(self) -> set[str]:
+        """The members that someone reads, or a view of them, who then writes one."""
+        left = [x for name in self.written for x in self.sources.get(name, ())]
+        found: set[str] = set()
+        while left:
+            if (name := left.pop()) not in found:
+                found.add(name)
+                left += self.sources.get(name, ())
+        return found
 
     def _hull(self) -> Span:
         spans = [span_of(queue) for queue in self.members]
@@ -101,6 +115,12 @@ def _families(image: ProgramImage) -> list[_Family]:
     for name, queue in queues.items():
         families[root.of(name)].members.append(queue)
     for actor in image.actors:
+        for name in (name for name in actor.writes if name in queues):
+            family = families[root.of(name)]
+            read = {
+                x for x in actor.reads if x in queues and root.of(x) == root.of(name)
+            }
+            family.sources.setdefault(name, set()).update(read)
         for step in actor.steps:
             used = [name for name in step.arguments if name in queues]
             for name in used:

@@ -138,6 +138,18 @@ HANDED_ON = (
     + fetch("y", ", @x")
 )
 
+# What is fetched is overwritten afterwards, by way of a view, for another output.
+FETCHED_BEFORE = (
+    registers(x=(0, "4xf32"), y=(64, "4xf32"), v=(64, "2x2xf32"), z=(64, "4xf32"))
+    + FEED
+    + actor("@x", "y", "launch.call @double [@x, @y]")
+    + "launch.control @taken slots 1\n"
+    + fetch("y").replace("writes []", "writes [@taken]")
+    + actor("@y", "v")
+    + actor("@v, @y, @taken", "z", "launch.call @again [@z]")
+    + fetch("z").replace("@fetch", "@last").replace('"y"', '"z"')
+)
+
 
 def parse(body: str) -> ProgramOp:
     compiler, _ = installed_compiler()
@@ -182,6 +194,10 @@ def floats(seed: int, *shape: int) -> Floats:
         (OVERWRITTEN, {"x": ("y", 0), "y": ("y", 0)}),
         (LATER, {"x": ("x", 0), "y": ("y", 0)}),
         (HANDED_ON, {"x": ("x", 0), "y": ("x", 16)}),
+        (
+            FETCHED_BEFORE,
+            {"x": ("x", 0), "y": ("z", 0), "v": ("z", 0), "z": ("z", 0)},
+        ),
     ],
 )
 def test_families_of_registers_lie_in_arrays(
@@ -308,6 +324,14 @@ def test_a_run_after_one_that_failed():
             executor.run({"x": -x})
         assert executor.run({"x": 2 * x})["y"].tolist() == (2 * x).tolist()
         assert not bytes_used(loaded)
+
+
+def test_an_output_that_is_overwritten_after_it_was_taken():
+    x = floats(7, 4)
+    with opened(FETCHED_BEFORE) as (_, executor):
+        found = executor.run({"x": x})
+    assert found["y"].tolist() == (2 * x).tolist()
+    assert found["z"].tolist() == (4 * x).tolist()
 
 
 def test_an_output_that_is_taken_twice():
