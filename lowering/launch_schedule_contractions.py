@@ -1,8 +1,8 @@
 """
 Give sums of products in kernels for `cpu` a schedule: tiles in vector registers.
 
-A `linalg` op is scheduled if it adds products of two `f32` or `f64` to its output and
-its loops can be sorted into rows, columns and terms
+A `linalg` op is scheduled if it adds products of two floats or integers of 32 or 64
+bits to its output, and its loops can be sorted into rows, columns and terms
 (`penstock.lowering.numba.contractions`); so can those of matrix products and of
 convolutions. A sum of products for which that does not hold gets the attribute
 `no_schedule` with the reason, and so does one with windows that fewer than four rows
@@ -80,7 +80,7 @@ from penstock.lowering.numba.stored import (
 from penstock.lowering.numba.transforms import transform_folds, transform_of
 from penstock.lowering.numba.upright_lines import lines_of
 
-BYTES = {"f32": 4, "f64": 8}
+BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 VECTOR_BYTES = (16, 32, 64)
 REGISTERS = {16: 16, 32: 16, 64: 32}
 """Vector registers of processors with vectors of this many bytes."""

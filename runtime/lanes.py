@@ -24,7 +24,12 @@ from numba.core import cgutils
 from penstock.runtime.own_functions import own_function
 from penstock.runtime.vector_math import Floats
 
-ELEMENTS = {"f32": (ir.FloatType(), 4), "f64": (ir.DoubleType(), 8)}
+ELEMENTS = {
+    "f32": (ir.FloatType(), 4),
+    "f64": (ir.DoubleType(), 8),
+    "i32": (ir.IntType(32), 4),
+    "i64": (ir.IntType(64), 8),
+}
 """What an element is in LLVM code, and its bytes."""
 
 WORD, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
@@ -44,6 +49,7 @@ class Code:
     def __init__(self, builder: ir.IRBuilder, element: str):
         self.builder, self.element = builder, element
         self.scalar, self.size = ELEMENTS[element]
+        self.is_integer = isinstance(self.scalar, ir.IntType)
 
     def vector(self, lanes: int) -> ir.VectorType:
         """The type of a vector of this many lanes."""
@@ -129,7 +135,8 @@ class Code:
 
     def zero(self, lanes: int) -> LlvmValue:
         """A vector of zeros."""
-        return ir.Constant(self.vector(lanes), [0.0] * lanes)
+        zero = 0 if self.is_integer else 0.0
+        return ir.Constant(self.vector(lanes), [zero] * lanes)
 
     def splat(self, scalar: LlvmValue, lanes: int) -> LlvmValue:
         """A vector with one scalar in every lane."""
@@ -143,8 +150,14 @@ class Code:
         return self.builder.shuffle_vector(a, b, numbers)
 
     def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
-        """`a * b + total`, rounded once where the processor can."""
+        """`a * b + total`, rounded once where the processor can; integers are cut."""
+        if self.is_integer:
+            return self.builder.add(self.builder.mul(a, b), total)
         return self.call("fmuladd", a, b, total)
+
+    def added(self, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+        """The sum of two vectors."""
+        return self.builder.add(a, b) if self.is_integer else self.builder.fadd(a, b)
 
     def vector_of(self, scalars: Sequence[LlvmValue]) -> LlvmValue:
         """A vector of these scalars."""
@@ -199,6 +212,9 @@ class Code:
         """The sum of all lanes, in any order."""
         type = value.type
         suffix = self._suffix(type.count)
+        if self.is_integer:
+            name = f"vector.reduce.add.{suffix}"
+            return self.builder.call(self._function(name, self.scalar, [type]), [value])
         parts = [self.scalar, type]
         function = self._function(f"vector.reduce.fadd.{suffix}", self.scalar, parts)
         start = ir.Constant(self.scalar, -0.0)
@@ -228,7 +244,7 @@ class Vector:
         self._lanes, self.value = lanes, value
 
     def __add__(self, other: Vector) -> Vector:
-        return self._lanes.made(self._lanes.builder.fadd(self.value, other.value))
+        return self._lanes.made(self._lanes.added(self.value, other.value))
 
     def __sub__(self, other: Vector) -> Vector:
         return self._lanes.made(self._lanes.builder.fsub(self.value, other.value))
@@ -302,7 +318,7 @@ class Lanes:
 
     def __init__(self, code: Code, count: int):
         self._code, self._count = code, count
-        self.builder = code.builder
+        self.builder, self.added = code.builder, code.added
 
     def made(self, value: LlvmValue) -> Vector:
         """A vector of a value in LLVM code."""

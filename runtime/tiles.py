@@ -205,7 +205,7 @@ class _Strip(ABC):
                     before = code.load(call.c, place, width, mask)
                     zero = code.zero(width)
                     before = code.builder.select(call.is_first, zero, before)
-                    value = code.builder.fadd(before, value)
+                    value = code.added(before, value)
                 if finish is not None:
                     x = Lanes(code, width)
                     values = [
@@ -337,7 +337,7 @@ class _OuterStrip(_Strip):
                 before = _down(code, call.c, column, self.c, rows)
                 zero = code.zero(rows)
                 before = code.builder.select(call.is_first, zero, before)
-                value = code.builder.fadd(before, value)
+                value = code.added(before, value)
             if self.finish is not None and ends:
                 x = Lanes(code, rows)
                 inputs = [

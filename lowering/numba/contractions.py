@@ -1,10 +1,11 @@
 """
 Sums of products among the phases of kernels, without printing them.
 
-A contraction is a `linalg` op that adds products of two floats to its output: a loop of
-*rows*, which only `a` and the result have, loops of *columns*, which only `b` and the
-result have and which follow each other in the result, and loops of *terms*, which only
-`a` and `b` have and which are equally far apart in `a`. Any other loops run outside.
+A contraction is a `linalg` op that adds products of two numbers to its output: a loop
+of *rows*, which only `a` and the result have, loops of *columns*, which only `b` and
+the result have and which follow each other in the result, and loops of *terms*, which
+only `a` and `b` have and which are equally far apart in `a`. Any other loops run
+outside.
 Where there are several loops of columns or terms, as in convolutions, columns are
 *windows* on `b`.
 """
@@ -17,7 +18,7 @@ from itertools import pairwise
 from math import prod
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64
+from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i32, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
@@ -25,10 +26,16 @@ from xdsl.utils.hints import isa
 from penstock.lowering.numba.loops import Access, Nest, access_of, extents_of, merged
 
 ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
-"""The types whose products are summed in tiles, with their short names."""
+"""The floats whose products are summed in tiles, with their short names."""
+
+INTEGERS: Mapping[Attribute, str] = {i32: "i32", i64: "i64"}
+"""The integers, with or without sign: what is cut off is the same."""
+
+TILE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, **INTEGERS}
+"""The types whose products are summed in tiles on processors."""
 
 DEVICE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, f16: "f16", bf16: "bf16"}
-"""The same on devices."""
+"""The types whose products are summed in tiles on devices."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +143,11 @@ def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | Non
     if block.last_op is None or len(block.args) != 3:
         return None
     total = _rounded(block.last_op.operands[0]).owner
-    if not isinstance(total, arith.AddfOp):
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
         return None
     output, addends = block.args[-1], [*map(_extended, total.operands)]
     product = next((v.owner for v in addends if v is not output), None)
-    if output not in addends or not isinstance(product, arith.MulfOp):
+    if output not in addends or not isinstance(product, arith.MulfOp | arith.MuliOp):
         return None
     ops = {product, total, block.last_op}
     others = (
@@ -165,10 +172,10 @@ def _rounded(value: SSAValue) -> SSAValue:
 
 
 def contraction_of(
-    op: LinalgStructuredOperation, elements: Mapping[Attribute, str] = ELEMENTS
+    op: LinalgStructuredOperation, elements: Mapping[Attribute, str] = TILE_ELEMENTS
 ) -> Contraction | str | None:
     """
-    The loops of a sum of products of floats, why they are none that tiles compute, or
+    The loops of a sum of products of numbers, why they are none that tiles compute, or
     None for any other op. `elements` are the types that tiles are of.
     """
     if len(op.outputs) != 1 or op.res or factors_of(op) is None:

@@ -5,7 +5,7 @@ The phase before a contraction can be, if it starts its sums: if it writes every
 of the result without reading it. The phases after it can be, if they change each
 element of the result in its place. All of their ops must be ones of vectors, and what
 they read must change equally from row to row, and follow each other or not change from
-column to column.
+column to column. Sums of integers may start from zeros or from what is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import count
 from math import prod
 
 from xdsl.dialects import arith, linalg, memref
-from xdsl.dialects.builtin import FloatAttr, MemRefType, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, i1
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
@@ -24,6 +24,7 @@ from xdsl.utils.hints import isa
 from penstock.lowering.numba.contractions import (
     DEVICE_ELEMENTS,
     ELEMENTS,
+    INTEGERS,
     Contraction,
     nest_of,
     stride_along,
@@ -182,7 +183,10 @@ def _argument(
     """What a block argument is, see `Folded`; False where it cannot be told."""
     if not isa(operand.type, MemRefType):
         owner = operand.owner
-        return owner if isinstance(owner, arith.ConstantOp) else False
+        is_number = isinstance(owner, arith.ConstantOp) and (
+            isinstance(owner.value, FloatAttr) or is_zero(owner)
+        )
+        return owner if is_number else False
     access, written = nest.accesses[number], nest.accesses[-1]
     if (root := root_of(operand)) is result:
         return None if access == written else False
@@ -233,8 +237,12 @@ def _writes_once(nest: Nest, result: SSAValue) -> bool:
 def _has_vectors(block: Block, element: str) -> bool:
     """
     Whether a body can be computed for vectors of one type; floats of 16 bits, which
-    only devices have in tiles, are computed as `f32`.
+    only devices have in tiles, are computed as `f32`. Integers are only moved.
     """
+    if element in INTEGERS.values():
+        (*others, last) = block.ops
+        is_moved = not others and last.operands[0] in block.args
+        return is_moved and all(INTEGERS.get(a.type) == element for a in block.args)
     return all(DEVICE_ELEMENTS.get(arg.type) == element for arg in block.args) and all(
         _is_of_vectors(op, element)
         and all(v.owner is block or _is_known(v.owner, block) for v in op.operands)
@@ -303,9 +311,13 @@ def _is_zero(start: Folded) -> bool:
     value = yielded.operands[0]
     args = start.op.body.block.args
     owner = start.arguments[args.index(value)] if value in args else value.owner
-    if not isinstance(owner, arith.ConstantOp):
-        return False
-    return isinstance(owner.value, FloatAttr) and owner.value.value.data == 0
+    return isinstance(owner, arith.ConstantOp) and is_zero(owner)
+
+
+def is_zero(constant: arith.ConstantOp) -> bool:
+    """Whether a number is 0."""
+    value = constant.value
+    return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
 
 
 def _folded_lines(

@@ -38,7 +38,7 @@ from penstock.lowering.numba.stored import misfit, misstored
 if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
 
-BYTES = {"f32": 4, "f64": 8}
+BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 PANEL_NAMES = frozenset(("pack", "pack_windows", "scratch"))
 """The functions of `penstock.runtime.panels`."""
 WORK_OF_A_PART = 400_000

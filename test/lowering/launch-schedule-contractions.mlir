@@ -201,11 +201,16 @@ launch.kernel @refused target "cpu" (%a: memref<4x8xf32>, %b: memref<4x8xf32>, %
   }
 }
 
-// Other ops than sums of products of floats, and kernels for other devices, are left alone.
+// Other ops than sums of products, those of integers of other sizes, and kernels for other
+// devices, are left alone.
 // CHECK-LABEL: launch.kernel @integers
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer
 // CHECK-NOT:   schedule
 launch.kernel @integers target "cpu" (%a: memref<8x8xi32>, %b: memref<8x8xi32>, %o: memref<8x8xi32>) {
   linalg.matmul ins(%a, %b : memref<8x8xi32>, memref<8x8xi32>) outs(%o : memref<8x8xi32>)
+}
+launch.kernel @bytes target "cpu" (%a: memref<8x8xi8>, %b: memref<8x8xi8>, %o: memref<8x8xi8>) {
+  linalg.matmul ins(%a, %b : memref<8x8xi8>, memref<8x8xi8>) outs(%o : memref<8x8xi8>)
 }
 launch.kernel @sums target "cpu" (%a: memref<8x8xf32>, %o: memref<8xf32>) {
   linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%a : memref<8x8xf32>) outs(%o : memref<8xf32>) {

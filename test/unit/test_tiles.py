@@ -20,15 +20,16 @@ from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.jit import compile_cpu
 
-Array: TypeAlias = NDArray[np.floating]
+Array: TypeAlias = NDArray[np.floating | np.integer]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
 
 SHARED = [HealthCheck.function_scoped_fixture]
 """The fixture that parses keeps nothing between examples."""
-GUARD = 7.5
+GUARD = 77.0
 """What lies around arrays."""
 EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
 DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
 
 
 def memref(shape: Sequence[int], type: str) -> str:
@@ -52,16 +53,17 @@ def contraction(
     kinds = ['"parallel"'] * parallel + ['"reduction"'] * (count - parallel)
     affine = ", ".join(f"affine_map<({loops}) -> ({map})>" for map in maps)
     attributes = f"attrs = {{schedule = {schedule}}} " if schedule else ""
+    zero, kind = ("0", "i") if type in INTEGERS else ("0.0", "f")
     return f"""
     launch.kernel @k target "cpu" (%a: {a}, %b: {b}{more}, %o: {o}) {{
-      %z = arith.constant 0.0 : {type}
+      %z = arith.constant {zero} : {type}
       linalg.fill ins(%z : {type}) outs(%o : {o})
       linalg.generic {{indexing_maps = [{affine}],
                        iterator_types = [{", ".join(kinds)}]}}
         ins(%a, %b : {a}, {b}) outs(%o : {o}) {attributes}{{
       ^bb0(%x: {type}, %y: {type}, %s: {type}):
-        %p = arith.mulf %x, %y : {type}
-        %t = arith.addf %s, %p : {type}
+        %p = arith.mul{kind} %x, %y : {type}
+        %t = arith.add{kind} %s, %p : {type}
         linalg.yield %t : {type}
       }}
       {after}
@@ -94,7 +96,8 @@ def run(kernel: KernelOp, ins: Sequence[Array], out: Array, parts: int = 1) -> A
     source = kernel_source(kernel)
     compiled = compile_cpu(source, "k")
     copies = [guarded(array) for array in ins]
-    result, whole = guarded(np.full_like(out, np.nan))
+    unset = np.nan if out.dtype.kind == "f" else -99
+    result, whole = guarded(np.full_like(out, unset))
     words = [array.ctypes.data for array, _ in copies] + [result.ctypes.data]
     row = np.array(words, np.int64)
     for part in reversed(range(parts)):
@@ -180,6 +183,40 @@ def test_blocks_of_terms_and_panels(
     parse_kernel: ParseKernel,
 ) -> None:
     check_matmul(parse_kernel, extents, transposed, parts=3)
+
+
+@pytest.mark.parametrize(
+    ("type", "extents", "transposed", "vector_bytes"),
+    [
+        ("i32", (7, 19, 23), (False, False), 16),
+        ("i32", (100, 33, 1500), (True, False), 64),
+        ("i32", (3, 5, 37), (False, True), 64),
+        ("i64", (7, 19, 23), (True, False), 64),
+        ("i64", (3, 5, 37), (False, True), 16),
+    ],
+)
+def test_products_of_integers_are_cut_to_their_bits(
+    type: str,
+    extents: tuple[int, int, int],
+    transposed: tuple[bool, bool],
+    vector_bytes: int,
+    parse_kernel: ParseKernel,
+) -> None:
+    (m, n, k), dtype = extents, INTEGERS[type]
+    kernel = parse_kernel(matmul(m, n, k, *transposed, type))
+    schedule_kernel(kernel, vector_bytes)
+    assert any(SCHEDULE in op.attributes for op in kernel.walk())
+    random, ends = np.random.default_rng(m), np.iinfo(dtype)
+    a, b = (
+        random.integers(ends.min, ends.max, shape, dtype) for shape in ((m, k), (k, n))
+    )
+    stored = [
+        np.ascontiguousarray(x.T) if swap else x
+        for x, swap in zip((a, b), transposed, strict=True)
+    ]
+    found = run(kernel, stored, np.empty((m, n), dtype), parts=2)
+    # NumPy cuts off what does not fit, too.
+    np.testing.assert_array_equal(found, a @ b)
 
 
 tiles = st.tuples(
@@ -417,6 +454,47 @@ def test_a_bias_of_rows_starts_the_sums(parse_kernel: ParseKernel) -> None:
     a, b, c = floats(1, "f32", 5, 7), floats(2, "f32", 7, 18), floats(3, "f32", 5)
     found = run(kernel, [a, b, c], np.empty((5, 18), np.float32))
     np.testing.assert_allclose(found, a @ b + c[:, None], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("zero", [True, False])
+def test_sums_of_integers_start_from_what_is_read_or_from_nothing(
+    zero: bool, parse_kernel: ParseKernel
+) -> None:
+    all = memref((5, 18), "i32")
+    start = elementwise(
+        [("%c", "memref<5xi32>", "i")],
+        all,
+        "^bb0(%x: i32, %s: i32): linalg.yield %x : i32",
+    )
+    text = contraction(
+        ["m, k", "k, n", "m, n"],
+        [(5, 7), (7, 18), (5, 18)],
+        "m, n, k",
+        "i32",
+        more=", %c: memref<5xi32>",
+    )
+    if not zero:
+        text = text.replace(f"linalg.fill ins(%z : i32) outs(%o : {all})", start)
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    source = kernel_source(kernel)
+    assert ("+ s" in source) != zero
+    random = np.random.default_rng(5)
+    a, b, c = (random.integers(-99, 99, s, np.int32) for s in ((5, 7), (7, 18), (5,)))
+    found = run(kernel, [a, b, c], np.empty((5, 18), np.int32))
+    np.testing.assert_array_equal(found, a @ b + (0 if zero else c[:, None]))
+
+
+def test_sums_of_integers_do_not_start_from_other_numbers(
+    parse_kernel: ParseKernel,
+) -> None:
+    text = matmul(5, 18, 7, False, False, "i32").replace("constant 0 ", "constant 3 ")
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 64)
+    random = np.random.default_rng(6)
+    a, b = (random.integers(-99, 99, shape, np.int32) for shape in ((5, 7), (7, 18)))
+    found = run(kernel, [a, b], np.empty((5, 18), np.int32))
+    np.testing.assert_array_equal(found, a @ b + 3)
 
 
 BODIES: dict[str, tuple[str, Callable[[Array], Array]]] = {
