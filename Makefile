@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+# Without what Python keeps of modules each process of a test would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test run-tests lint bench docs clean
 
 # Everything is installed into a local environment, anew when its needs change.
 $(VENV)/installed: pyproject.toml
@@ -18,11 +21,15 @@ demo: $(VENV)/installed
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(BIN):$$PATH" $(BIN)/basedpyright
+	PATH="$(BIN):$$PATH" nice $(BIN)/basedpyright
 
-test: lint
+# Types take one processor, for a while: they are checked beside the tests.
+test: $(VENV)/installed
+	$(MAKE) --jobs=2 lint run-tests
+
+run-tests: $(VENV)/installed
 	$(BIN)/lit -v --time-tests test
-	$(BIN)/pytest -q -n 2 --dist loadfile
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 # The generated pages, and the output of the commands that documents show.
 docs: $(VENV)/installed

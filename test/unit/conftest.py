@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partialmethod
 from pathlib import Path
@@ -38,6 +39,16 @@ TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 
 GUARD_BYTES = 64
 GUARD = 0xA5
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """
+    Run files with slow tests first and those of few tests last, so that workers, which
+    take a file at a time, end together.
+    """
+    count = Counter(item.path for item in items)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path not in slow, -count[item.path], item.path))
 
 
 @pytest.fixture(scope="module", params=["plain loop", "general loop"])
