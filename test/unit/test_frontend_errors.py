@@ -75,6 +75,10 @@ FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
         lambda x, i, b: np.sort(x),
     ),
     (
+        "numpy.linalg.svd cannot be traced: there is no op for it",
+        lambda x, i, b: np.linalg.svd(x),
+    ),
+    (
         "numpy.sum: got an unexpected keyword argument 'where'",
         lambda x, i, b: np.sum(x, where=b),
     ),

@@ -192,6 +192,15 @@ def broken(x: Row) -> Any:
     return x.reshape(2)
 
 
+def test_an_error_of_another_job_is_one_of_the_first_call_alone(session: Session):
+    wrong, right = penstock.job(broken), penstock.job(double)
+    with pytest.raises(penstock.PenstockError, match="reshape"):
+        right(row(1, 2, 3))
+    assert right(row(1, 2, 3)).tolist() == [2, 4, 6]
+    with pytest.raises(penstock.PenstockError, match="reshape"):
+        wrong(row(1, 2, 3))
+
+
 def test_all_jobs_that_cannot_be_traced_are_named_at_once(session: Session):
     def other(x: Row) -> Any:
         return x @ x.reshape(1, 3)
@@ -328,10 +337,30 @@ def test_extents_of_one_name_are_equal(session: Session):
     )
 
 
-def test_cache_size_must_be_positive():
+@pytest.mark.parametrize("name", ["cache_size", "in_flight", "threads"])
+@pytest.mark.parametrize("count", [0, -1, 1.5, "2", None])
+def test_counts_of_a_session_are_at_least_1(name: str, count: Any):
     with pytest.raises(PenstockError) as caught:
-        Session(cache_size=0)
-    assert str(caught.value) == "cache_size must be at least 1, got 0"
+        Session(**{name: count})
+    assert str(caught.value) == f"{name} must be at least 1, got {count!r}"
+
+
+def test_what_is_no_job_is_refused(session: Session):
+    message = "expected a job, made by @penstock.job, got 3"
+    wrong: Any = 3
+    for use in (session.add, session.call, session.submit):
+        with pytest.raises(PenstockError) as caught:
+            use(wrong)
+        assert str(caught.value) == message
+    with pytest.raises(TraceError, match="a job is a function, got 3"):
+        penstock.job(wrong)
+
+
+def test_arrays_in_the_other_byte_order_are_refused(session: Session):
+    with pytest.raises(ArgumentError) as caught:
+        session.call(Job(double), row(1, 2, 3).astype(">f4"))
+    got = "3xf32 in the other byte order"
+    assert str(caught.value) == f"double: 'x' should be 3xf32, got {got}"
 
 
 # Variables ------------------------------------------------------------------------

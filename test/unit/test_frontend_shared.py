@@ -421,12 +421,6 @@ def test_callback_may_submit_more_than_the_limit(held: Held):
         assert [f.result(60).tolist() for f in more] == [[n + 1] * 3 for n in range(5)]
 
 
-def test_number_of_calls_in_flight_must_be_positive():
-    with pytest.raises(PenstockError) as caught:
-        Session(in_flight=0)
-    assert str(caught.value) == "in_flight must be at least 1, got 0"
-
-
 def test_closing_frees_who_waits_to_submit(held: Held):
     errors: list[str] = []
     session, job = Session(in_flight=1), Job(shift)

@@ -49,6 +49,8 @@ def tensor_of(shape: tuple[int, ...], dtype: DType) -> TensorType:
 def array_text(shape: tuple[int, ...], dtype: DType) -> str:
     """A shape and dtype as in the IR: `64x784xf32`, and `f32` for a scalar."""
     short = short_name(dtype)
+    if not dtype.isnative:
+        short += " in the other byte order"
     return f"{shape_text(shape)}x{short}" if shape else short
 
 

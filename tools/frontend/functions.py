@@ -28,7 +28,7 @@ def apply_function(
     options: Mapping[str, object],
 ) -> object:
     """What `__array_function__` does. Raises TraceError if it cannot be traced."""
-    what = f"numpy.{function.__name__}"
+    what = f"{function.__module__}.{function.__name__}"
     _ = current_trace(what)
     if (ours := FUNCTIONS.get(function)) is None:
         raise refuse(f"{what} cannot be traced: there is no op for it")

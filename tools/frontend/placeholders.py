@@ -336,6 +336,8 @@ def signature_of(
     What a function takes, by its annotations, in which `names` may be used besides what
     its module knows. Raises TraceError for parameters that are no tensors.
     """
+    if not callable(function):
+        raise TraceError(f"a job is a function, got {function!r}")
     job = function.__name__
     try:
         hints = get_type_hints(function, localns=dict(names), include_extras=True)

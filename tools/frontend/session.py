@@ -34,7 +34,7 @@ from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import Rejected
 from penstock.tools.frontend.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.errors import CompileError, TraceError
-from penstock.tools.frontend.guards import Array
+from penstock.tools.frontend.guards import Array, is_integer
 from penstock.tools.frontend.jobs import Job, TracedJob
 from penstock.tools.frontend.linking import Linker
 from penstock.tools.frontend.placeholders import Arguments
@@ -139,9 +139,10 @@ class Session:
         in_flight: int = IN_FLIGHT,
         watchdog: float | None = None,
     ):
-        for name, count in (("cache_size", cache_size), ("in_flight", in_flight)):
-            if count < 1:
-                raise PenstockError(f"{name} must be at least 1, got {count}")
+        counts = {"threads": threads, "cache_size": cache_size, "in_flight": in_flight}
+        for name, count in counts.items():
+            if not is_integer(count) or count < 1:
+                raise PenstockError(f"{name} must be at least 1, got {count!r}")
         self._device = device
         self._threads = threads
         self._engine = engine
@@ -182,12 +183,14 @@ class Session:
         Let the first call compile a job, too, if its shapes are known by then. One of
         the same name that waits for it is replaced.
         """
+        check_job(job)
         with self._lock:
             if self._state is SessionState.OPEN:
                 self._waiting[job.name] = job
 
     def call(self, job: Job, *args: object, **options: object) -> Any:
         """Run a job and wait for what it returns; see `Job.__call__`."""
+        check_job(job)
         arguments = job.signature.bind(args, options)
         program = self._program(job, arguments)
         # A callback must not wait for what waits for it to end.
@@ -201,6 +204,7 @@ class Session:
         to; see `Job.submit`. The arrays are copied, and may be changed at once. This
         waits while too many calls of the job are in flight.
         """
+        check_job(job)
         arguments = job.signature.bind(args, options)
         program = self._program(job, arguments)
         arrays = {name: np.copy(array) for name, array in arguments.arrays.items()}
@@ -296,8 +300,13 @@ class Session:
             return program
 
     def _start(self, first: Job) -> None:
-        """Compile all jobs that wait and have one shape."""
-        jobs = {**self._waiting, first.name: first}
+        """
+        Compile all jobs that wait and have one shape. If something is wrong with one,
+        later calls compile just their own.
+        """
+        with self._lock:
+            jobs = {**self._waiting, first.name: first}
+            self._waiting.clear()
         traced: list[tuple[Job, Hashable, TracedJob]] = []
         errors: list[TraceError] = []
         for job in jobs.values():
@@ -313,7 +322,6 @@ class Session:
         with self._lock:
             if self._state is SessionState.OPEN:
                 self._state = SessionState.RUNNING
-            self._waiting.clear()
 
     def _build(self, jobs: Sequence[tuple[Job, Hashable, TracedJob]]) -> None:
         try:
@@ -344,6 +352,12 @@ class Session:
             # A call may still run it; its threads end when that has ended.
             while len(cache) > self._cache_size:
                 cache.popitem(last=False)
+
+
+def check_job(job: object) -> None:
+    """Raise PenstockError for what is no job."""
+    if not isinstance(job, Job):
+        raise PenstockError(f"expected a job, made by @penstock.job, got {job!r}")
 
 
 def variables_of_image(image: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
