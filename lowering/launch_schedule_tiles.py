@@ -70,6 +70,8 @@ TENSOR_CHOICES: Sequence[Choice] = (
 )
 """The same on tensor cores, with the tiles of warps."""
 TENSOR_STAGES = 4
+PROCESSORS = 132
+"""Those of an H100."""
 CHOICES_OF = {"f32": CHOICES, "f64": DOUBLE_CHOICES}
 THIN_TERMS = 512
 LEAST_SIDE, LEAST_ELEMENTS, LEAST_TERMS = 4, 256, 8
@@ -153,7 +155,7 @@ class LaunchScheduleTilesPass(ModulePass):
 
     name = "launch-schedule-tiles"
 
-    processors: int = 132
+    processors: int = PROCESSORS
     """How many blocks the device computes at once, one on each of its processors."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -42,6 +42,7 @@ from penstock.lowering.selection.alternatives import (
     Request,
 )
 from penstock.lowering.selection.choice import (
+    NOT_MEASURED,
     Candidate,
     Choice,
     candidates_for,
@@ -67,6 +68,8 @@ class Selector:
     machine: str = ""
     database: KernelDatabase | None = None
     show_refusals: bool = False
+    gpu: str = ""
+    """What the kernel database calls the device of kernels for `cuda`."""
     complaints: list[tuple[Operation, str]] = field(
         default_factory=list[tuple[Operation, str]]
     )
@@ -79,7 +82,10 @@ class Selector:
         """What was measured of a kernel, in nanoseconds by candidate."""
         if self.database is None:
             return {}
-        found = self.database.times(key_of(request, self.machine))
+        if request.target == "cuda" and not self.gpu:
+            return {}
+        machine = machine_of(request.target, self.machine, self.gpu)
+        found = self.database.times(key_of(request, machine))
         return {name: time.median_ns for name, time in found.items()}
 
     def choice(self, request: Request) -> tuple[Choice | None, dict[str, str]]:
@@ -89,6 +95,11 @@ class Selector:
         candidates, refusals = candidates_for(request, self.offered)
         if not any(candidate.name in times for candidate in candidates):
             return choose_unmeasured(request, self.offered)
+        refusals |= {
+            candidate.alternative.name: NOT_MEASURED
+            for candidate in candidates
+            if candidate.alternative.has_to_be_measured and candidate.name not in times
+        }
         return choose_measured(candidates, times), refusals
 
     def try_to_select(
@@ -135,6 +146,11 @@ def apply(candidate: Candidate, kernel: KernelOp) -> None:
         )
 
 
+def machine_of(target: str, machine: str, gpu: str) -> str:
+    """The text of the machine that kernels of a target run on."""
+    return f"{machine} {gpu}" if target == "cuda" else machine
+
+
 def key_of(request: Request, machine: str) -> Key:
     """The key of what was measured of a kernel."""
     return kernel_key(
@@ -157,6 +173,12 @@ class LaunchSelectKernelsPass(ModulePass):
 
     database: str | None = None
     """The kernel database to read; without it nothing counts as measured."""
+
+    gpu: str = ""
+    """
+    The device of kernels for `cuda`, as the kernel database calls it; without it
+    nothing of them counts as measured.
+    """
 
     parts: int = 1
     """How many threads may share the work of a kernel."""
@@ -201,6 +223,5 @@ class LaunchSelectKernelsPass(ModulePass):
                 alternatives(), width, self.parts, show_refusals=self.refusals
             )
         database = stack.enter_context(KernelDatabase(Path(self.database)))
-        return Selector(
-            alternatives(), width, self.parts, machine_here(), database, self.refusals
-        )
+        found = alternatives(), width, self.parts, machine_here(), database
+        return Selector(*found, self.refusals, self.gpu)

@@ -24,6 +24,7 @@ def pipeline(
     strategy: str = "parallelism",
     panels: bool = True,
     database: str | None = None,
+    gpu: str = "",
     winograd: bool = False,
 ) -> str:
     """
@@ -39,7 +40,8 @@ def pipeline(
     launches them by their numbers, and wants `merge`. Without `panels` variables lie as
     their arrays do, so that other programs can share them. `database` is the path of a
     kernel database: what was measured says how kernels are computed, and how long tasks
-    take. `winograd` allows the error of `op-use-winograd`.
+    take; `gpu` is what that calls the device of kernels for `cuda`. `winograd` allows
+    the error of `op-use-winograd`.
     """
     return ",".join(
         (
@@ -59,7 +61,7 @@ def pipeline(
                 strategy=strategy,
                 timed=database is not None,
             ),
-            kernel_passes(streams, panels, database),
+            kernel_passes(streams, panels, database, gpu),
         )
     )
 
@@ -143,10 +145,13 @@ def plan_passes(
     )
 
 
-def kernel_passes(streams: int, panels: bool, database: str | None = None) -> str:
+def kernel_passes(
+    streams: int, panels: bool, database: str | None = None, gpu: str = ""
+) -> str:
     """The passes that say how the kernels of a program are computed."""
     options = [f"parts={streams}"] * (streams > 1) + ["panels=false"] * (not panels)
     known = [f'database="{database}"'] * (database is not None)
+    known += [f'gpu="{gpu}"'] * bool(gpu)
     return ",".join(
         (
             with_options("launch-select-kernels", known + options),

@@ -51,6 +51,12 @@ def open_cuda() -> Cuda:
         raise CudaError(f"{error}; {SIMULATOR}=1 simulates one, slowly") from error
 
 
+def device_name(driver: Driver) -> str:
+    """What the first device of a driver is called, and what libraries it is for."""
+    describe: Callable[[], str] | None = getattr(driver, "describe", None)
+    return "a device that only stands in for one" if describe is None else describe()
+
+
 @cache
 def _simulated() -> Driver:
     from penstock.runtime.cuda_driver_simulated import SimulatedDriver

@@ -51,6 +51,8 @@ class Function(NamedTuple):
     """The bytes of shared memory that a launch has to ask for."""
     cooperative: bool = False
     """Whether all blocks of a launch have to run at a time."""
+    is_capturable: bool = True
+    """Whether a launch may become part of a graph."""
 
     @property
     def blocks(self) -> int:

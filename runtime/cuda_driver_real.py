@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -28,6 +29,7 @@ from penstock.runtime.cuda_driver import (
     Launch,
     Span,
 )
+from penstock.runtime.cuda_libraries import Bound, forget, with_calls
 from penstock.runtime.errors import OutOfMemory, PenstockError
 
 LOST = (
@@ -151,6 +153,7 @@ class RealDriver:
         self._modules = {x: m for x, m in self._modules.items() if x[0] != device}
         self._kernels = {x: k for x, k in self._kernels.items() if x[0] != device}
         self._contexts.pop(device, None)
+        forget(device)
         # Contexts that threads have chosen are no more.
         self._chosen = threading.local()
 
@@ -172,6 +175,15 @@ class RealDriver:
         kind = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}")
         handle = self._call("cuDeviceGet", self._chosen.device)
         return int(self._call("cuDeviceGetAttribute", kind, handle))
+
+    def describe(self) -> str:
+        """What the first device is called, its capability, and what its driver is."""
+        handle = self._call("cuDeviceGet", 0)
+        name = self._call("cuDeviceGetName", 64, handle).split(b"\0")[0].decode()
+        self.open(0)
+        major, minor = self._capability()
+        version = self._call("cuDriverGetVersion")
+        return f"{name}, sm_{major}{minor}, driver {version}"
 
     # Memory
 
@@ -264,8 +276,32 @@ class RealDriver:
         key = self._chosen.device, source
         if key not in self._kernels:
             phases = compile_kernels({name: source}, self._capability())[name]
-            self._kernels[key] = tuple(map(self._function, phases))
+            functions = [*map(self._function, phases)]
+            made = with_calls(name, source, functions, self._chosen.device)
+            for function in made:
+                self._warm_up(function)
+            self._kernels[key] = made
         return self._kernels[key]
+
+    def _warm_up(self, function: Function) -> None:
+        """
+        Let a library compute something of the same size, so that nothing is left to be
+        loaded or allocated when its work is captured.
+        """
+        if not isinstance(bound := function.handle, Bound):
+            return
+        # Where there is no room for that, capturing shows whether it is needed.
+        stream, made = self.stream(), list[int]()
+        try:
+            with suppress(OutOfMemory):
+                for size in bound.call.product.sizes:
+                    made.append(self.allocate(size))
+                bound.library.bind(bound.call.product, made, bound.device)(stream)
+                self.synchronize_stream(stream)
+        finally:
+            for address in made:
+                self.free(address)
+            self.destroy_stream(stream)
 
     def _capability(self) -> tuple[int, int]:
         major = self.attribute("COMPUTE_CAPABILITY_MAJOR")
@@ -313,6 +349,8 @@ class RealDriver:
         self, function: Function, words: Sequence[int], spans: Sequence[Span]
     ) -> Launch:
         """A launch with addresses as arguments."""
+        if isinstance(function.handle, Bound):
+            return function.handle.bind(words)
         cells = (ctypes.c_uint64 * len(words))(*words)
         first, step = ctypes.addressof(cells), ctypes.sizeof(ctypes.c_uint64)
         places = (ctypes.c_void_p * len(words))(

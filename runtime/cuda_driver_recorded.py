@@ -29,6 +29,7 @@ from penstock.runtime.cuda_driver import (
     Launch,
     Span,
 )
+from penstock.runtime.cuda_libraries import Bound, with_calls
 from penstock.runtime.cuda_phases import MOST_BLOCKS, Phase
 from penstock.runtime.errors import OutOfMemory
 from penstock.runtime.memory import PAGE, host_bytes
@@ -115,7 +116,7 @@ class RecordedDriver:
         self._events: dict[int, _Work | None] = {}
         self._pending: list[_Work] = []
         self._capturing: list[_Graph] = []
-        self._kernels: dict[tuple[str, str], list[_Loaded]] = {}
+        self._kernels: dict[tuple[str, str], tuple[Function, ...]] = {}
 
     def note(self, name: str, spans: Sequence[Span] = ()) -> None:
         """Leave an entry of the caller's own in the log."""
@@ -333,23 +334,24 @@ class RecordedDriver:
         """The phases of a kernel that have work, each before its fallback."""
         key = name, source
         if key not in self._kernels:
-            self._kernels[key] = made = _phases_of(source, name)
-            count = sum(not entry.is_fallback for entry in made)
+            own = [entry.function for entry in _phases_of(source, name)]
+            device = cast("int", self._chosen.device)
+            self._kernels[key] = made = with_calls(name, source, own, device)
+            count = sum(not function.is_fallback for function in made)
             self._log("load", name=f"{name} {count}")
-        return tuple(entry.function for entry in self._kernels[key])
+        return self._kernels[key]
 
     def bind(
         self, function: Function, words: Sequence[int], spans: Sequence[Span]
     ) -> Launch:
         """A launch with addresses as arguments."""
         assert list(words) == [span.address for span in spans], "in their order"
-        entry = cast("_Loaded", function.handle)
-        uses = tuple(spans)
+        entry, uses = function.handle, tuple(spans)
 
         def launch(stream: Handle) -> None:
             with self._lock:
                 self._log("launch", stream, spans=uses, name=function.name)
-                run = entry.on(uses) if self.executes else _nothing
+                run = _run_of(entry, uses, stream) if self.executes else _nothing
                 self._ask(stream, run)
 
         return launch
@@ -456,6 +458,14 @@ class _Loaded:
                 run_phase(self.phase, [Buffer(array) for array in arrays])
 
         return run
+
+
+def _run_of(entry: Handle, uses: Sequence[Span], stream: Handle) -> Callable[[], None]:
+    """What runs a phase on these bytes."""
+    if isinstance(entry, Bound):
+        launch = entry.bind([span.address for span in uses])
+        return lambda: launch(stream)
+    return cast("_Loaded", entry).on(uses)
 
 
 def _phases_of(source: str, name: str) -> list[_Loaded]:

@@ -26,6 +26,7 @@ from penstock.runtime.cuda_kernels import (
     simulated_geometry,
     simulated_phases,
 )
+from penstock.runtime.cuda_libraries import Bound, with_calls
 from penstock.runtime.errors import OutOfMemory
 from penstock.runtime.memory import PAGE, host_bytes
 
@@ -122,7 +123,7 @@ class SimulatedDriver:
     def load(self, name: str, source: str) -> tuple[Function, ...]:
         """The phases of a kernel that have work, each before its fallback."""
         if source not in self._kernels:
-            self._kernels[source] = _functions(source)
+            self._kernels[source] = with_calls(name, source, _functions(source), 0)
         return self._kernels[source]
 
     def bind(
@@ -130,6 +131,8 @@ class SimulatedDriver:
     ) -> Launch:
         """A launch with addresses as arguments, of which `spans` say the sizes."""
         entry = function.handle
+        if isinstance(entry, Bound):
+            return entry.bind(words)
         assert isinstance(entry, SimulatedPhase), "it is a function of this driver"
         arrays = [
             host_bytes(span.address, span.size).view(dtype)

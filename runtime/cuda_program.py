@@ -143,7 +143,7 @@ class CudaProgram:
     def _make_units(self) -> list[Unit]:
         units: list[Unit] = []
         grouped: set[int] = set()
-        for group in groups_of(self._flow, self.ahead):
+        for group in groups_of(self._flow, self._capturable()):
             if graphs := self._captured(group):
                 names = [self._flow.actors[x].name for x in (group[0], group[-1])]
                 self._graphs[len(units)] = graphs
@@ -152,6 +152,14 @@ class CudaProgram:
         for actor in sorted(self.ahead - grouped):
             units.append(Unit(self._flow.actors[actor].name, (actor,)))
         return units
+
+    def _capturable(self) -> set[int]:
+        """The actors that run ahead all of whose steps may become part of a graph."""
+        return {
+            actor
+            for actor in self.ahead
+            if all(step.is_capturable for step in self.tasks[actor].steps)
+        }
 
     def _depth(self, unit: Unit) -> int:
         slots = [self._flow.registers[x].slots for x in used_by(self._flow, unit)]

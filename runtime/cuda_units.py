@@ -123,9 +123,10 @@ def order_in_act(flow: Flow) -> list[int]:
     return order
 
 
-def groups_of(flow: Flow, ahead: Collection[int]) -> list[list[int]]:
+def groups_of(flow: Flow, capturable: Collection[int]) -> list[list[int]]:
     """
-    The actors that may become graphs, each group in the order of an act.
+    The actors, of those that run ahead and can be captured, that may become graphs,
+    each group in the order of an act.
 
     All work on one device, once a turn, and copy nothing to or from the host; and
     nothing that one of a group waits for waits for another one of it.
@@ -135,7 +136,9 @@ def groups_of(flow: Flow, ahead: Collection[int]) -> list[list[int]]:
     if len(order) < len(flow.actors):
         # They wait for each other: the loader says so.
         return []
-    device = [_graph_device(flow, x) if x in ahead else None for x in range(len(level))]
+    device = [
+        _graph_device(flow, x) if x in capturable else None for x in range(len(level))
+    ]
     groups: dict[tuple[int, int], list[int]] = {}
     for actor in order:
         own = device[actor]

@@ -68,6 +68,8 @@ class Step:
     last: int
     messages: tuple[str, ...]
     asking: Asking
+    is_capturable: bool = True
+    """Whether it may become part of a graph."""
 
     def is_made_in(self, act: int, length: int) -> bool:
         """Whether it is done in an act, if a round has this length."""
@@ -154,18 +156,20 @@ def steps_of(
     steps: list[Step] = []
     first = 0
     for call in actor.calls:
-        work = work_of(call)
+        work, is_capturable = work_of(call), True
         if isinstance(work, Launching):
             written = [
                 isinstance(x, Slot) and x.register in actor.writes for x in call.args
             ]
             functions = driver.load(work.kernel.name, work.source)
+            is_capturable = all(function.is_capturable for function in functions)
             status = status_of(call)
             asking = Launcher(driver, functions, work.kernel, written, status)
         else:
             asking = copier(driver, work.size)
         last = first + len(call.args)
         what = actor.name, work.label, call.when
-        steps.append(Step(*what, first, last, call.messages, asking))
+        where = first, last, call.messages
+        steps.append(Step(*what, *where, asking, is_capturable))
         first = last
     return tuple(steps)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 from math import ceil
 from statistics import median
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from numba import types
 
 from penstock.runtime.atomics import Integer, call_kernel, compiled, load_word
 from penstock.runtime.core import CHUNKS
+from penstock.runtime.dtypes import numpy_dtype
 from penstock.runtime.image import Panels, TensorKind
 from penstock.runtime.jit import CompiledKernel
 from penstock.runtime.memory import HostChunk
@@ -42,7 +44,12 @@ TRIALS = 5
 """The rounds after which a contender may drop out."""
 HOPELESS = 1.3
 """How many times the least median a contender may take to stay."""
-TOLERANCE: Mapping[str, float] = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-9}
+TOLERANCE: Mapping[str, float] = {
+    "bfloat16": 5e-2,
+    "float16": 2e-2,
+    "float32": 1e-3,
+    "float64": 1e-9,
+}
 """By how much of the largest value contenders may differ, by dtype."""
 
 
@@ -175,8 +182,8 @@ class Arguments:
 
 def random_array(kind: TensorKind, random: np.random.Generator) -> Array:
     """An array of a kind: normal floats, booleans, and zeros for integers."""
-    dtype = np.dtype(kind.dtype)
-    if dtype.kind == "f":
+    dtype = numpy_dtype(kind.dtype)
+    if dtype.name in TOLERANCE:
         return random.standard_normal(kind.shape).astype(dtype)
     if dtype.kind == "b":
         return random.integers(0, 2, kind.shape).astype(dtype)
@@ -196,7 +203,7 @@ def difference(found: Mapping[int, Array], wanted: Mapping[int, Array]) -> str |
 
 def relative_error(found: Array, wanted: Array) -> float:
     """The largest difference over the largest value, infinite where only one is NaN."""
-    if wanted.dtype.kind != "f":
+    if wanted.dtype.name not in TOLERANCE:
         return float(not np.array_equal(found, wanted))
     ours, theirs = found.astype(np.float64), wanted.astype(np.float64)
     finite = np.isfinite(theirs)
@@ -328,7 +335,19 @@ def still_running(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.result.problem is None]
 
 
-def worth_it(turns: Sequence[Turn]) -> list[Turn]:
+class Measured(Protocol):
+    """What takes turns."""
+
+    @property
+    def result(self) -> Result:
+        """What was found out about it."""
+        ...
+
+
+AnyTurn = TypeVar("AnyTurn", bound=Measured)
+
+
+def worth_it(turns: Sequence[AnyTurn]) -> list[AnyTurn]:
     """Those that are not clearly slower than the fastest."""
     least = min(turn.result.median_ns for turn in turns)
     return [turn for turn in turns if turn.result.median_ns <= HOPELESS * least]

@@ -135,7 +135,8 @@ def lower(
         model_jobs=model_jobs,
         strategy=strategy,
         panels=panels,
-        database=path_for_pass(database or database_of_environment()),
+        database=(path := path_for_pass(database or database_of_environment())),
+        gpu="" if path is None or device != "cuda" else gpu_of_cuda(),
         winograd=winograd,
     )
     run_pipeline(compiler, passes, model.module, text)
@@ -157,6 +158,20 @@ def database_of_environment() -> Path | None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         return None
     return Path(name)
+
+
+def gpu_of_cuda() -> str:
+    """
+    What a kernel database calls the device of kernels for `cuda`, nothing without one.
+    """
+    from penstock.runtime import cuda
+    from penstock.runtime.errors import PenstockError
+
+    try:
+        return cuda.device_name(cuda.open_cuda().driver)
+    except PenstockError:
+        # It is told when the program is loaded, if at all.
+        return ""
 
 
 def path_for_pass(path: Path | None) -> str | None:

@@ -2,10 +2,11 @@
 Measuring the alternatives of a model's kernels: what `penstock-run --tune` does.
 
 A copy of the model is lowered to kernels that nothing has been chosen for. Of each one
-for the processor, the first candidates in order of priority and model are compiled, in
-parallel processes, and measured side by side; those of which the kernel database knows
-the times already are not measured again. Then it is told the times of tasks: the sum of
-what the best candidates of their kernels take.
+for the processor, or for the GPU if the model runs on one, the first candidates in
+order of priority and model are compiled, those for the processor in parallel processes,
+and measured side by side; those of which the kernel database knows the times already
+are not measured again. Then it is told the times of tasks: the sum of what the best
+candidates of their kernels take.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from typing import TYPE_CHECKING
 
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.launch_schedule_contractions import vector_bytes_here
-from penstock.lowering.launch_select_kernels import SELECTED, apply, key_of
+from penstock.lowering.launch_select_kernels import (
+    SELECTED,
+    apply,
+    key_of,
+    machine_of,
+)
 from penstock.lowering.pipelines import job_passes, plan_passes
 from penstock.lowering.plan_write_times import WHOLE, key_of_task
 from penstock.lowering.selection.alternatives import AlternativeError, Request
@@ -31,6 +37,7 @@ from penstock.lowering.selection.database import (
 )
 from penstock.lowering.selection.keys import Key, machine_here
 from penstock.lowering.selection.registry import alternatives
+from penstock.runtime.cuda import device_name
 from penstock.tools.compiler import run_pipeline
 from penstock.tools.diagnostics import UsageError
 from penstock.tools.progress import Progress
@@ -38,6 +45,7 @@ from penstock.tools.session import Model
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp, ProgramOp
+    from penstock.runtime.cuda_driver import Driver
     from penstock.runtime.profiler import Contender, Effort, Result
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
@@ -60,6 +68,18 @@ class Tuning:
     effort: Effort | None = None
     winograd: bool = False
     """Whether convolutions may have the error of `op-use-winograd`."""
+    driver: Driver | None = None
+    """What drives the GPU for kernels of `cuda`, which are not measured without it."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of kernels that are measured."""
+        return ("cpu",) if self.driver is None else ("cpu", "cuda")
+
+    @property
+    def gpu(self) -> str:
+        """What the database calls the GPU."""
+        return "" if self.driver is None else device_name(self.driver)
 
 
 @dataclass
@@ -115,11 +135,21 @@ def tune(
     Raises UsageError if the database or an alternative cannot be used, and `Rejected`
     if the model cannot be lowered.
     """
+    if device == "cuda" and tuning.driver is None:
+        tuning = replace(tuning, driver=driver_here())
     try:
         with KernelDatabase(tuning.database, write=True) as database:
             return _tune(front, model, tuning, database, device, simulate_ranks)
     except (AlternativeError, DatabaseError) as error:
         raise UsageError(str(error)) from error
+
+
+def driver_here() -> Driver | None:
+    """What drives the GPU, unless that is only simulated."""
+    from penstock.runtime import cuda
+
+    driver = cuda.open_cuda().driver
+    return None if driver.is_simulated else driver
 
 
 def usable(path: Path) -> Path | None:
@@ -177,10 +207,10 @@ def _tune(
 def subjects_of(
     model: Model, tuning: Tuning, database: KernelDatabase
 ) -> list[Subject]:
-    """The kernels for the processor that nothing has been chosen for."""
+    """The kernels that can be measured and that nothing has been chosen for."""
     found: list[Subject] = []
     for kernel, constants in called_kernels(model.module):
-        if kernel.target.data == "cpu" and SELECTED not in kernel.attributes:
+        if kernel.target.data in tuning.targets and SELECTED not in kernel.attributes:
             numbers = frozenset(constants if tuning.panels else ())
             width = vector_bytes_here()
             request = Request(kernel, numbers, tuning.threads, width)
@@ -191,7 +221,8 @@ def subjects_of(
 def subject_of(request: Request, tuning: Tuning, database: KernelDatabase) -> Subject:
     """A kernel, with the sources of the candidates whose times nobody knows."""
     candidates, _ = candidates_for(request, alternatives())
-    key = key_of(request, machine_here())
+    machine = machine_of(request.target, machine_here(), tuning.gpu)
+    key = key_of(request, machine)
     known = {name: time.median_ns for name, time in database.times(key).items()}
     subject = Subject(request, key, candidates, known)
     wanted = candidates[: tuning.most]
@@ -226,12 +257,13 @@ def make_source(subject: Subject, candidate: Candidate) -> None:
 
 
 def compile_subjects(subjects: Sequence[Subject]) -> None:
-    """Compile the candidates of all kernels, as far as other processes can."""
+    """Compile the candidates for the processor, as far as other processes can."""
     from penstock.runtime.compile_pool import compile_missing
 
     sources = {
         f"{number} {name}": text
         for number, subject in enumerate(subjects)
+        if subject.request.target == "cpu"
         for name, text in subject.sources.items()
     }
     with Progress("compiling candidates", len(sources)) as progress:
@@ -243,6 +275,9 @@ def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
     from penstock.runtime.image import kernel_image
     from penstock.runtime.profiler import profile
 
+    if subject.request.target == "cuda":
+        measure_on_device(subject, tuning, database)
+        return
     contenders = [*contenders_of(subject)]
     if not contenders:
         return
@@ -253,11 +288,33 @@ def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
         return profile(some, kinds, threads=threads, effort=effort, seed=seed)
 
     results = confirmed(contenders, times_of(contenders, 0), times_of)
+    note_problems(subject, results)
+    keep_results(subject, results, database)
+
+
+def measure_on_device(
+    subject: Subject, tuning: Tuning, database: KernelDatabase
+) -> None:
+    """Measure the candidates of a kernel for `cuda`, and tell the database."""
+    from penstock.runtime.cuda_profiler import profile_on_device
+    from penstock.runtime.image import kernel_image
+
+    assert tuning.driver is not None, "there are no such subjects without it"
+    if len(subject.sources) < 2:
+        return
+    kinds = kernel_image(subject.request.kernel).arguments
+    sources, effort = subject.sources, tuning.effort
+    results = profile_on_device(tuning.driver, sources, kinds, effort=effort)
+    note_problems(subject, results)
+    keep_results(subject, results, database)
+
+
+def note_problems(subject: Subject, results: Sequence[Result]) -> None:
+    """Note why contenders take no part."""
     problems = {
         result.name: result.problem for result in results if result.problem is not None
     }
     subject.problems.update(problems)
-    keep_results(subject, results, database)
 
 
 def confirmed(
@@ -354,7 +411,12 @@ def record_tasks(
     """Tell the database what tasks take all of whose kernels were measured."""
     from penstock.dialects.launch import ProgramOp
 
-    times = {subject.name: subject.chosen_ns for subject in subjects}
+    # The key of a task does not say on which GPU.
+    times = {
+        subject.name: subject.chosen_ns
+        for subject in subjects
+        if subject.request.target == "cpu"
+    }
     stamp = datetime.now(UTC).isoformat(timespec="seconds")
     for program in model.entries:
         if not isinstance(program, ProgramOp):

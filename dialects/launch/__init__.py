@@ -23,6 +23,7 @@ from penstock.dialects.launch.actors import (
 )
 from penstock.dialects.launch.attention import AttentionAttr
 from penstock.dialects.launch.depthwise import DepthwiseAttr
+from penstock.dialects.launch.library import LibraryAttr
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -55,6 +56,7 @@ __all__ = [
     "Frames",
     "KernelOp",
     "Launch",
+    "LibraryAttr",
     "PanelsAttr",
     "ProgramOp",
     "QueriesAttr",
@@ -90,6 +92,7 @@ Launch = Dialect(
         AttentionAttr,
         ContractionAttr,
         DepthwiseAttr,
+        LibraryAttr,
         PanelsAttr,
         QueriesAttr,
         TilesAttr,

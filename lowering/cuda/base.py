@@ -39,6 +39,8 @@ class DevicePrinter(BodyPrinter):
         """The lines of each function."""
         self.phases: list[str] = []
         """How each phase is listed."""
+        self.calls: list[str] = []
+        """How each phase that a library computes is listed."""
 
     # Functions
 
@@ -55,7 +57,7 @@ class DevicePrinter(BodyPrinter):
     @property
     def next_phase(self) -> str:
         """The name of the function of the next phase."""
-        return f"phase_{len(self.phases)}"
+        return f"phase_{len(self.phases) + len(self.calls)}"
 
     def add_phase(self, entry: str) -> None:
         """List a phase."""

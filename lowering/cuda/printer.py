@@ -22,12 +22,15 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.library import LibraryAttr
+from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.lowering.cuda.attention import query_group_of
 from penstock.lowering.cuda.attention_printer import QueryTilePrinter
 from penstock.lowering.cuda.attention_rows import QueryRowPrinter
 from penstock.lowering.cuda.attention_warps import QueryWarpPrinter
 from penstock.lowering.cuda.base import DevicePrinter
 from penstock.lowering.cuda.dots import DotPrinter, dots_of
+from penstock.lowering.cuda.libraries import LibraryPhase, library_phase_of
 from penstock.lowering.cuda.narrow import summed_in_f32
 from penstock.lowering.cuda.row_printer import RowPrinter
 from penstock.lowering.cuda.rows import rows_of
@@ -70,7 +73,8 @@ def cuda_source(kernel: KernelOp) -> str:
     """
     The module text of a kernel: functions `phase_<n>(<arguments>, status)`, the dtypes
     of the arguments as `PARAMETERS`, and a list `PHASES` of
-    `penstock.runtime.cuda_phases.Phase`.
+    `penstock.runtime.cuda_phases.Phase`. If libraries compute phases, a list
+    `LIBRARY_CALLS` says so (`penstock.runtime.cuda_libraries`).
 
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
@@ -88,17 +92,36 @@ class CudaPrinter(DevicePrinter):
         self._groups = self._find_groups()
         groups = self._groups.values()
         self._folded = {phase for group in groups for phase in group.finish.phases()}
+        self._libraries = self._find_libraries()
+        starts = (phase.start for phase in self._libraries.values())
+        self._folded.update(start for start in starts if start is not None)
 
     def _find_groups(self) -> dict[Operation, TileGroup]:
         """The contractions that have a schedule."""
         found: dict[Operation, TileGroup] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
+            if isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
+                continue
             group = tile_group_of(op, phases)
             if isinstance(group, TileGroup):
                 found[op] = group
             elif group is not None:
                 self.complain(op, group)
+        return found
+
+    def _find_libraries(self) -> dict[Operation, LibraryPhase]:
+        """The contractions that libraries compute."""
+        found: dict[Operation, LibraryPhase] = {}
+        phases = phases_of(self.kernel.body.block)
+        for op in phases:
+            if not isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
+                continue
+            phase = library_phase_of(op, phases)
+            if isinstance(phase, str):
+                self.complain(op, phase)
+            else:
+                found[op] = phase
         return found
 
     def text(self) -> str:
@@ -113,7 +136,14 @@ class CudaPrinter(DevicePrinter):
         types = [type_name(type.element_type) or "" for type in self.kernel.arguments]
         parameters = ", ".join(f'"{DTYPES[type]}"' for type in types)
         lines += ["", "", f"PARAMETERS = [{parameters}]", "PHASES = ["]
-        return "\n".join([*lines, *(f"    {phase}," for phase in self.phases), "]", ""])
+        lines += [*(f"    {phase}," for phase in self.phases), "]"]
+        if self.calls:
+            lines += [
+                "LIBRARY_CALLS = [",
+                *(f"    {call}," for call in self.calls),
+                "]",
+            ]
+        return "\n".join([*lines, ""])
 
     def _check_sizes(self) -> None:
         for name, type in zip(self.arguments, self.kernel.arguments, strict=True):
@@ -135,7 +165,9 @@ class CudaPrinter(DevicePrinter):
     def print_phase(self, op: Operation) -> None:
         if op in self._folded:
             return
-        if (group := self._groups.get(op)) is not None:
+        if (library := self._libraries.get(op)) is not None:
+            self.calls.append(library.entry(self.next_phase))
+        elif (group := self._groups.get(op)) is not None:
             printer = TensorPrinter if group.schedule.stages else TilePrinter
             self.add_phase(printer(self, group).print(self.next_phase))
         elif isinstance(op, memref.CopyOp):

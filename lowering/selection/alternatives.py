@@ -93,6 +93,9 @@ class Alternative:
     is_applied_later: bool = False
     """Whether nothing is to be changed, as a later pass does it."""
 
+    has_to_be_measured: bool = False
+    """Whether it is only taken where its time is known, whatever its priority."""
+
     def refuse(self, request: Request) -> str | None:
         """Why it cannot compute a kernel, in words; None if it can."""
         return None

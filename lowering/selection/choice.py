@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 NO_VARIANT = "has no variant for it"
 """The reason of what refuses nothing, and offers nothing."""
+NOT_MEASURED = "was not measured"
+"""The reason of what is only taken where it was."""
 WORTH = 0.98
 """The share of the usual candidate's time that another one takes at most to be taken:
 what differs by less is as likely to be noise."""
@@ -125,7 +127,11 @@ def choose_unmeasured(
 
     Raises `AlternativeError` if one fails.
     """
-    taken, refusals = sorted_out(request, alternatives)
+    fitting, refusals = sorted_out(request, alternatives)
+    taken = [found for found in fitting if not found.has_to_be_measured]
+    refusals |= {
+        found.name: NOT_MEASURED for found in fitting if found.has_to_be_measured
+    }
     for priority, group in groupby(taken, key=lambda found: found.priority):
         found: list[Candidate] = []
         for alternative in group:

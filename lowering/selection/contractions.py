@@ -37,6 +37,8 @@ from penstock.lowering.launch_schedule_contractions import (
     upright_seconds,
     upright_tiles,
 )
+from penstock.lowering.launch_schedule_tiles import PROCESSORS
+from penstock.lowering.launch_schedule_tiles import schedule_kernel as schedule_tiles
 from penstock.lowering.numba.contractions import Contraction, contraction_of
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.stored import (
@@ -86,6 +88,8 @@ def schedule(kernel: KernelOp, request: Request) -> None:
     """
     Schedule what has no schedule yet, as the passes do that come after the selection.
     """
+    if request.target == "cuda":
+        schedule_tiles(kernel, PROCESSORS)
     if request.target != "cpu":
         return
     width = request.vector_bytes

@@ -13,11 +13,15 @@ from importlib.metadata import entry_points
 
 from penstock.lowering.selection.alternatives import Alternative, AlternativeError
 from penstock.lowering.selection.contractions import Loops, Rules, Tiles
+from penstock.lowering.selection.libraries import Library
 
 GROUP = "penstock.kernels"
 """The entry points of alternatives."""
 
-BUILT_IN: tuple[Alternative, ...] = (Rules(), Tiles(), Loops())
+BUILT_IN: tuple[Alternative, ...] = (
+    *(Rules(), Tiles(), Loops()),
+    Library("cublas"),
+)
 """Our own."""
 
 registered: dict[str, Alternative] = {}

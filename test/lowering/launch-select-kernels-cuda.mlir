@@ -1,0 +1,37 @@
+// RUN: penstock-opt %s -p 'launch-select-kernels{refusals=true}' | filecheck %s
+// RUN: penstock-opt %s -p 'launch-select-kernels,launch-schedule-tiles' | filecheck %s --check-prefix=TILES
+
+// A library is only taken where it was measured; without that, the rules are.
+// CHECK-LABEL: launch.kernel @product
+// CHECK-SAME:  selected = "rules: nothing else is offered"
+// CHECK-SAME:  "cublas: was not measured"
+// TILES-LABEL: launch.kernel @product
+// TILES:       schedule = #launch.tiles
+launch.kernel @product target "cuda" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
+  linalg.matmul ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
+}
+
+// It refuses what is small.
+// CHECK-LABEL: launch.kernel @small
+// CHECK-SAME:  "cublas: 512 products are too few for a library"
+launch.kernel @small target "cuda" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+}
+
+// What it cannot compute it refuses with a reason.
+// CHECK-LABEL: launch.kernel @fill
+// CHECK-SAME:  "cublas: it has 0 sums of products, not one"
+launch.kernel @fill target "cuda" (%o: memref<64x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%o : memref<64x64xf32>)
+}
+
+// What has a schedule keeps it: this one is a library by hand, which the pass that
+// schedules leaves alone.
+// CHECK-LABEL: launch.kernel @chosen
+// CHECK-SAME:  "cublas: it has a schedule already"
+// TILES-LABEL: launch.kernel @chosen
+// TILES:       schedule = #launch.library<"cublas">
+launch.kernel @chosen target "cuda" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
+  linalg.matmul {schedule = #launch.library<"cublas">} ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
+}
