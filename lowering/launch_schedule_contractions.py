@@ -12,8 +12,8 @@ share. What has one of both already keeps it. The attribute `schedule`, a
 * *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
   other, terms of `a` and of `b` do, and there are few rows: then `inner` (vectors along
   terms). Or `upright` (vectors along rows), if columns would have to be packed, rows
-  are whole vectors and `a` lies in panels, and if transposing the sums takes less time
-  than packing.
+  are whole vectors and `a` lies in panels, and if transposing the sums, and reading
+  panels of `a` that are not near, takes less time than packing.
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
@@ -102,6 +102,11 @@ that do not follow each other.
 """
 IN_WAIT = 4
 """Registers of upright tiles that hold elements of `b` until they are multiplied."""
+FROM_AFAR = 1
+"""
+What a vector of an upright panel of `a` takes besides, in products, if the panel does
+not fit into the nearest cache: all of it is read again for each tile.
+"""
 PANEL_BYTES, PANEL_VECTORS = 1 << 19, 2
 """What an upright panel of `a` may have: it has to come from the second cache."""
 TRANSPOSING = 128
@@ -275,9 +280,11 @@ def upright_seconds(
         return None
     whole, rest = divmod(rows // lanes, vectors)
     total = 0.0
+    size = terms * lanes * BYTES[contraction.element]
     for height, panels in ((vectors, whole), (rest, int(rest > 0))):
+        afar = FROM_AFAR * (height * size > NEAR_BYTES)
         for columns, count in lines.sizes:
-            time = terms * upright_time(columns, height)
+            time = terms * (upright_time(columns, height) + afar * height)
             time += TILE_OVERHEAD + height * ceil(columns / lanes) * TRANSPOSING
             total += panels * count * time
     return total * (UNEVEN if len(lines.sizes) > 1 else 1)

@@ -235,9 +235,42 @@ launch.program @either rank 0 {
 // Windows that many weights of whole vectors read stay where they lie: upright tiles of 8
 // columns, two to a line, and two vectors of rows.
 // CHECK-LABEL: launch.program @upright
-// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 64, 576], axis 1, width 32, depth 576> : memref<64x64x3x3xf32>
-// CHECK:         #launch.contraction<upright, tile [8, 2, 16], block [256, 576], folds [1, 0], panels a>
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 64, 252], axis 1, width 32, depth 252> : memref<64x28x3x3xf32>
+// CHECK:         #launch.contraction<upright, tile [8, 2, 16], block [256, 252], folds [1, 0], panels a>
 launch.program @upright rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<64x28x3x3xf32>
+  launch.register @x in @c at 0 slots 1 : memref<1x28x18x18xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<1x64x16x16xf32>
+  launch.kernel @k target "cpu" (%x: memref<1x28x18x18xf32>, %w: memref<64x28x3x3xf32>, %o: memref<1x64x16x16xf32>) {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%o : memref<1x64x16x16xf32>)
+    linalg.generic {indexing_maps = [affine_map<(n, m, y, x, c, p, q) -> (n, c, y + p, x + q)>, affine_map<(n, m, y, x, c, p, q) -> (m, c, p, q)>, affine_map<(n, m, y, x, c, p, q) -> (n, m, y, x)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x28x18x18xf32>, memref<64x28x3x3xf32>) outs(%o : memref<1x64x16x16xf32>) {
+    ^bb0(%a: f32, %b: f32, %s: f32):
+      %p = arith.mulf %a, %b : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// Each of them would read all of its panel again. Where that is too much for the nearest
+// cache (2 x 64 x 576 bytes), windows are packed.
+// CHECK-LABEL: launch.program @from_afar
+// CHECK:         #launch.contraction<outer, tile [6, 4, 16], block [66, 117], packed, folds [1, 0], panels a>
+launch.program @from_afar rank 0 {
   launch.chunk @v on <0, host> size 1048576
   launch.chunk @c on <0, host> size 2097152
   launch.variable @w in @v at 0 init <ones> : memref<64x64x3x3xf32>

@@ -315,11 +315,14 @@ def test_windows_of_many_terms_have_a_schedule_if_weights_may_lie_in_panels() ->
     assert isinstance(schedule_or_refusal(*facts, "a"), ContractionAttr)
 
 
-@pytest.mark.parametrize(("outputs", "form"), [(64, "upright"), (40, "outer")])
-def test_rules_take_upright_tiles_for_many_terms_and_whole_vectors(
-    outputs: int, form: str
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "form"),
+    [(64, 28, "upright"), (40, 28, "outer"), (64, 64, "outer")],
+)
+def test_rules_take_upright_tiles_for_whole_vectors_of_panels_that_stay_near(
+    outputs: int, inputs: int, form: str
 ) -> None:
-    kernel, _ = kernel_of(outputs, 64, (16, 16), 3)
+    kernel, _ = kernel_of(outputs, inputs, (16, 16), 3)
     schedule_kernel(kernel, 64, constants={1})
     op, _ = sums_of(kernel)
     schedule = op.attributes[SCHEDULE]
