@@ -183,10 +183,9 @@ def _argument(
     """What a block argument is, see `Folded`; False where it cannot be told."""
     if not isa(operand.type, MemRefType):
         owner = operand.owner
-        is_number = isinstance(owner, arith.ConstantOp) and (
-            isinstance(owner.value, FloatAttr) or is_zero(owner)
-        )
-        return owner if is_number else False
+        if not isinstance(owner, arith.ConstantOp):
+            return False
+        return owner if isinstance(owner.value, FloatAttr) or is_zero(owner) else False
     access, written = nest.accesses[number], nest.accesses[-1]
     if (root := root_of(operand)) is result:
         return None if access == written else False
