@@ -87,7 +87,10 @@ class BodyPrinter(ABC):
         self.complaints: list[tuple[Operation, str]] = []
         self._depth = 0
         self._names: dict[SSAValue, str] = {}
-        self._values, self._loops = count(), count()
+        self._values = count()
+        # Some numbers would make the name of a type: `i8`.
+        loops = (f"i{number}" for number in count())
+        self._loops = (name for name in loops if name not in self.reserved)
         asserts = (op for op in kernel.body.walk() if isinstance(op, cf.AssertOp))
         self._codes = {op: code for code, op in enumerate(asserts, start=1)}
         self.arguments = self._name_arguments()
@@ -150,7 +153,7 @@ class BodyPrinter(ABC):
 
     def new_loop(self) -> str:
         """A name for the variable of a loop."""
-        return f"i{next(self._loops)}"
+        return next(self._loops)
 
     def name(self, value: SSAValue) -> str:
         """What a value is called."""

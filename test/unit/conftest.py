@@ -98,7 +98,7 @@ class Guarded:
         return bool((outside != GUARD).any())
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def parse_kernel() -> ParseKernel:
     """Read one `launch.kernel` from its text."""
 
@@ -136,7 +136,7 @@ def device_kernels() -> DeviceKernels:
     return kernels
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_kernel() -> RunKernel:
     """
     Run a kernel on arrays, one an argument, which are written in place: compiled for

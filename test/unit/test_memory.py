@@ -211,7 +211,8 @@ def compile_plan(text: str, streams: int = 1, guard: str = "stream") -> ModuleOp
         ConvertJobToPlanPass(),
         PlanAssignStreamsPass(streams),
         PlanCreateRegistersPass(),
-        RegstPlanMemoryPass(guard=guard),
+        # A search that goes on does not make layouts of other kinds.
+        RegstPlanMemoryPass(guard=guard, steps=1_000_000),
     )
     PassPipeline(passes).apply(Context(), module)
     module.verify()

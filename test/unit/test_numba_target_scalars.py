@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -57,26 +58,32 @@ def samples(type: str, seed: int) -> Array:
     return rng.permutation(np.array([*plain, *edges])).astype(dtype)
 
 
-def kernel_text(op: str, operands: Sequence[str], result: str) -> str:
-    """A kernel that applies an op, written with `%0`, `%1`..., to each element."""
+def kernel_text(operands: Sequence[str], *ops: tuple[str, str]) -> str:
+    """
+    A kernel that applies ops, each written with `%0`, `%1`... and with the type of its
+    result, to each element of the same operands.
+    """
     names = [f"%{chr(ord('a') + index)}" for index in range(len(operands))]
-    for index, name in enumerate(names):
-        op = op.replace(f"%{index}", f"{name}x")
     types = [f"memref<{COUNT}x{type}>" for type in operands]
-    out = f"memref<{COUNT}x{result}>"
-    arguments = [
-        f"{n}: {t}" for n, t in zip([*names, "%o"], [*types, out], strict=True)
+    outs = [
+        (f"%o{at}", f"memref<{COUNT}x{result}>") for at, (_, result) in enumerate(ops)
     ]
+    arguments = [f"{n}: {t}" for n, t in [*zip(names, types, strict=True), *outs]]
     scalars = [f"{n}x: {t}" for n, t in zip(names, operands, strict=True)]
     maps = ", ".join(["affine_map<(i) -> (i)>"] * (len(operands) + 1))
-    return f"""
-    launch.kernel @k target "cpu" ({", ".join(arguments)}) {{
+    loops: list[str] = []
+    for (op, result), (out, out_type) in zip(ops, outs, strict=True):
+        for index, name in enumerate(names):
+            op = op.replace(f"%{index}", f"{name}x")
+        loops.append(f"""
       linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
-        ins({", ".join(names)} : {", ".join(types)}) outs(%o : {out}) {{
+        ins({", ".join(names)} : {", ".join(types)}) outs({out} : {out_type}) {{
       ^bb0({", ".join(scalars)}, %ox: {result}):
         %r = {op}
         linalg.yield %r : {result}
-      }}
+      }}""")
+    return f"""
+    launch.kernel @k target "cpu" ({", ".join(arguments)}) {{{"".join(loops)}
     }}"""
 
 
@@ -328,24 +335,41 @@ CASES: list[tuple[str, str, str, Meaning, int]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def results(
+    parse_kernel: ParseKernel, run_kernel: RunKernel
+) -> Callable[[str], dict[str, Array]]:
+    """What the cases with given operands compute, by op: one kernel does all."""
+
+    @cache
+    def compute(operands: str) -> dict[str, Array]:
+        types = operands.split()
+        ops = [(op, result) for op, given, result, *_ in CASES if given == operands]
+        arrays = [samples(type, seed) for seed, type in enumerate(types)]
+        outs: dict[str, Array] = {
+            op: np.zeros(COUNT, DTYPES[result]) for op, result in ops
+        }
+        kernel = parse_kernel(kernel_text(types, *ops))
+        run_kernel(kernel, [*arrays, *outs.values()])
+        return outs
+
+    return compute
+
+
 @pytest.mark.parametrize(
-    ("op", "operands", "result", "meaning", "ulps"),
-    CASES,
+    ("op", "operands", "meaning", "ulps"),
+    [(op, operands, meaning, ulps) for op, operands, _, meaning, ulps in CASES],
     ids=[case[0].replace(" ", "_") for case in CASES],
 )
 def test_scalar_op_agrees_with_numpy(
     op: str,
     operands: str,
-    result: str,
     meaning: Meaning,
     ulps: int,
-    parse_kernel: ParseKernel,
-    run_kernel: RunKernel,
+    results: Callable[[str], dict[str, Array]],
 ) -> None:
-    types = operands.split()
-    arrays = [samples(type, seed) for seed, type in enumerate(types)]
-    out = np.zeros(COUNT, DTYPES[result])
-    run_kernel(parse_kernel(kernel_text(op, types, result)), [*arrays, out])
+    out = results(operands)[op]
+    arrays = [samples(type, seed) for seed, type in enumerate(operands.split())]
     with np.errstate(all="ignore"):
         wide = [a.astype("f8") if ulps and a.dtype.kind == "f" else a for a in arrays]
         expected = np.asarray(meaning(*wide)).astype(out.dtype)
@@ -376,7 +400,7 @@ def test_float_to_integer_cuts_off_fractions(
 ) -> None:
     values = np.linspace(-120.9, 120.9, COUNT).astype(DTYPES[source])
     out = np.zeros(COUNT, DTYPES[type])
-    text = kernel_text(f"arith.fptosi %0 : {source} to {type}", [source], type)
+    text = kernel_text([source], (f"arith.fptosi %0 : {source} to {type}", type))
     run_kernel(parse_kernel(text), [values, out])
     np.testing.assert_array_equal(out, np.trunc(values).astype(out.dtype))
 
@@ -386,7 +410,7 @@ def test_float_to_unsigned_integer_uses_all_bits(
 ) -> None:
     values = np.linspace(0, 255, COUNT).astype(np.float32)
     out = np.zeros(COUNT, np.int8)
-    text = kernel_text("arith.fptoui %0 : f32 to i8", ["f32"], "i8")
+    text = kernel_text(["f32"], ("arith.fptoui %0 : f32 to i8", "i8"))
     run_kernel(parse_kernel(text), [values, out])
     np.testing.assert_array_equal(unsigned(out), np.trunc(values).astype(np.uint8))
 
@@ -401,7 +425,7 @@ def test_doubles_round_to_half_precision_at_once(
     values = np.array([*near, *tiny, 1e300, np.nan, -np.inf, -0.0])
     values = np.resize([*values, *-values], COUNT)
     out = np.zeros(COUNT, np.float16)
-    text = kernel_text("arith.truncf %0 : f64 to f16", ["f64"], "f16")
+    text = kernel_text(["f64"], ("arith.truncf %0 : f64 to f16", "f16"))
     run_kernel(parse_kernel(text), [values, out])
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(out, values.astype(np.float16))
@@ -434,7 +458,7 @@ def test_constants_are_exact(
     run_kernel: RunKernel,
 ) -> None:
     out = np.zeros(COUNT, DTYPES[type])
-    text = kernel_text(f"arith.constant {constant}", [type], type)
+    text = kernel_text([type], (f"arith.constant {constant}", type))
     run_kernel(parse_kernel(text), [samples(type, 0), out])
     np.testing.assert_array_equal(out, np.full(COUNT, expected, out.dtype))
     if out.dtype.kind == "f":
