@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.numba_target import kernel_source
 
 Array: TypeAlias = NDArray[np.generic]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
@@ -391,6 +392,14 @@ def assert_within(actual: Array, expected: Array, ulps: int) -> None:
 def out_type(array: Array) -> str:
     """The name of a dtype."""
     return array.dtype.name
+
+
+def test_no_loop_is_named_like_a_type(parse_kernel: ParseKernel) -> None:
+    ops = [("arith.extsi %0 : i8 to i32", "i32")] * 10
+    source = kernel_source(parse_kernel(kernel_text(["i8"], *ops)))
+    assert "for i7 in" in source
+    assert "for i9 in" in source
+    assert "for i8 in" not in source
 
 
 @pytest.mark.parametrize("type", ["i8", "i16", "i32", "i64"])
