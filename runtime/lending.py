@@ -66,17 +66,22 @@ class _Family:
         ports = [port for port, name in self.fed.items() if name in whole]
         is_input = bool(ports) and self.written == [self.fed[ports[0]]]
         if not is_input:
-            last = whole - self._written_over()
-            ports = [port for port, name in self.fetched.items() if name in last]
+            ports = [
+                port
+                for port, name in self.fetched.items()
+                if name in whole and self._shown_by(name).issuperset(self.written)
+            ]
         if not ports:
             return
         for queue in self.members:
             yield Lending(is_input, ports[0], queue.name, queue.offset - hull[0])
 
-    def _written_over(self) -> set[str]:
-        """The members that someone reads, or a view of them, who then writes one."""
-        left = [x for name in self.written for x in self.sources.get(name, ())]
-        found: set[str] = set()
+    def _shown_by(self, member: str) -> set[str]:
+        """
+        A member, and those that it is made of. Whatever else is written may be so later
+        than a fetch of it, and over it.
+        """
+        left, found = [member], set[str]()
         while left:
             if (name := left.pop()) not in found:
                 found.add(name)

@@ -150,6 +150,17 @@ FETCHED_BEFORE = (
     + fetch("z").replace("@fetch", "@last").replace('"y"', '"z"')
 )
 
+# A view is fetched, and what it shows is overwritten afterwards, for nobody.
+VIEW_FETCHED_BEFORE = (
+    registers(x=(0, "4xf32"), m=(64, "4xf32"), v=(64, "4xf32"), z=(64, "4xf32"))
+    + FEED
+    + actor("@x", "m", "launch.call @double [@x, @m]")
+    + actor("@m", "v")
+    + "launch.control @taken slots 1\n"
+    + fetch("v", ", @m").replace("writes []", "writes [@taken]")
+    + actor("@m, @taken", "z", "launch.call @again [@z]")
+)
+
 
 def parse(body: str) -> ProgramOp:
     compiler, _ = installed_compiler()
@@ -198,6 +209,7 @@ def floats(seed: int, *shape: int) -> Floats:
             FETCHED_BEFORE,
             {"x": ("x", 0), "y": ("z", 0), "v": ("z", 0), "z": ("z", 0)},
         ),
+        (VIEW_FETCHED_BEFORE, {"x": ("x", 0)}),
     ],
 )
 def test_families_of_registers_lie_in_arrays(
