@@ -31,7 +31,7 @@ PROCESS = 1
 RUNS = 0
 """The track of runs; those of streams count from 1."""
 
-KINDS = {"copy": "copy", "feed": "edge", "fetch": "edge"}
+KINDS = {"copy": "copy", "feed": "edge", "fetch": "edge", "wait": "wait"}
 """The category of tasks that do one of these; others compute."""
 
 
@@ -262,9 +262,9 @@ class Trace(Observer):
         yield self._name("process_name", RUNS, f"@{self._subject.name}")
         yield self._name("thread_name", RUNS, "runs")
         streams = [stream for stream, _ in self._tracks]
-        devices = {task.stream: task.device for task in self._subject.tasks}
+        devices = {(x.stream, x.worker): x.device for x in self._subject.tasks}
         for (stream, worker), track in self._tracks.items():
-            text = f"stream {stream} ({devices[stream]})"
+            text = f"stream {stream} ({devices[stream, worker]})"
             if streams.count(stream) > 1:
                 text += f" on worker {worker}"
             yield self._name("thread_name", track, text)

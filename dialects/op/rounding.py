@@ -1,16 +1,18 @@
-"""The ops of the op dialect on whole and other parts of floats."""
+"""The ops of the op dialect on whole and other parts of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from xdsl.dialects import math
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
-from penstock.dialects.op.elementwise import FLOATS, BinaryOp, Elements, UnaryOp
+from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
+from penstock.dialects.signless import is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -63,8 +65,9 @@ class Log1pOp(UnaryOp):
 @irdl_op_definition
 class RemOp(BinaryOp):
     """
-    What is left of each float when as many whole divisors as fit are taken away: it is
-    exact, and has the sign of the dividend. Of an infinity, and by 0, it is NaN.
+    What is left of each number when as many whole divisors as fit are taken away: it is
+    exact, and has the sign of the dividend. A float that is infinite, or by 0, leaves
+    NaN; an integer by 0 leaves 0, as in NumPy.
 
     ```mlir
     %r = op.rem %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
@@ -72,18 +75,21 @@ class RemOp(BinaryOp):
     """
 
     name = "op.rem"
-    ELEMENTS: ClassVar[Elements] = FLOATS
 
     traits = traits_def(Pure())
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        # The arith dialect has it, but not in xDSL.
+        # The arith dialect has that of floats, but not in xDSL.
         from xdsl.dialects.llvm import FRemOp
 
         a, b = operands
-        return k.insert(FRemOp(a, b))
+        if isinstance(a.type, AnyFloat):
+            return k.insert(FRemOp(a, b))
+        remainder = arith.RemUIOp if is_unsigned(a.type) else arith.RemSIOp
+        return k.insert(remainder(a, b))
 
     def compute(self, *operands: Array) -> Array:
         import numpy as np
 
-        return np.fmod(*operands)
+        with np.errstate(divide="ignore"):
+            return np.fmod(*operands)
