@@ -157,10 +157,11 @@ class Failing(RecordedDriver):
             "'v' failed at act 0: kernel @gather_0 of op.gather: launch failed",
         ),
         ("copy", 1, "'x_cuda' failed at act 0: a copy of 20 bytes: copy failed"),
+        # Who waits first is open, and each says what it waited for.
         (
             "synchronize_event",
             1,
-            "bytes, or what came before: synchronize_event failed",
+            ", or what came before: synchronize_event failed",
         ),
     ],
 )
