@@ -32,8 +32,8 @@ What to make of it: products and convolutions run in register tiles that a sched
 the IR describes, with what follows them computed before they are stored; constants lie
 in panels from the time a model is loaded. Depthwise convolutions and largest pools run
 in tiles of lines; softmax, normalizations and reductions read and write each row once.
-A ratio above 1 says that Penstock is faster. A run of a tiny model is done by the thread
-that asks for it, so that nobody has to be woken."""
+A ratio above 1 says that Penstock is faster. A run of a tiny model is done by the
+thread that asks for it, so that nobody has to be woken."""
 
 
 @dataclass(frozen=True)
