@@ -80,7 +80,21 @@ class Program:
 
 
 StepT = TypeVar("StepT")
-RunT = TypeVar("RunT", bound=Run)
+
+
+class JoinedRun(Run, Generic[StepT]):
+    """A run, with what its members do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[StepT] = []
+
+    def take(self, step: StepT) -> None:
+        """Note what one more member does."""
+        self.steps.append(step)
+
+
+RunT = TypeVar("RunT", bound=JoinedRun[Any])
 
 
 class Joining(ABC, Generic[StepT, RunT]):
@@ -90,6 +104,8 @@ class Joining(ABC, Generic[StepT, RunT]):
     """The attribute of actors that says why they have not joined others."""
     members_name: ClassVar[str]
     """The attribute of an actor that says which ones it is made of."""
+    new_run: Callable[[], RunT]
+    """Makes a run without members: the class of runs."""
 
     def __init__(self, program: Program, stream: tuple[object, int], most_ns: int):
         self.program = program
@@ -105,16 +121,8 @@ class Joining(ABC, Generic[StepT, RunT]):
         """What an actor does that is small enough, or why it stays alone."""
 
     @abstractmethod
-    def opened(self) -> RunT:
-        """A run without members."""
-
-    @abstractmethod
     def refusal(self, number: int, step: StepT, run: RunT) -> str | None:
         """Why an actor that may come right after a run cannot join it, if so."""
-
-    @abstractmethod
-    def join(self, number: int, step: StepT, run: RunT) -> None:
-        """Note what an actor does that has joined a run."""
 
     @abstractmethod
     def merged(self, run: RunT) -> tuple[KernelOp, ActorOp]:
@@ -169,11 +177,11 @@ class Joining(ABC, Generic[StepT, RunT]):
             reason = self._refusal(number, step, run)
         if run is None or reason is not None:
             self._end(run)
-            run = self.opened()
+            run = self.new_run()
         if reason is not None:
             self._reasons[number] = reason
         run.add(number)
-        self.join(number, step, run)
+        run.take(step)
         return run
 
     def _refusal(self, number: int, step: StepT, run: RunT) -> str | None:

@@ -42,9 +42,14 @@ from penstock.dialects.launch import (
     RegisterOp,
     names_of,
 )
-from penstock.lowering.actor_order import Run
 from penstock.lowering.byte_ranges import Range
-from penstock.lowering.joined_actors import Joining, JoiningPass, Program, stream_of
+from penstock.lowering.joined_actors import (
+    JoinedRun,
+    Joining,
+    JoiningPass,
+    Program,
+    stream_of,
+)
 
 MOST_MEMBERS = 16
 
@@ -69,20 +74,18 @@ class Step:
     """Those of the registers that it writes, by name."""
 
 
-class Chain(Run):
+class Chain(JoinedRun[Step]):
     """Actors whose steps are taken one after the other."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: list[Step] = []
         self.names: dict[Place, str] = {}
         """What lies at each place in the end."""
         self.made: set[Place] = set()
         """The places that members write."""
 
     def take(self, step: Step) -> None:
-        """Note what one more member does."""
-        self.steps.append(step)
+        super().take(step)
         for name, place in zip(names_of(step.call.arguments), step.places, strict=True):
             self.names.setdefault(place, name)
         self.names.update({place: name for name, place in step.written.items()})
@@ -117,6 +120,7 @@ class ChainJoining(Joining[Step, Chain]):
 
     reason_name = "no_chain"
     members_name = "chain"
+    new_run = Chain
 
     def __init__(self, program: Program, stream: tuple[object, int], most_ns: int):
         super().__init__(program, stream, most_ns)
@@ -144,9 +148,6 @@ class ChainJoining(Joining[Step, Chain]):
             return "step: it has a result that its call does not name"
         return Step(actor, call, places, {name: by_name[name] for name in targets})
 
-    def opened(self) -> Chain:
-        return Chain()
-
     def refusal(self, number: int, step: Step, run: Chain) -> str | None:
         if len(run.members) == MOST_MEMBERS:
             return f"members: there are {MOST_MEMBERS} before"
@@ -164,9 +165,6 @@ class ChainJoining(Joining[Step, Chain]):
                 if stream_of(actors[reader]) != self.stream:
                     return "hand-over: another stream waits for the one before"
         return None
-
-    def join(self, number: int, step: Step, run: Chain) -> None:
-        run.take(step)
 
     def merged(self, run: Chain) -> tuple[KernelOp, ActorOp]:
         kernel = self._kernel_of(run)

@@ -34,9 +34,8 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Block, SSAValue
 
 from penstock.dialects.launch import ActorOp, CallOp, KernelOp, names_of
-from penstock.lowering.actor_order import Run
 from penstock.lowering.byte_ranges import ByteRanges, Range
-from penstock.lowering.joined_actors import Joining, JoiningPass, Program
+from penstock.lowering.joined_actors import JoinedRun, Joining, JoiningPass, Program
 from penstock.lowering.kernel_effects import KernelEffects
 from penstock.lowering.numba.waves import MEMBERS
 
@@ -59,12 +58,11 @@ class Step(NamedTuple):
         return self.call.kernel.root_reference.data
 
 
-class Wave(Run):
+class Wave(JoinedRun[Step]):
     """Actors that may act at the same time."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: list[Step] = []
         self.kernels: set[str] = set()
         self._written = ByteRanges()
         self._used = ByteRanges()
@@ -76,8 +74,7 @@ class Wave(Run):
         )
 
     def take(self, step: Step) -> None:
-        """Note what one more member does."""
-        self.steps.append(step)
+        super().take(step)
         self.kernels.add(step.kernel)
         for range in step.writes:
             self._written.add(range)
@@ -90,6 +87,7 @@ class WaveJoining(Joining[Step, Wave]):
 
     reason_name = "no_wave"
     members_name = "wave"
+    new_run = Wave
 
     def __init__(self, program: Program, stream: tuple[object, int], most_ns: int):
         super().__init__(program, stream, most_ns)
@@ -110,18 +108,12 @@ class WaveJoining(Joining[Step, Wave]):
             [ranges[x] for x in used if x in ranges],
         )
 
-    def opened(self) -> Wave:
-        return Wave()
-
     def refusal(self, number: int, step: Step, run: Wave) -> str | None:
         if run.meets(step):
             return "bytes: it uses what the ones before write, or writes what they use"
         if step.kernel not in run.kernels and len(run.kernels) == MOST_KERNELS:
             return f"kernels: the ones before call {MOST_KERNELS} others"
         return None
-
-    def join(self, number: int, step: Step, run: Wave) -> None:
-        run.take(step)
 
     def merged(self, run: Wave) -> tuple[KernelOp, ActorOp]:
         # Members that are equal are one loop if they follow each other.
