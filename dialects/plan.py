@@ -329,17 +329,13 @@ KINDS: dict[str, tuple[type[Operation], ...]] = {
     "variable": (VariableOp,),
     "tick": (SourceTickOp, SinkTickOp),
     "copy": (CopyOp,),
-    "constant": (ConstantOp,),
 }
-"""
-The kinds of tasks that do not compute, by the ops that these execute. Constants that
-are no splat are there all the time, as variables are; others are computed.
-"""
+"""The kinds of tasks that do not compute, by the ops that these execute."""
 
 
 @cache
 def kind_of_tasks(op: type[Operation]) -> str:
-    """The kind of the tasks that execute ops of a class, of `KINDS` or `compute`."""
+    """The kind of the tasks that execute ops of a class."""
     return next((kind for kind, ops in KINDS.items() if issubclass(op, ops)), "compute")
 
 
@@ -474,10 +470,10 @@ class TaskOp(IRDLOperation):
         the op that it executes.
         """
         op = self.op
-        if (kind := kind_of_tasks(type(op))) != "constant":
-            return kind
-        assert isinstance(op, ConstantOp), "a constant by its class"
-        return "variable" if op.splat is None else "compute"
+        # Not `isinstance`, which xDSL makes slow, as this is asked for often.
+        if type(op) is ConstantOp and op.splat is None:
+            return "variable"
+        return kind_of_tasks(type(op))
 
     def verify_(self) -> None:
         ins, outs, _, _ = self.ports
