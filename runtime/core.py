@@ -37,7 +37,7 @@ from penstock.runtime.errors import (
     failure_of_callback,
 )
 from penstock.runtime.general_tables import General, general_tables
-from penstock.runtime.kinds import refusal
+from penstock.runtime.kinds import not_held, refusal
 from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
 from penstock.runtime.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.words import (
@@ -62,6 +62,7 @@ from penstock.runtime.words import (
     MODE,
     MOST_PARTS,
     NAP,
+    NOT_HELD,
     OBSERVER,
     OPEN,
     PHASE,
@@ -432,6 +433,8 @@ class Core(Closing):
         actor = tables.actors[index]
         if control[FAILED_CALL] == BAD_NUMBER:
             return TaskError(actor.name, act, code, refusal(actor, code))
+        if control[FAILED_CALL] == NOT_HELD:
+            return TaskError(actor.name, act, code, not_held(code))
         # All calls are numbered through, actor by actor.
         first = int(tables.layout.call_start[index])
         call = actor.calls[int(control[FAILED_CALL]) - first]

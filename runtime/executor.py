@@ -12,6 +12,7 @@ from typing import NoReturn, TypeAlias
 
 import numpy as np
 
+from penstock.runtime.arguments import ENGINES, check_name
 from penstock.runtime.closing import Closing
 from penstock.runtime.core import Core, address_of_recorder
 from penstock.runtime.errors import PenstockError, TaskError
@@ -27,8 +28,6 @@ from penstock.runtime.subject import Subject, subject_of
 from penstock.runtime.watchdog import Watchdog, kernel_names
 
 Pieces: TypeAlias = list[dict[str, Array]]
-
-ENGINES = ("actors", "sequential", "sim")
 
 NO_PIECES: tuple[Pieces, Pieces] = ([], [])
 
@@ -51,10 +50,7 @@ class Executor(Closing):
     """
 
     def __init__(self, program: LoadedProgram, engine: str = "actors"):
-        if engine not in ENGINES:
-            raise PenstockError(
-                f"unknown engine '{engine}', expected one of {', '.join(ENGINES)}"
-            )
+        check_name("engine", engine, ENGINES)
         self._program = program
         self._engine = engine
         self.simulation: Simulation | None = None

@@ -29,7 +29,7 @@ from penstock.runtime.general_tables import PLACE_WORDS, General
 from penstock.runtime.kinds import KINDS, WAITING
 from penstock.runtime.state import STATE_OFFSET, fail, layout_type, state_type
 from penstock.runtime.tables import Layout
-from penstock.runtime.words import ACTS, BAD_NUMBER, State
+from penstock.runtime.words import ACTS, BAD_NUMBER, NOT_HELD, State
 from penstock.runtime.workers import can_act
 
 PLAIN, CASE, ESAC, INPUT_WISE, LOCK, SEND_IDS = range(len(KINDS))
@@ -428,6 +428,9 @@ def do_lock(state: State, general: General, actor: Integer) -> bool:
     if has_piece(state, general, read + 1):
         number = number_in(state, general, read + 1)
         if not is_number(state, actor, number, sections):
+            return False
+        if scratch[notes + number] == 0:
+            fail(state, actor, NOT_HELD, number)
             return False
         scratch[notes + number] -= 1
         give_back(state, general, read + 1)

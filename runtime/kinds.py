@@ -117,3 +117,8 @@ def refusal(actor: Actor, number: int) -> str:
     """What is wrong with a number that an actor has taken."""
     things = {"case": "branches", "lock": "sections"}.get(actor.kind, "lists")
     return f"got number {number}, but there are {choices(actor)} {things}"
+
+
+def not_held(section: int) -> str:
+    """What is wrong with a section that a lock gets back."""
+    return f"got back section {section}, which nobody has"

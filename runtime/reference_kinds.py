@@ -7,7 +7,7 @@ from collections import deque
 from typing import Protocol
 
 from penstock.runtime.errors import TaskError
-from penstock.runtime.kinds import WAITING, choices, refusal
+from penstock.runtime.kinds import WAITING, choices, not_held, refusal
 from penstock.runtime.tables import PLAIN, Call, Tables
 
 
@@ -253,13 +253,20 @@ class Lock(Behaviour):
         wanted, returned = self.actor.reads
         (target,) = self.actor.writes
         if self.has(returned):
-            self.held[self.take_number(returned)] -= 1
+            self._take_back(self.number_in(returned))
+            self.give_back(returned)
             self._grant()
         if self._takes_more() and self.has(wanted):
             self.waiting.append(self.take_number(wanted))
             self._grant()
         if self.granted and self.run.has_free_slot(target):
             self.send_number(self.granted.popleft())
+
+    def _take_back(self, section: int) -> None:
+        if not self.held[section]:
+            act = self.run.done[self.index]
+            raise TaskError(self.actor.name, act, section, not_held(section))
+        self.held[section] -= 1
 
     def _grant(self) -> None:
         kept: list[int] = []

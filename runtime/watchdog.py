@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from penstock.runtime.arguments import is_real
 from penstock.runtime.entries import halt
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import ProgramImage, Step
@@ -69,9 +70,10 @@ class Watchdog:
     fails: bool = True
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
+        seconds: object = self.seconds
+        if not is_real(seconds) or not seconds > 0:
             raise PenstockError(
-                f"a watchdog waits for more than 0 seconds, got {self.seconds:g}"
+                f"a watchdog waits for more than 0 seconds, got {seconds!r}"
             )
 
 

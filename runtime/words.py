@@ -69,6 +69,8 @@ STUCK, GOES_ON, WAITS = 0, 1, 2
 BAD_NUMBER = -1
 """The call that fails where an actor is given a number that there is nothing for; its
 code is that number."""
+NOT_HELD = -2
+"""The call that fails where a lock gets back a section that nobody has: its code."""
 
 # What a wire is: what others see, how often its owner has moved on the counter that
 # they would see, and whether they ever saw more moves than there were.

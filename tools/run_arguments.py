@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from penstock.runtime.arguments import DEVICES, ENGINES
 from penstock.tools.dims import add_dim_option
 from penstock.tools.failures import add_debug_option
 from penstock.tools.session import KERNELS
@@ -76,7 +77,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--device",
-        choices=("cpu", "cuda"),
+        choices=DEVICES,
         help="where the ops of a job run that say nothing else (default: where the job "
         "says); NUMBA_ENABLE_CUDASIM=1 simulates CUDA on a machine without it",
     )
@@ -89,7 +90,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--executor",
-        choices=("actors", "sequential", "sim"),
+        choices=ENGINES,
         default="actors",
         help="what runs the program, with equal results: compiled actors, one task "
         "after the other in Python, or a virtual clock (default: %(default)s)",

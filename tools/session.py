@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from penstock.runtime.arguments import check_options
 from penstock.runtime.closing import Closing
 from penstock.tools.loading import kernel_sources, load, load_plan
 from penstock.tools.model import KERNELS, Model, lower, program_of, read_model
@@ -85,6 +86,7 @@ class Session(Closing):
     ):
         from penstock.tools.compiler import installed_compiler
 
+        check_options(device, threads, engine)
         front, passes = compiler or installed_compiler()
         lower(
             front,
@@ -134,6 +136,7 @@ class Session(Closing):
         """
         from penstock.tools.saved_plan.plan import is_plan, read_plan
 
+        check_options(device, threads, engine)
         if is_plan(Path(path)):
             plan = read_plan(Path(path), device)
             return cls.of_plan(plan, threads=threads, engine=engine)

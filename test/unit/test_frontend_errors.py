@@ -37,8 +37,8 @@ def message_of(function: Callable[..., Any]) -> str:
 # While tracing --------------------------------------------------------------------
 
 NOT_KNOWN = (
-    "the elements of a 3x4xf32 are not known while 'traced' is traced: choose between "
-    "values with np.where"
+    "the elements of tensor 3x4xf32 are not known while 'traced' is traced: choose "
+    "between values with np.where"
 )
 FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
     (
@@ -151,7 +151,7 @@ FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
         lambda x, i, b: x.astype(complex),
     ),
     (
-        "the elements of a 3x4xi1 are not known while 'traced' is traced: choose "
+        "the elements of tensor 3x4xi1 are not known while 'traced' is traced: choose "
         "between values with np.where",
         lambda x, i, b: 1 if x.sum(keepdims=True).reshape(1, 1) * x > 0 else 2,
     ),
@@ -208,7 +208,8 @@ FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
         ],
     ),
     (
-        "a 3x4xf32 of a call of 'leak' that has been traced before is used in 'traced'",
+        "tensor 3x4xf32 of a call of 'leak' that has been traced before is used in "
+        "'traced'",
         lambda x, i, b: x + leaked[0],
     ),
 ]

@@ -345,6 +345,26 @@ def test_counts_of_a_session_are_at_least_1(name: str, count: Any):
     assert str(caught.value) == f"{name} must be at least 1, got {count!r}"
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "tpu"}, "unknown device 'tpu', expected one of cpu, cuda"),
+        ({"device": 3}, "unknown device '3', expected one of cpu, cuda"),
+        (
+            {"engine": "turbo"},
+            "unknown engine 'turbo', expected one of actors, sequential, sim",
+        ),
+        ({"watchdog": "x"}, "a watchdog waits for more than 0 seconds, got 'x'"),
+    ],
+)
+def test_options_are_refused_before_anything_is_compiled(
+    options: dict[str, Any], message: str
+):
+    with pytest.raises(PenstockError) as caught:
+        Session(**options)
+    assert str(caught.value) == message
+
+
 def test_what_is_no_job_is_refused(session: Session):
     message = "expected a job, made by @penstock.job, got 3"
     wrong: Any = 3

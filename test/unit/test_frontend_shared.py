@@ -204,10 +204,10 @@ def test_what_cannot_be_assigned(session: Session):
         penstock.assign(weight(), np.zeros(3, np.int32))
 
     messages = {
-        no_variable: "only variables are assigned to, got a 3xf32",
+        no_variable: "only variables are assigned to, got 3xf32",
         twice: "variable 'w' is assigned twice",
-        other_shape: "variable 'w' is a 3xf32, got a 2xf32",
-        other_dtype: "variable 'w' is a 3xf32, got a 3xi32",
+        other_shape: "variable 'w' is 3xf32, got 2xf32",
+        other_dtype: "variable 'w' is 3xf32, got 3xi32",
     }
     for function, message in messages.items():
         with pytest.raises(TraceError) as caught:

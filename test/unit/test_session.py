@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +141,28 @@ JOB = f"job.job @a placement <cpu, [0:0]> {{\n{INPUT}\n}}\n"
 
 
 PROGRAM = "launch.program @p rank 0 { ^bb0: }\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "tpu"}, "unknown device 'tpu', expected one of cpu, cuda"),
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        (
+            {"engine": "turbo"},
+            "unknown engine 'turbo', expected one of actors, sequential, sim",
+        ),
+    ],
+)
+def test_options_are_refused_before_anything_is_read_or_compiled(
+    options: dict[str, Any], message: str
+):
+    with pytest.raises(PenstockError) as caught:
+        Session.open("nowhere.mlir", **options)
+    assert str(caught.value) == message
+    with pytest.raises(PenstockError) as caught:
+        Session(model_of(""), **options)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), (JOB + PROGRAM, 2)])

@@ -674,6 +674,23 @@ def test_a_number_that_nothing_has_names_the_actor(engine: str, threads: int) ->
 
 
 @engines
+def test_a_section_that_nobody_has_is_not_given_back(engine: str, threads: int) -> None:
+    with streaming(lock([[1], [0]]), engine, threads) as stream:
+        stream.put("want", number(1), 20)
+        assert int(stream.take("granted", 20)) == 1
+        stream.put("back", number(1), 20)
+        with pytest.raises(TaskError) as raised:
+            give_back_and_wait(stream, 1)
+    assert (raised.value.task, raised.value.code) == ("lock", 1)
+    assert "got back section 1, which nobody has" in str(raised.value)
+
+
+def give_back_and_wait(stream: Stream, section: int) -> None:
+    stream.put("back", number(section), 20)
+    stream.take("granted", 20)
+
+
+@engines
 def test_actors_that_wait_for_each_other_are_named(engine: str, threads: int) -> None:
     text = Text()
     text.feed("x")

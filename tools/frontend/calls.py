@@ -41,10 +41,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.numpy_types import dense_of, element_type_of
+from penstock.runtime.arguments import is_integer
 from penstock.tools.diagnostics import suggest
 from penstock.tools.frontend.dtypes import DType, dtype_named
 from penstock.tools.frontend.errors import refuse, refusing
-from penstock.tools.frontend.guards import is_array, is_integer, is_number, is_sequence
+from penstock.tools.frontend.guards import is_array, is_number, is_sequence
 from penstock.tools.frontend.tensor import Tensor
 from penstock.tools.frontend.trace import Trace, current_trace
 

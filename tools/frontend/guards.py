@@ -29,11 +29,6 @@ def is_number(value: object) -> TypeGuard[Number]:
     return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
 
 
-def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer, of Python or NumPy, and no boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     """Whether a value is a list or a tuple."""
     return isinstance(value, list | tuple)

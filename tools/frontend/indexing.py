@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from penstock.runtime.arguments import is_integer
 from penstock.tools.frontend.calls import functions_of
 from penstock.tools.frontend.dtypes import short_name
 from penstock.tools.frontend.errors import refuse
@@ -15,7 +16,6 @@ from penstock.tools.frontend.functions import reshape, tensor
 from penstock.tools.frontend.guards import (
     Array,
     is_array,
-    is_integer,
     is_sequence,
     is_slice,
     is_tuple,

@@ -24,6 +24,7 @@ import numpy as np
 
 from penstock.dialects.diagnostics import place_of
 from penstock.dialects.launch import ActorOp
+from penstock.runtime.arguments import check_count, check_options
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.shared_variables import SharedVariables
@@ -34,7 +35,7 @@ from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import Rejected
 from penstock.tools.frontend.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.errors import CompileError, TraceError
-from penstock.tools.frontend.guards import Array, is_integer
+from penstock.tools.frontend.guards import Array
 from penstock.tools.frontend.jobs import Job, TracedJob
 from penstock.tools.frontend.linking import Linker
 from penstock.tools.frontend.placeholders import Arguments
@@ -139,10 +140,9 @@ class Session:
         in_flight: int = IN_FLIGHT,
         watchdog: float | None = None,
     ):
-        counts = {"threads": threads, "cache_size": cache_size, "in_flight": in_flight}
-        for name, count in counts.items():
-            if not is_integer(count) or count < 1:
-                raise PenstockError(f"{name} must be at least 1, got {count!r}")
+        check_options(device, threads, engine)
+        check_count("cache_size", cache_size)
+        check_count("in_flight", in_flight)
         self._device = device
         self._threads = threads
         self._engine = engine

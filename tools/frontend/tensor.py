@@ -169,8 +169,8 @@ class Tensor(NDArrayOperatorsMixin):
 
     def _refuse(self) -> NoReturn:
         raise refuse(
-            f"the elements of a {self.text} are not known while '{self.trace.job}' is "
-            "traced: choose between values with np.where"
+            f"the elements of tensor {self.text} are not known while "
+            f"'{self.trace.job}' is traced: choose between values with np.where"
         )
 
     def __bool__(self) -> bool:

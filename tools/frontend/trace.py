@@ -72,7 +72,7 @@ class Trace:
         """The value of a tensor. Raises TraceError if another function has made it."""
         if tensor.trace is not self:
             raise refuse(
-                f"a {tensor.text} of a call of '{tensor.trace.job}' that has been "
+                f"tensor {tensor.text} of a call of '{tensor.trace.job}' that has been "
                 f"traced before is used in '{self.job}'"
             )
         return tensor.value
@@ -102,12 +102,12 @@ class Trace:
         """
         op = self.value_of(target).owner
         if not isinstance(op, VariableOp):
-            raise refuse(f"only variables are assigned to, got a {target.text}")
+            raise refuse(f"only variables are assigned to, got {target.text}")
         what = f"variable '{op.port.data}'"
         if op.port.data in self._assigned:
             raise refuse(f"{what} is assigned twice")
         if (value.shape, value.dtype) != (target.shape, target.dtype):
-            raise refuse(f"{what} is a {target.text}, got a {value.text}")
+            raise refuse(f"{what} is {target.text}, got {value.text}")
         made = AssignOp(self.value_of(value), op.result)
         place = source_place()
         if place is not None:
