@@ -10,7 +10,7 @@ from penstock.tools.progress import Progress
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from penstock.dialects.launch import ProgramOp
+    from penstock.dialects.launch import KernelOp, ProgramOp
     from penstock.runtime.devices import Device
     from penstock.runtime.jobs import JobExecutor
     from penstock.runtime.shared_variables import SharedVariables
@@ -41,6 +41,22 @@ def kernel_sources(
             complaints += failure.complaints
     reject_if_any(complaints, "")
     return sources
+
+
+def own_sources(program: ProgramOp) -> list[KernelOp]:
+    """The kernels of a program with a source of their own, beside their body."""
+    from penstock.dialects.launch import KernelOp
+
+    ops = program.body.block.ops
+    return [op for op in ops if isinstance(op, KernelOp) and op.source is not None]
+
+
+def own_source_text(kernel: str) -> str:
+    """Why a kernel with a source of its own is not run."""
+    return (
+        f"kernel '{kernel}' brings Python source of its own, which is only run if that "
+        "is allowed (--allow-source, allow_source=True)"
+    )
 
 
 def cpu_sources(program: ProgramOp, sources: Mapping[str, str]) -> dict[str, str]:

@@ -98,6 +98,26 @@ def read_model(compiler: Compiler, path: Path) -> Model:
     return Model(module, {}, path.parent)
 
 
+def check_own_sources(model: Model) -> None:
+    """
+    Raise `Rejected` for each kernel of a program that comes with a source of its own,
+    which would be run as Python.
+    """
+    from penstock.dialects.launch import ProgramOp
+    from penstock.tools.diagnostics import reject_if_any
+    from penstock.tools.loading import own_source_text, own_sources
+
+    reject_if_any(
+        (
+            (kernel, own_source_text(kernel.sym_name.data))
+            for program in model.entries
+            if isinstance(program, ProgramOp)
+            for kernel in own_sources(program)
+        ),
+        "",
+    )
+
+
 def lower(
     compiler: Compiler,
     passes: PassTable,

@@ -17,6 +17,7 @@ from penstock.tools.comparing import report_errors
 from penstock.tools.errors import UsageError
 from penstock.tools.failures import exit_code_of
 from penstock.tools.loading import open_devices
+from penstock.tools.model import check_own_sources
 from penstock.tools.progress import polled_progress
 from penstock.tools.run_arguments import PROGRAM, arguments
 from penstock.tools.saved_plan.plan import is_plan, read_plan
@@ -127,7 +128,11 @@ def _open_plan(args: argparse.Namespace) -> Job:
         raise UsageError("--allow-winograd is for what is compiled")
     plan = read_plan(args.file, args.device)
     threads, engine = args.threads, args.executor
-    return Job(Session.of_plan(plan, threads=threads, engine=engine))
+    return Job(
+        Session.of_plan(
+            plan, threads=threads, engine=engine, allow_source=args.allow_source
+        )
+    )
 
 
 def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
@@ -138,6 +143,9 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
     if model.has_several and args.job is None:
         known = ", ".join(op.sym_name.data for op in model.entries)
         raise UsageError(f"the module has several jobs: give --job, one of {known}")
+    # Before it is measured.
+    if not args.allow_source:
+        check_own_sources(model)
     oracle = model.only(args.job)
     _check_request(args, oracle, onnx)
     # A device that is not there should not cost a compilation.
@@ -153,6 +161,7 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
         show_progress=True,
         kernels=kernels,
         allow_winograd=args.allow_winograd,
+        allow_source=args.allow_source,
     )
     return Job(session, oracle, onnx, known)
 

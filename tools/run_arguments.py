@@ -127,6 +127,12 @@ def arguments() -> argparse.ArgumentParser:
         "the largest result in f32",
     )
     parser.add_argument(
+        "--allow-source",
+        action="store_true",
+        help="run kernels that come with Python source of their own in a launch "
+        "program or a plan: it can do whatever you can",
+    )
+    parser.add_argument(
         "--repeat", type=_count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(

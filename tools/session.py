@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Self
 from penstock.runtime.arguments import check_options
 from penstock.runtime.closing import Closing
 from penstock.tools.loading import kernel_sources, load, load_plan
-from penstock.tools.model import KERNELS, Model, lower, program_of, read_model
+from penstock.tools.model import (
+    KERNELS,
+    Model,
+    check_own_sources,
+    lower,
+    program_of,
+    read_model,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -66,6 +73,8 @@ class Session(Closing):
     `variables` has those that are shared with other sessions; while one of these
     assigns to a variable, none that uses it may run. `kernels` is a kernel database
     (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
+    A launch program whose kernels come with Python source of their own is refused,
+    unless with `allow_source`, as that runs what is in it.
     """
 
     def __init__(
@@ -83,10 +92,13 @@ class Session(Closing):
         variables: SharedVariables | None = None,
         kernels: Path | None = None,
         allow_winograd: bool = False,
+        allow_source: bool = False,
     ):
         from penstock.tools.compiler import installed_compiler
 
         check_options(device, threads, engine)
+        if not allow_source:
+            check_own_sources(model)
         front, passes = compiler or installed_compiler()
         lower(
             front,
@@ -128,6 +140,7 @@ class Session(Closing):
         simulate_ranks: bool = False,
         model_jobs: bool = False,
         strategy: str = "parallelism",
+        allow_source: bool = False,
     ) -> Self:
         """
         The session of a file of IR, or of a plan that `save` has written, which is not
@@ -139,7 +152,9 @@ class Session(Closing):
         check_options(device, threads, engine)
         if is_plan(Path(path)):
             plan = read_plan(Path(path), device)
-            return cls.of_plan(plan, threads=threads, engine=engine)
+            return cls.of_plan(
+                plan, threads=threads, engine=engine, allow_source=allow_source
+            )
         from penstock.tools.compiler import installed_compiler
 
         compiler = installed_compiler()
@@ -153,11 +168,24 @@ class Session(Closing):
             model_jobs=model_jobs,
             strategy=strategy,
             compiler=compiler,
+            allow_source=allow_source,
         )
 
     @classmethod
-    def of_plan(cls, plan: Plan, *, threads: int = 1, engine: str = "actors") -> Self:
-        """The session of a saved plan."""
+    def of_plan(
+        cls,
+        plan: Plan,
+        *,
+        threads: int = 1,
+        engine: str = "actors",
+        allow_source: bool = False,
+    ) -> Self:
+        """
+        The session of a saved plan. Raises PenstockError for one whose kernels come
+        with Python source of their own, unless with `allow_source`.
+        """
+        if not allow_source:
+            plan.check_own_sources()
         session = cls.__new__(cls)
         session._program, session._plan, session._model = None, plan, None
         session._jobs = load_plan(plan, threads, engine)

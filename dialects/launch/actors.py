@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
     FlatSymbolRefAttrConstr,
+    IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -16,7 +18,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Operation, Region
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import (
     AtLeast,
     IRDLOperation,
@@ -175,6 +177,16 @@ class KernelOp(IRDLOperation):
             is_known = op.dialect_name() in KERNEL_DIALECTS or op.name in FURTHER_OPS
             if not is_known:
                 raise VerifyException(f"{op.name} is no op of a kernel")
+            if isinstance(op, arith.ConstantOp):
+                verify_index(op.value)
+
+
+def verify_index(value: Attribute) -> None:
+    """Raise VerifyException for an index that has more than the 64 bits of a word."""
+    if isa(value, IntegerAttr[IndexType]):
+        number = value.value.data
+        if not -(1 << 63) <= number < 1 << 63:
+            raise VerifyException(f"an index of a kernel has 64 bits, got {number}")
 
 
 @irdl_op_definition

@@ -26,7 +26,11 @@ from test_stream import NUMBER, Text, executor, number, pair, values
 from test_watchdog import Reports, without_times
 
 SECONDS = 0.12
-"""How long a watchdog waits."""
+"""How long a watchdog waits that is to report."""
+PATIENCE = 0.4
+"""
+How long one waits that is not to: threads of a busy machine may have to wait, too.
+"""
 
 threads_of = pytest.mark.parametrize("threads", [1, 2, 3])
 
@@ -86,21 +90,21 @@ def test_a_stalled_stream_is_reported_and_ends(threads: int) -> None:
     assert len(reports.texts) == 1
 
 
-@threads_of
+@pytest.mark.parametrize("threads", [1, 3])
 def test_who_waits_for_the_caller_is_not_stuck(threads: int) -> None:
     reports, counts = Reports(), CountObserver()
     with executor(sums(), threads=threads) as runner:
-        runner.watch(Watchdog(SECONDS, reports))
+        runner.watch(Watchdog(PATIENCE, reports))
         runner.observers.attach(counts)
         with runner.stream() as stream:
             put(stream, 3)
             # Neither while nobody takes what there is, nor while nobody gives more.
-            time.sleep(2 * SECONDS)
+            time.sleep(1.2 * PATIENCE)
             assert int(stream.take("s", 20)[0]) == 6
             with pytest.raises(TimeoutError):
-                stream.take("s", 2 * SECONDS)
+                stream.take("s", 1.2 * PATIENCE)
             stream.put("x", pair(1), 20)
-            time.sleep(2 * SECONDS)
+            time.sleep(1.2 * PATIENCE)
             assert stream.finish(20).outputs == {"s": []}
     assert reports.texts == []
     assert counts.stopped["task", "add_s"] == 1
@@ -177,11 +181,11 @@ def test_who_has_no_room_to_note_what_it_does_waits_for_the_caller(
     text.actor("case", ["any"], ["go"], kind='kind "case"')
     text.actor("end", ["go"], [])
     with executor(text, threads=2) as runner:
-        runner.watch(Watchdog(SECONDS, reports))
+        runner.watch(Watchdog(PATIENCE, reports))
         runner.observers.attach(CountObserver())
         with runner.stream() as stream:
             stream.put("id", number(0), 20)
-            time.sleep(4 * SECONDS)
+            time.sleep(1.2 * PATIENCE)
             stream.finish(20)
     assert reports.texts == []
 

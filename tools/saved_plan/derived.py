@@ -9,7 +9,7 @@ so whoever wrote that file has no say in it but by the text.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from penstock.runtime.cache import cache_dir, content_hash
 from penstock.runtime.image import ProgramImage, image_from_json, image_of
 from penstock.runtime.module_texts import digest_below
+from penstock.tools.loading import own_sources
 from penstock.tools.report import Report, report_of
 from penstock.tools.saved_plan.archive import Archive, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
@@ -32,13 +33,15 @@ _MAKERS = frozenset({"lowering.numba_target", "tools.saved_plan.derived"})
 class Derived(NamedTuple):
     """
     The image of a program, the source of its kernels by name, the values of its
-    constants by name, and what a person is told of it.
+    constants by name, what a person is told of it, and the kernels that come with a
+    source of their own, in place of one that is printed from their body.
     """
 
     image: ProgramImage
     sources: Mapping[str, str]
     constants: Mapping[str, Array]
     report: Report
+    own_sources: Sequence[str]
 
 
 def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
@@ -51,7 +54,8 @@ def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
         for op in program.body.block.ops
         if isinstance(op, VariableOp) and op.value is not None
     }
-    return Derived(image_of(program), sources, constants, report_of(program))
+    own = [kernel.sym_name.data for kernel in own_sources(program)]
+    return Derived(image_of(program), sources, constants, report_of(program), own)
 
 
 def kept(text_hash: str) -> Derived | None:
@@ -67,6 +71,7 @@ def kept(text_hash: str) -> Derived | None:
             sources,
             {name: read_array(archive, member) for name, member in index.items()},
             Report(*report),
+            cast("list[str]", archive.manifest["own_sources"]),
         )
     return None
 
@@ -82,7 +87,8 @@ def keep(text_hash: str, derived: Derived) -> None:
     members = {name: [text.encode()] for name, text in texts.items()}
     path = _path(text_hash)
     path.parent.mkdir(exist_ok=True)
-    write_archive(path, {"constants": index}, {**members, **arrays})
+    facts = {"constants": index, "own_sources": list(derived.own_sources)}
+    write_archive(path, facts, {**members, **arrays})
 
 
 def _path(text_hash: str) -> Path:

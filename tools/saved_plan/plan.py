@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.loader import port_shape
-from penstock.tools.saved_plan.archive import Archive, Json, write_archive
+from penstock.tools.loading import own_source_text
+from penstock.tools.saved_plan.archive import Archive, Json, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 from penstock.tools.saved_plan.derived import Derived, build, derive, keep, kept
 
@@ -65,6 +66,14 @@ class Plan:
     def devices(self) -> list[str]:
         """The kinds of devices whose memory it needs."""
         return devices_of(self.image)
+
+    def check_own_sources(self) -> None:
+        """
+        Raise PlanError if a kernel comes with a source of its own, which would be run
+        as Python.
+        """
+        for kernel in self.derived.own_sources:
+            raise PlanError(own_source_text(kernel))
 
     def values(self) -> dict[str, Array]:
         """

@@ -94,6 +94,15 @@ launch.program @p rank 0 {
 // -----
 
 launch.program @p rank 0 {
+  // expected-error@+1 {{launch.kernel: an index of a kernel has 64 bits, got 9223372036854775808}}
+  launch.kernel @k target "cpu" () {
+    %0 = arith.constant 9223372036854775808 : index
+  }
+}
+
+// -----
+
+launch.program @p rank 0 {
   // expected-error@+1 {{launch.actor: arith.constant is no step of an actor}}
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
     %0 = arith.constant 0 : i32

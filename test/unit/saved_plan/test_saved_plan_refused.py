@@ -15,6 +15,7 @@ import pytest
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.initializers import Array
 from penstock.tools.arrays import read_arrays
+from penstock.tools.diagnostics import Rejected
 from penstock.tools.errors import UsageError
 from penstock.tools.run import run_tool
 from penstock.tools.saved_plan.archive import MANIFEST, PlanError
@@ -392,6 +393,66 @@ def test_source_of_another_build_is_not_compared(
     path = changed(saved[0], tmp_path / "x.penstock", edit, facts=facts)
     with Session.open(path) as session:
         assert same(session.run(piece), saved[1])
+
+
+def with_own_source(path: Path, target: Path, trace: Path) -> Path:
+    """A copy of a plan in which all kernels do nothing but leave a trace."""
+    source = f"""
+from pathlib import Path
+from penstock.runtime.kernel_support import c_kernel
+Path({str(trace)!r}).touch()
+
+@c_kernel
+def kernel(args, part, parts):
+    return 0
+"""
+    quoted = source.replace("\n", "\\n")
+
+    def edit(members: Members) -> None:
+        text = members["program.mlir"].decode()
+        text = text.replace(
+            "attributes {cost", f'attributes {{source = "{quoted}", cost'
+        )
+        members["program.mlir"] = text.encode()
+
+    return changed(path, target, edit, facts={"build": "another"})
+
+
+OWN_SOURCE = (
+    "brings Python source of its own, which is only run if that is allowed "
+    "(--allow-source, allow_source=True)"
+)
+
+
+def test_source_in_a_program_is_run_only_if_that_is_allowed(
+    piece: dict[str, Array],
+    saved: tuple[Path, dict[str, Array]],
+    tmp_path: Path,
+    empty_cache: Path,
+    capsys: pytest.CaptureFixture[str],
+):
+    trace = tmp_path / "trace"
+    path = with_own_source(saved[0], tmp_path / "x.penstock", trace)
+    text = tmp_path / "x.mlir"
+    text.write_bytes(read_plan(path).text.encode())
+    # Also on a machine that has seen it.
+    for _ in range(2):
+        with pytest.raises(PlanError, match=r"^kernel '\w+' brings Python source"):
+            Session.open(path)
+    with pytest.raises(Rejected) as caught:
+        Session.open(text)
+    assert all(d.message.endswith(OWN_SOURCE) for d in caught.value.diagnoses)
+    for file, *more in ((path,), (text,), (text, "--tune")):
+        assert run_tool([str(file), "--random-inputs", "1", *more]) == 1
+        lines = capsys.readouterr().err.splitlines()
+        assert lines
+        assert all(line.endswith(OWN_SOURCE) for line in lines)
+    assert not trace.exists()
+    with Session.open(path, allow_source=True) as session:
+        assert not session.run(piece)["y"].any()
+    assert trace.exists()
+    trace.unlink()
+    assert run_tool([str(text), "--random-inputs", "1", "--allow-source"]) == 0
 
 
 def test_text_that_is_no_program(
