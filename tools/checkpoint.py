@@ -76,8 +76,10 @@ class Checkpoint:
         return found
 
     def note(self) -> Mapping[str, Any]:
-        """What was noted when it was saved."""
-        return cast("dict[str, Any]", self.manifest["note"])
+        """What was noted when it was saved. Raises CheckpointError as `manifest`."""
+        if not isinstance(note := self.manifest.get("note"), dict):
+            raise self._error("has no note in its manifest")
+        return cast("dict[str, Any]", note)
 
     def state(self) -> dict[str, Array]:
         """

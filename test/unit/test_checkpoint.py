@@ -231,6 +231,15 @@ def test_manifests_that_cannot_be(manifest: bytes | None, message: str, tmp_path
     assert str(caught.value).startswith(f"checkpoint {tmp_path} {message}")
 
 
+def test_manifest_without_a_note(tmp_path: Path):
+    (tmp_path / MANIFEST).write_bytes(
+        b'{"format": "penstock checkpoint", "version": 1}'
+    )
+    with pytest.raises(CheckpointError) as caught:
+        Checkpoint(tmp_path, 1).note()
+    assert str(caught.value) == f"checkpoint {tmp_path} has no note in its manifest"
+
+
 def test_damaged_arrays(tmp_path: Path):
     saved = Checkpoints(tmp_path).save(state_of(1), 1)
     (path,) = saved.path.glob("state.*")

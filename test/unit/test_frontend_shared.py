@@ -20,7 +20,7 @@ from penstock.tools import session as compiled
 from penstock.tools.frontend.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.errors import TraceError
 from penstock.tools.frontend.jobs import Job
-from penstock.tools.frontend.session import Program
+from penstock.tools.frontend.session import Program, SessionState
 from penstock.tools.frontend.turns import Turn, Turns
 
 Row = Annotated[Tensor, (3,), "f32"]
@@ -172,6 +172,13 @@ def test_variables_are_read_and_written_as_a_whole(session: Session):
         "the state lacks variables w",
         "the program has no variables z",
     ]
+
+
+def test_work_goes_on_from_variables_that_were_read_before(session: Session):
+    session.add(Job(train))
+    session.write_variables({"w": row(5, 6, 7)})
+    assert session.state is SessionState.RUNNING
+    assert session.call(Job(shift), row(0, 0, 0)).tolist() == [5, 6, 7]
 
 
 @pytest.mark.parametrize(

@@ -223,16 +223,19 @@ class Session:
     def read_variables(self) -> dict[str, Array]:
         """
         A copy of each variable that a compiled job has by its name, as they are between
-        two calls.
+        two calls. Like a first call it compiles all jobs so far.
         """
+        self._start_waiting()
         with self._all_variables(self.variables.names, ()):
             return read_variables(self.variables)
 
     def write_variables(self, values: Mapping[str, Array]) -> None:
         """
         Set all variables, between two calls. Raises PenstockError, and changes none,
-        unless there is an array for each that fits, and no other.
+        unless there is an array for each that fits, and no other. Like a first call it
+        compiles all jobs so far.
         """
+        self._start_waiting()
         with self._all_variables((), self.variables.names):
             write_variables(self.variables, values)
 
@@ -299,13 +302,18 @@ class Session:
             assert program is not None, "it was used last"
             return program
 
-    def _start(self, first: Job) -> None:
+    def _start_waiting(self) -> None:
+        with self._compiling:
+            if self._state is SessionState.OPEN and self._waiting:
+                self._start()
+
+    def _start(self, *first: Job) -> None:
         """
         Compile all jobs that wait and have one shape. If something is wrong with one,
         later calls compile just their own.
         """
         with self._lock:
-            jobs = {**self._waiting, first.name: first}
+            jobs = {**self._waiting, **{job.name: job for job in first}}
             self._waiting.clear()
         traced: list[tuple[Job, Hashable, TracedJob]] = []
         errors: list[TraceError] = []

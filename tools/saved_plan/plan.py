@@ -218,12 +218,12 @@ def _check_format(archive: Archive) -> None:
         raise archive.error(f"it is no {FORMAT}")
     if (number := facts.get("version")) != FORMAT_VERSION:
         raise archive.error(
-            f"it has version {number} of the format, but this penstock reads "
+            f"it has version {number!r} of the format, but this penstock reads "
             f"version {FORMAT_VERSION}"
         )
     if (abi := facts.get("abi")) != KERNEL_ABI:
         raise archive.error(
-            f"it was saved by penstock {_version_in(facts)} with kernel ABI {abi}, "
+            f"it was saved by penstock {_version_in(facts)} with kernel ABI {abi!r}, "
             f"but penstock {_versions()['penstock']} has kernel ABI {KERNEL_ABI}: "
             "compile the model anew"
         )

@@ -81,6 +81,10 @@ def refusal_of(path: Path, device: str | None = None) -> str:
             "it has version 9 of the format, but this penstock reads version 1",
         ),
         (
+            {"version": "1"},
+            "it has version '1' of the format, but this penstock reads version 1",
+        ),
+        (
             {"abi": 77, "versions": {"penstock": "9.9"}},
             "it was saved by penstock 9.9 with kernel ABI 77, but penstock 0.1.0 has "
             f"kernel ABI {KERNEL_ABI}: compile the model anew",
