@@ -234,8 +234,6 @@ def test_manifests_that_cannot_be(manifest: bytes | None, message: str, tmp_path
 def test_manifest_without_a_note(tmp_path: Path):
     text = b'{"format": "penstock checkpoint", "version": 1}'
     (tmp_path / MANIFEST).write_bytes(text)
-        b'{"format": "penstock checkpoint", "version": 1}'
-    )
     with pytest.raises(CheckpointError) as caught:
         Checkpoint(tmp_path, 1).note()
     assert str(caught.value) == f"checkpoint {tmp_path} has no note in its manifest"
