@@ -1,11 +1,13 @@
 """Jobs whose values come at different rates, against NumPy."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.runtime.stream import Stream
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.errors import UsageError
 from penstock.tools.oracle import evaluate_model
@@ -150,6 +152,57 @@ def test_random_jobs_are_as_numpy_says(seed: int) -> None:
         assert found.keys() == expected.keys()
         for name, value in expected.items():
             assert_close(found[name], value)
+
+
+def pieces_of(text: str, given: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
+    """The pieces of each value of a random job, by what its ops do to lists of them."""
+    values = {"%v0": given}
+    for line in text.splitlines():
+        match line.split():
+            case [name, "=", "op.add", left, right, *_]:
+                pairs = zip(values[left.strip(",")], values[right], strict=False)
+                values[name] = [a + b for a, b in pairs]
+            case [name, "=", op, source, _, number, *_] if op.startswith("op."):
+                values[name] = CHANGES[op](values[source], int(number))
+            case _:
+                pass
+    return values
+
+
+def grouped(pieces: list[np.ndarray], n: int) -> list[np.ndarray]:
+    """Each n pieces behind each other; those that make no whole are left out."""
+    whole = len(pieces) // n * n
+    return [np.stack(pieces[i : i + n]) for i in range(0, whole, n)]
+
+
+CHANGES: dict[str, Callable[[list[np.ndarray], int], list[np.ndarray]]] = {
+    "op.acc": lambda x, n: [group.sum(0) for group in grouped(x, n)],
+    "op.repeat": lambda x, n: [piece for piece in x for _ in range(n)],
+    "op.pack": lambda x, n: [group.reshape(-1, 4) for group in grouped(x, n)],
+    "op.unpack": lambda x, n: [part for piece in x for part in np.split(piece, n)],
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_jobs_are_streams_that_end_with_what_makes_no_whole(seed: int) -> None:
+    text = random_job(200 + seed)
+    random = np.random.default_rng(seed)
+    given = [
+        random.random((8, 4), np.float32) for _ in range(int(random.integers(20, 60)))
+    ]
+    expected = pieces_of(text, given)
+    for threads, engines in ((1, ("actors", "sequential", "sim")), (3, ("actors",))):
+        with session(text, "actors", threads) as ready:
+            program = ready.executor.program
+            for engine in engines:
+                times = [1 for _ in program.tables.actors]
+                with Stream(program, engine, 2, times) as stream:
+                    outputs = stream.run({"x": given}).outputs
+                for name, found in outputs.items():
+                    wanted = expected[f"%v{name[1:]}"]
+                    assert len(found) == len(wanted)
+                    for ours, theirs in zip(found, wanted, strict=True):
+                        assert_close(ours, theirs)
 
 
 def test_numpy_does_not_say_what_a_plan_with_rates_means() -> None:
