@@ -25,7 +25,15 @@ from penstock.runtime.cuda_kernels import SIMULATOR, is_simulator_wanted
 from penstock.runtime.cuda_program import CudaProgram
 from penstock.runtime.cuda_units import Flow
 from penstock.runtime.cuda_wiring import wire
-from penstock.runtime.cuda_work import WORD, Copying, Launching, Work, chosen
+from penstock.runtime.cuda_work import (
+    WORD,
+    Copying,
+    Launching,
+    Work,
+    chosen,
+    launches_of,
+    room_of,
+)
 from penstock.runtime.devices import Place, Wired
 from penstock.runtime.image import Kernel
 from penstock.runtime.memory import count_allocation, host_bytes
@@ -187,16 +195,18 @@ class Cuda:
         for chunk, array in zip(chunks, arrays, strict=True):
             chunk.write(0, array)
         status = self.allocate(WORD)
-        words = [chunk.address for chunk in (*chunks, status)]
         sizes = [*(array.nbytes for array in arrays), WORD]
         spans = [
-            Span(word, size, True) for word, size in zip(words, sizes, strict=True)
+            Span(chunk.address, size, True)
+            for chunk, size in zip((*chunks, status), sizes, strict=True)
         ]
+        words = [chunk.address for chunk in chunks]
+        functions = chosen(self.driver.load("kernel", source), words)
+        room = self.allocate(room_of(functions))
 
         def launch(driver: Driver, stream: Handle) -> None:
-            functions = driver.load("kernel", source)
-            for function in chosen(functions, words[:-1]):
-                driver.bind(function, words, spans)(stream)
+            for each in launches_of(driver, functions, spans, room.address):
+                each(stream)
 
         self.finish(0, launch)
         for chunk, array in zip(chunks, arrays, strict=True):

@@ -14,13 +14,19 @@ have: TF32 is off, and so are partial sums of 16 bits.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from penstock.runtime.cuda_c_libraries import (
+    INT,
+    LONG,
+    POINTER,
+    CLibrary,
+    address_of,
+)
 from penstock.runtime.cuda_driver import CudaError, Handle, Launch
-from penstock.runtime.cuda_products import LibraryError, Product
+from penstock.runtime.cuda_products import LibraryError, Product, Sum
 
 KEPT, TURNED = 0, 1
 """CUBLAS_OP_N and CUBLAS_OP_T."""
@@ -32,7 +38,6 @@ MATH = 16
 """CUBLAS_DEFAULT_MATH, without partial sums of fewer bits than 32."""
 ALGORITHM = -1
 """CUBLAS_GEMM_DEFAULT."""
-INT, LONG, POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 MATRIX = POINTER, INT, INT, LONG
 """How a matrix is told: its address, its type, its leading dimension, its stride."""
 SIGNATURES = {
@@ -76,64 +81,39 @@ def matrix(steps: tuple[int, int], extents: tuple[int, int]) -> tuple[int, int] 
     return None
 
 
-class Cublas:
-    """
-    Products by a loaded library. Handles belong to devices; one thread at a time tells
-    one of its stream and of a product.
-    """
+class Cublas(CLibrary):
+    """Products of matrices by a loaded library, which brings its own memory."""
 
-    # Products may be captured, as they need no answer and cuBLAS brings its own memory.
-    is_capturable = True
+    kinds: tuple[type[Sum], ...] = (Product,)
+    creator = "cublasCreate_v2"
+    signatures = SIGNATURES
 
-    def __init__(self, api: Any):
-        self._api = api
-        self._handles: dict[int, int] = {}
-        self._lock = threading.Lock()
-        for name, types in SIGNATURES.items():
-            function = getattr(api, name)
-            function.argtypes, function.restype = types, INT
+    def handle(self) -> int:
+        """A new handle for the device in use."""
+        handle = super().handle()
+        self.call("cublasSetMathMode", handle, MATH)
+        return handle
 
-    def _call(self, name: str, *args: object) -> None:
-        if status := getattr(self._api, name)(*args):
-            raise CudaError(f"{name} failed: status {status}")
+    def room(self, wanted: Sum, device: int) -> int:
+        """None."""
+        return 0
 
-    def open(self, device: int) -> None:
-        """Make a handle for the device in use, if there is none yet."""
-        with self._lock:
-            if device in self._handles:
-                return
-            handle = ctypes.c_void_p()
-            self._call("cublasCreate_v2", ctypes.byref(handle))
-            assert handle.value is not None, "it was created"
-            self._call("cublasSetMathMode", handle, MATH)
-            self._handles[device] = handle.value
-
-    def forget(self, device: int) -> None:
-        """Let go of a device whose context is no more, and the handle with it."""
-        with self._lock:
-            self._handles.pop(device, None)
-
-    def bind(self, product: Product, words: Sequence[int], device: int) -> Launch:
+    def bind(self, wanted: Sum, words: Sequence[int], device: int) -> Launch:
         """A launch of a product of matrices at these addresses."""
-        handle = self._handles[device]
-        arguments = arguments_of(product, words)
-        product_of, lock = self._api.cublasGemmStridedBatchedEx, self._lock
+        assert isinstance(wanted, Product), "it is asked for nothing else"
+        handle = self.handles[device]
+        arguments = arguments_of(wanted, words)
+        product_of, lock = self.api.cublasGemmStridedBatchedEx, self.lock
 
         def launch(stream: Handle) -> None:
             with lock:
-                self._call("cublasSetStream_v2", handle, _address(stream))
+                self.call("cublasSetStream_v2", handle, address_of(stream))
                 status = product_of(handle, *arguments)
             if status:
                 text = f"cublasGemmStridedBatchedEx failed: status {status}"
                 raise CudaError(text)
 
         return launch
-
-
-def _address(stream: Handle) -> int:
-    """A stream of `cuda.bindings`, or a number, as an address."""
-    assert hasattr(stream, "__int__"), "streams are addresses"
-    return int(stream)  # pyright: ignore[reportArgumentType]
 
 
 def arguments_of(product: Product, words: Sequence[int]) -> list[object]:

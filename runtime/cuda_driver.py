@@ -53,6 +53,11 @@ class Function(NamedTuple):
     """Whether all blocks of a launch have to run at a time."""
     is_capturable: bool = True
     """Whether a launch may become part of a graph."""
+    room: int = 0
+    """
+    The bytes of memory, besides its arguments, that nothing else uses while it is under
+    way: their address comes last among the words of `bind`.
+    """
 
     @property
     def blocks(self) -> int:

@@ -294,9 +294,10 @@ class RealDriver:
         stream, made = self.stream(), list[int]()
         try:
             with suppress(OutOfMemory):
-                for size in bound.call.product.sizes:
+                own = [function.room] if function.room else []
+                for size in (*bound.call.wanted.sizes, *own):
                     made.append(self.allocate(size))
-                bound.library.bind(bound.call.product, made, bound.device)(stream)
+                bound.library.bind(bound.call.wanted, made, bound.device)(stream)
                 self.synchronize_stream(stream)
         finally:
             for address in made:

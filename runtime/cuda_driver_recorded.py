@@ -334,9 +334,11 @@ class RecordedDriver:
         """The phases of a kernel that have work, each before its fallback."""
         key = name, source
         if key not in self._kernels:
-            own = [entry.function for entry in _phases_of(source, name)]
+            own = [entry.function for entry in _phases_of(source)]
             device = cast("int", self._chosen.device)
-            self._kernels[key] = made = with_calls(name, source, own, device)
+            found = with_calls(name, source, own, device)
+            made = tuple(x._replace(name=f"{name}.{x.name}") for x in found)
+            self._kernels[key] = made
             count = sum(not function.is_fallback for function in made)
             self._log("load", name=f"{name} {count}")
         return self._kernels[key]
@@ -432,7 +434,6 @@ def _clear(address: int, size: int) -> None:
 class _Loaded:
     """A phase, and the dtypes of its arguments."""
 
-    kernel: str
     phase: Phase
     is_fallback: bool
     dtypes: tuple[np.dtype[np.generic], ...]
@@ -441,8 +442,7 @@ class _Loaded:
     def function(self) -> Function:
         """What is known of it."""
         phase = self.phase
-        name = f"{self.kernel}.{phase.function.__name__}"
-        what = name, self, phase.items, phase.threads
+        what = phase.function.__name__, self, phase.items, phase.threads
         kind = phase.blockwise, self.is_fallback, MOST_BLOCKS
         return Function(*what, *kind, phase.dynamic_shared, phase.cooperative)
 
@@ -468,7 +468,7 @@ def _run_of(entry: Handle, uses: Sequence[Span], stream: Handle) -> Callable[[],
     return cast("_Loaded", entry).on(uses)
 
 
-def _phases_of(source: str, name: str) -> list[_Loaded]:
+def _phases_of(source: str) -> list[_Loaded]:
     """
     The phases that have work of the text of a kernel, each before its fallback, whose
     functions are for NumPy.
@@ -481,9 +481,9 @@ def _phases_of(source: str, name: str) -> list[_Loaded]:
     dtypes = *map(np.dtype, names), np.dtype(np.int32)
     found: list[_Loaded] = []
     for phase in cast("Sequence[Phase]", namespace["PHASES"]):
-        found.append(_Loaded(name, phase, False, dtypes))
+        found.append(_Loaded(phase, False, dtypes))
         if phase.fallback is not None:
-            found.append(_Loaded(name, phase.fallback, True, dtypes))
+            found.append(_Loaded(phase.fallback, True, dtypes))
     return [entry for entry in found if entry.phase.items]
 
 

@@ -3,8 +3,9 @@ Libraries that compute phases of kernels, if they are there when a program is lo
 
 The source of a kernel says by `LIBRARY_CALLS`, its last statement, which phases a
 library computes: a list of tuples of the phase's name, the library's, the numbers of
-the arguments (two factors and the result), and what is computed, a `Product`. Each
-library has a module of its own that makes a `Library`; others may be registered.
+the arguments (two factors and the result), and what is computed, a `Product` or a
+`Convolution` by its fields. Each library has a module of its own that makes a
+`Library`; others may be registered.
 """
 
 from __future__ import annotations
@@ -15,10 +16,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.runtime.cuda_driver import Function, Launch
-from penstock.runtime.cuda_products import Library, LibraryError, Product
+from penstock.runtime.cuda_products import (
+    Convolution,
+    Library,
+    LibraryError,
+    Product,
+    Sum,
+)
 
 CALLS = "\nLIBRARY_CALLS = "
 PHASE = re.compile(r"phase_(\d+)")
+KINDS: dict[str, type[Sum]] = {kind.__name__: kind for kind in (Product, Convolution)}
 
 OPENERS: dict[str, Callable[[], Library]] = {}
 """What makes a library, by name. Raises LibraryError if it is not there."""
@@ -62,7 +70,14 @@ def _open_cublas() -> Library:
     return open_cublas()
 
 
+def _open_cudnn() -> Library:
+    from penstock.runtime.cuda_cudnn import open_cudnn
+
+    return open_cudnn()
+
+
 register_library("cublas", _open_cublas)
+register_library("cudnn", _open_cudnn)
 
 
 # Calls
@@ -76,7 +91,7 @@ class LibraryCall:
     library: str
     arguments: tuple[int, int, int]
     """The numbers of the factors and of the result among the kernel's arguments."""
-    product: Product
+    wanted: Sum
 
 
 @dataclass(frozen=True)
@@ -88,18 +103,28 @@ class Bound:
     device: int
 
     def bind(self, words: Sequence[int]) -> Launch:
-        """A launch with the addresses of all arguments of the kernel."""
+        """
+        A launch with the addresses of all arguments of the kernel, its status and, if
+        there is some, of memory that only the library uses.
+        """
         own = [words[number] for number in self.call.arguments]
-        return self.library.bind(self.call.product, own, self.device)
+        if self.room:
+            own.append(words[-1])
+        return self.library.bind(self.call.wanted, own, self.device)
+
+    @property
+    def room(self) -> int:
+        """The bytes that only the library uses."""
+        return self.library.room(self.call.wanted, self.device)
 
 
 def calls_of(source: str) -> list[LibraryCall]:
     """The phases of a kernel that libraries compute."""
     text = source.partition(CALLS)[2]
     found: list[LibraryCall] = []
-    for phase, name, arguments, facts in ast.literal_eval(text) if text else ():
-        product = Product(**facts)
-        found.append(LibraryCall(phase, name, tuple(arguments), product))
+    for phase, name, arguments, kind, facts in ast.literal_eval(text) if text else ():
+        wanted = KINDS[kind](**facts)
+        found.append(LibraryCall(phase, name, tuple(arguments), wanted))
     return found
 
 
@@ -113,8 +138,8 @@ def with_calls(
     found = [*functions]
     for call in calls_of(source):
         try:
-            opened = library(call.library)
-            opened.open(device)
+            bound = _ready(call, device)
+            room = bound.room
         except LibraryError as error:
             raise LibraryError(
                 f"kernel @{kernel} was selected to be computed by '{call.library}', "
@@ -122,17 +147,28 @@ def with_calls(
             ) from error
         made = Function(
             call.phase,
-            Bound(call, opened, device),
+            bound,
             items=1,
             threads=1,
             blockwise=True,
             is_fallback=False,
             resident=1,
-            is_capturable=opened.is_capturable,
+            is_capturable=bound.library.is_capturable,
+            room=room,
         )
         after = [x for x, other in enumerate(found) if _number(other) > _number(made)]
         found.insert(after[0] if after else len(found), made)
     return tuple(found)
+
+
+def _ready(call: LibraryCall, device: int) -> Bound:
+    """A call whose library is open."""
+    opened = library(call.library)
+    if not isinstance(call.wanted, opened.kinds):
+        kind = type(call.wanted).__name__.lower()
+        raise LibraryError(f"it does not compute a {kind}")
+    opened.open(device)
+    return Bound(call, opened, device)
 
 
 def _number(function: Function) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.cuda_driver import CudaError, Driver, Handle, Launch, Span
-from penstock.runtime.cuda_work import WORD, chosen
+from penstock.runtime.cuda_work import WORD, chosen, launches_of, room_of
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.image import TensorKind
 from penstock.runtime.profiler import (
@@ -44,6 +44,7 @@ class DeviceArguments:
         self.stream: Handle = driver.stream()
         sizes = [*(max(value.nbytes, 1) for value in self._values), WORD]
         self.words: list[int] = []
+        self._rooms: list[int] = []
         try:
             for size in sizes:
                 self.words.append(driver.allocate(size))
@@ -86,9 +87,16 @@ class DeviceArguments:
         """Wait for all that was asked for."""
         self._driver.synchronize_stream(self.stream)
 
+    def room(self, size: int) -> int:
+        """The address of memory of so many bytes besides, for one contender."""
+        if not size:
+            return 0
+        self._rooms.append(self._driver.allocate(size))
+        return self._rooms[-1]
+
     def close(self) -> None:
         """Give back the memory and the stream."""
-        for word in self.words:
+        for word in (*self.words, *self._rooms):
             self._driver.free(word)
         self._driver.destroy_stream(self.stream)
 
@@ -159,7 +167,8 @@ def _turn(driver: Driver, name: str, source: str, on: DeviceArguments) -> Device
     """A contender, or one with a problem if it cannot be loaded."""
     try:
         functions = chosen(driver.load(name, source), on.words[:-1])
-        launches = [driver.bind(each, on.words, on.spans) for each in functions]
+        room = on.room(room_of(functions))
+        launches = launches_of(driver, functions, on.spans, room)
     except PenstockError as error:
         turn = DeviceTurn(name, (), on)
         turn.result.problem = str(error)

@@ -21,7 +21,7 @@ import numpy as np
 from penstock.runtime.actors import Actor, Argument, Call, Fixed, Slot
 from penstock.runtime.cuda_driver import CaptureError, CudaError, Driver, Handle
 from penstock.runtime.cuda_order import Lane, Order, Steps, awaited
-from penstock.runtime.cuda_resources import Check, Resources, Statuses
+from penstock.runtime.cuda_resources import Check, Resources, Rooms, Statuses
 from penstock.runtime.cuda_units import (
     Edge,
     Flow,
@@ -64,11 +64,14 @@ class Task:
         """Those of all its calls."""
         return tuple(arg for call in self.actor.calls for arg in call.args)
 
-    def ask(self, words: Sequence[int], act: int, stream: Handle) -> None:
-        """Ask a stream for what the actor does in an act, given its arguments."""
+    def ask(self, words: Sequence[int], act: int, stream: Handle, room: int) -> None:
+        """
+        Ask a stream for what the actor does in an act, given its arguments and where
+        there is room for what needs some.
+        """
         for step in self.steps:
             if not self.length or step.is_made_in(act, self.length):
-                step.ask(words, stream)
+                step.ask(words, stream, room)
 
 
 class CudaProgram:
@@ -86,6 +89,7 @@ class CudaProgram:
         self._statuses = Statuses(self._resources, flow)
         self._lanes: list[Lane] = []
         self._lane_of: dict[tuple[int, int], int] = {}
+        self._rooms = Rooms(self._resources)
         self.tasks = {
             index: self._task(flow.actors[index], place, work_of)
             for index, place in enumerate(flow.places)
@@ -125,6 +129,7 @@ class CudaProgram:
         lane = self._lane(place)
         status_of = self._statuses.address_of
         steps = steps_of(self._driver, actor, work_of, status_of)
+        self._rooms.need(lane, place.device, max(step.room for step in steps))
         pairs = zip(steps, actor.calls, strict=True)
         asserting = [(step, status_of(call)) for step, call in pairs if call.messages]
         differ = any(step.when != "always" for step in steps)
@@ -151,7 +156,14 @@ class CudaProgram:
                 grouped.update(group)
         for actor in sorted(self.ahead - grouped):
             units.append(Unit(self._flow.actors[actor].name, (actor,)))
+        # Nothing is allocated later.
+        for actor in self.tasks.keys() - grouped:
+            self._room(actor, self.tasks[actor].lane)
         return units
+
+    def _room(self, actor: int, lane: int) -> int:
+        """Where there is room for what an actor does as part of what a lane does."""
+        return self._rooms.address(lane, self.tasks[actor].lane)
 
     def _capturable(self) -> set[int]:
         """The actors that run ahead all of whose steps may become part of a graph."""
@@ -224,6 +236,9 @@ class CudaProgram:
         lanes = [Lane(lane.handle, lane.device) for lane in self._lanes]
         events: list[Handle] = []
         steps: list[Steps] = []
+        for actor in group:
+            # Nothing can be allocated while something is captured.
+            self._room(actor, self.tasks[group[0]].lane)
         found = edges_of(self._flow, [Unit("", (actor,)) for actor in group])
         edges = [tuple(x for x in own if x.act_before(0) == 0) for own in found]
         lane_of = [self.tasks[actor].lane for actor in group]
@@ -266,7 +281,7 @@ class CudaProgram:
             words = [
                 self._word(actor, arg, turn) for arg in self.tasks[actor].arguments
             ]
-            self.tasks[actor].ask(words, 0, stream)
+            self.tasks[actor].ask(words, 0, stream, self._room(actor, first))
             order.end(number)
             last[unit.lane] = number
         for number in last.values():
@@ -296,7 +311,9 @@ class CudaProgram:
             turn = (words[0] - self.turn_address) // TURN if words else 0
             self._driver.launch_graph(graphs[turn], lane.handle)
         else:
-            self.tasks[unit.actors[0]].ask(words, act, lane.handle)
+            (actor,) = unit.actors
+            room = self._room(actor, steps.lane)
+            self.tasks[actor].ask(words, act, lane.handle, room)
         if (check := self._checks.get(number)) is not None:
             check.ask(act, lane.handle)
         self._order.end(number)
@@ -335,7 +352,8 @@ class CudaProgram:
         task = self.tasks[actor]
         lane, step = self._lanes[task.lane], task.steps[call]
         self._driver.use(lane.device)
-        step.ask([0] * step.first + [*words], lane.handle)
+        given = [0] * step.first + [*words]
+        step.ask(given, lane.handle, self._room(actor, task.lane))
         check = self._blocking[actor]
         if check is not None:
             check.ask(0, lane.handle)

@@ -92,6 +92,33 @@ def _quietly(
         function(handle)  # pyright: ignore[reportArgumentType]
 
 
+class Rooms:
+    """
+    Memory that launches use besides their arguments. Those of a lane share it, as they
+    follow each other; but what is part of a graph that another lane launches has its
+    own, as it may be under way together with others of its lane.
+    """
+
+    def __init__(self, resources: Resources):
+        self._resources = resources
+        self._needed: dict[int, tuple[int, int]] = {}
+        """Lane: its device, and the most bytes that something on it needs."""
+        self._places: dict[tuple[int, int], int] = {}
+
+    def need(self, lane: int, device: int, size: int) -> None:
+        """Let there be so much room for what is done on a lane."""
+        _, former = self._needed.get(lane, (device, 0))
+        self._needed[lane] = device, max(former, size)
+
+    def address(self, launching: int, lane: int) -> int:
+        """The room of a lane for what another one, or itself, launches; 0 for none."""
+        device, size = self._needed[lane]
+        key = launching, lane
+        if size and key not in self._places:
+            self._places[key] = self._resources.allocate(device, size)
+        return self._places.get(key, 0)
+
+
 class Statuses:
     """
     The words that assertions of kernels write to: those of a device follow each other,

@@ -50,8 +50,11 @@ class Copying:
 
 
 Work: TypeAlias = Launching | Copying
-Asking: TypeAlias = Callable[[Sequence[int], Handle], None]
-"""Asks a stream for something, given the addresses of its arguments."""
+Asking: TypeAlias = Callable[[Sequence[int], Handle, int], None]
+"""
+Asks a stream for something, given the addresses of its arguments and of memory that
+nothing else uses meanwhile.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,20 @@ class Step:
     asking: Asking
     is_capturable: bool = True
     """Whether it may become part of a graph."""
+    room: int = 0
+    """The bytes that nothing else may use while it is under way."""
 
     def is_made_in(self, act: int, length: int) -> bool:
         """Whether it is done in an act, if a round has this length."""
         return self.when == "always" or (self.when == "first") == (act % length == 0)
 
-    def ask(self, words: Sequence[int], stream: Handle) -> None:
-        """Ask for it. Raises CudaError that says what for."""
+    def ask(self, words: Sequence[int], stream: Handle, room: int) -> None:
+        """
+        Ask for it, given where there is room for it. Raises CudaError that says what
+        for.
+        """
         try:
-            self.asking(words[self.first : self.last], stream)
+            self.asking(words[self.first : self.last], stream, room)
         except CudaError as error:
             raise CudaError(f"{self.label}: {error}", is_lost=error.is_lost) from error
 
@@ -104,21 +112,40 @@ class Launcher:
         self._status = Span(status, WORD, bool(kernel.messages))
         self._bound: dict[tuple[int, ...], list[Launch]] = {}
 
-    def __call__(self, words: Sequence[int], stream: Handle) -> None:
+    def __call__(self, words: Sequence[int], stream: Handle, room: int) -> None:
         """Ask a stream for all phases."""
-        key = tuple(words)
+        key = *words, room
         launches = self._bound.get(key) or self._bind(key)
         for launch in launches:
             launch(stream)
 
-    def _bind(self, words: tuple[int, ...]) -> list[Launch]:
+    def _bind(self, key: tuple[int, ...]) -> list[Launch]:
+        *words, room = key
         spans = [*map(Span, words, self._sizes, self._written), self._status]
-        made = [
-            self._driver.bind(function, (*words, self._status.address), spans)
-            for function in chosen(self._functions, words)
-        ]
-        self._bound[words] = made
+        functions = chosen(self._functions, words)
+        made = self._bound[key] = launches_of(self._driver, functions, spans, room)
         return made
+
+
+def launches_of(
+    driver: Driver, functions: Sequence[Function], spans: Sequence[Span], room: int
+) -> list[Launch]:
+    """
+    Launches of functions on the arguments and the status at `spans`; at `room` is
+    memory for those that need some besides.
+    """
+    launches: list[Launch] = []
+    for function in functions:
+        own = [Span(room, function.room, True)] if function.room else []
+        given = [*spans, *own]
+        words = [span.address for span in given]
+        launches.append(driver.bind(function, words, given))
+    return launches
+
+
+def room_of(functions: Sequence[Function]) -> int:
+    """The bytes that functions, one after the other, need besides their arguments."""
+    return max((function.room for function in functions), default=0)
 
 
 def chosen(functions: Sequence[Function], words: Sequence[int]) -> list[Function]:
@@ -136,7 +163,7 @@ def chosen(functions: Sequence[Function], words: Sequence[int]) -> list[Function
 def copier(driver: Driver, size: int) -> Asking:
     """What asks for copies of so many bytes."""
 
-    def copy(words: Sequence[int], stream: Handle) -> None:
+    def copy(words: Sequence[int], stream: Handle, room: int) -> None:
         source, target = words
         driver.copy(target, source, size, stream)
 
@@ -156,13 +183,14 @@ def steps_of(
     steps: list[Step] = []
     first = 0
     for call in actor.calls:
-        work, is_capturable = work_of(call), True
+        work, is_capturable, room = work_of(call), True, 0
         if isinstance(work, Launching):
             written = [
                 isinstance(x, Slot) and x.register in actor.writes for x in call.args
             ]
             functions = driver.load(work.kernel.name, work.source)
             is_capturable = all(function.is_capturable for function in functions)
+            room = room_of(functions)
             status = status_of(call)
             asking = Launcher(driver, functions, work.kernel, written, status)
         else:
@@ -170,6 +198,6 @@ def steps_of(
         last = first + len(call.args)
         what = actor.name, work.label, call.when
         where = first, last, call.messages
-        steps.append(Step(*what, *where, asking, is_capturable))
+        steps.append(Step(*what, *where, asking, is_capturable, room))
         first = last
     return tuple(steps)

@@ -3,7 +3,8 @@ Sums of products that libraries compute: what the runtime is told of them.
 
 A contraction can be a product of matrices of a library if no windows are in it, if rows
 or columns of each factor follow each other, and if its other loops are equally far
-apart. Its schedule is then a `#launch.library`.
+apart; with windows it can be a convolution (`penstock.lowering.cuda.convolutions`). Its
+schedule is then a `#launch.library`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
@@ -19,6 +21,7 @@ from xdsl.ir import BlockArgument, Operation
 
 from penstock.dialects.launch.library import LibraryAttr
 from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.cuda.convolutions import convolution_of
 from penstock.lowering.numba.contractions import (
     DEVICE_ELEMENTS,
     Contraction,
@@ -26,53 +29,94 @@ from penstock.lowering.numba.contractions import (
 )
 from penstock.lowering.numba.finishing import root_of
 
+PRODUCT, CONVOLUTION = "Product", "Convolution"
+"""What libraries compute, as `penstock.runtime.cuda_products` calls it."""
+
 
 @dataclass(frozen=True)
-class LibraryPhase:
-    """A sum of products with a library, and what is computed with it."""
+class LibrarySum:
+    """A sum of products that a library can compute."""
 
     op: LinalgStructuredOperation
-    library: str
+    kind: str
+    """What it is to a library: a `Product`, or a `Convolution`."""
     arguments: tuple[int, int, int]
     """The numbers of the factors and of the result among the kernel's arguments."""
     facts: dict[str, object]
-    """A `penstock.runtime.cuda_products.Product` by its fields."""
+    """What is computed by its fields, but for `adds`."""
     start: Operation | None
-    """The phase before, if it is part of it."""
+    """The phase before, if it sets the result to 0."""
+    count: int
+    """The products of elements."""
+
+
+@dataclass(frozen=True)
+class LibraryPhase:
+    """A sum of products with a library."""
+
+    sum: LibrarySum
+    schedule: LibraryAttr
+
+    @property
+    def start(self) -> Operation | None:
+        """The phase before, if it is part of it."""
+        return self.sum.start if self.schedule.folds else None
 
     def entry(self, phase: str) -> str:
         """How the phase of this name is listed among calls of libraries."""
-        return repr((phase, self.library, self.arguments, self.facts))
+        found, library = self.sum, self.schedule.library.data
+        facts = {**found.facts, "adds": self.start is None}
+        return repr((phase, library, found.arguments, found.kind, facts))
 
 
 def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase | str:
     """What an op with a `#launch.library` becomes, or why it cannot."""
     schedule = op.attributes[SCHEDULE]
     assert isinstance(schedule, LibraryAttr), "whoever asks has seen it"
-    found = None
-    if isinstance(op, LinalgStructuredOperation):
-        found = contraction_of(op, DEVICE_ELEMENTS)
-    if not isinstance(found, Contraction):
+    found = library_sum_of(op, phases)
+    if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
-    assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
-    start = start_of(op, phases) if schedule.folds else None
-    if schedule.folds and start is None:
+    if isinstance(found, str):
+        return f"no library computes {op.name}: {found}"
+    if schedule.folds and found.start is None:
         return f"no phase sets the result of {op.name} to 0 before"
-    facts = facts_of(found, adds=start is None)
+    return LibraryPhase(found, schedule)
+
+
+def library_sum_of(
+    op: Operation, phases: Sequence[Operation]
+) -> LibrarySum | str | None:
+    """
+    What a library would compute of a phase; None if that is no sum of products, or why
+    no library computes it.
+    """
+    if not isinstance(op, LinalgStructuredOperation):
+        return None
+    found = contraction_of(op, DEVICE_ELEMENTS)
+    if not isinstance(found, Contraction):
+        return None
+    if any(access.offset for access in found.nest.accesses):
+        return "its operands do not begin at their first elements"
+    is_product = not found.has_windows
+    facts = product_of(found) if is_product else convolution_of(op, found)
     if isinstance(facts, str):
-        return f"no library computes {op.name}: {facts}"
-    arguments = arguments_of(op, found)
+        return facts
+    # A convolution is told of the image first, then of the filters.
+    factors = (found.a, found.b) if is_product else (found.b, found.a)
+    arguments = arguments_of(op, factors)
     if arguments is None:
-        return f"the operands of {op.name} are no arguments of the kernel"
-    return LibraryPhase(op, schedule.library.data, arguments, facts, start)
+        return "its operands are no arguments of the kernel"
+    kind = PRODUCT if is_product else CONVOLUTION
+    count = prod(found.extents) * prod(found.outer_extents)
+    return LibrarySum(op, kind, arguments, facts, start_of(op, phases), count)
 
 
 def arguments_of(
-    op: LinalgStructuredOperation, contraction: Contraction
+    op: LinalgStructuredOperation, factors: tuple[int, int]
 ) -> tuple[int, int, int] | None:
     """The numbers of the factors and of the result among the kernel's arguments."""
     operands = (*op.inputs, op.outputs[0])
-    roots = (root_of(operands[number]) for number in (contraction.a, contraction.b, -1))
+    roots = (root_of(operands[number]) for number in (*factors, -1))
     found = [root.index for root in roots if isinstance(root, BlockArgument)]
     return (found[0], found[1], found[2]) if len(found) == 3 else None
 
@@ -95,12 +139,11 @@ def start_of(
     return before if is_zero else None
 
 
-def facts_of(contraction: Contraction, *, adds: bool) -> dict[str, object] | str:
-    """A contraction as a product of matrices, or why it is none."""
-    if contraction.has_windows:
-        return "it has windows"
-    if any(access.offset for access in contraction.nest.accesses):
-        return "its operands do not begin at their first elements"
+def product_of(contraction: Contraction) -> dict[str, object] | str:
+    """
+    A contraction as a `penstock.runtime.cuda_products.Product` by its fields but
+    `adds`, or why it is none.
+    """
     rows, columns, terms = contraction.extents
     a, b = contraction.a_steps, contraction.b_steps
     if not follows(a, (rows, terms)):
@@ -120,7 +163,6 @@ def facts_of(contraction: Contraction, *, adds: bool) -> dict[str, object] | str
         "row_step": row if rows > 1 else columns,
         "batch": batch,
         "strides": strides,
-        "adds": adds,
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import entry_points
 
+from penstock.lowering.cuda.libraries import CONVOLUTION
 from penstock.lowering.selection.alternatives import Alternative, AlternativeError
 from penstock.lowering.selection.contractions import Loops, Rules, Tiles
 from penstock.lowering.selection.libraries import Library
@@ -20,7 +21,7 @@ GROUP = "penstock.kernels"
 
 BUILT_IN: tuple[Alternative, ...] = (
     *(Rules(), Tiles(), Loops()),
-    Library("cublas"),
+    *(Library("cublas"), Library("cudnn", CONVOLUTION)),
 )
 """Our own."""
 

@@ -4,11 +4,32 @@
 // A library is only taken where it was measured; without that, the rules are.
 // CHECK-LABEL: launch.kernel @product
 // CHECK-SAME:  selected = "rules: nothing else is offered"
+// CHECK-SAME:  "cudnn: it is a product of matrices"
 // CHECK-SAME:  "cublas: was not measured"
 // TILES-LABEL: launch.kernel @product
 // TILES:       schedule = #launch.tiles
 launch.kernel @product target "cuda" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   linalg.matmul ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
+}
+
+// Products are for one library, convolutions for another.
+// CHECK-LABEL: launch.kernel @convolution
+// CHECK-SAME:  "cublas: it is a convolution"
+// CHECK-SAME:  "cudnn: was not measured"
+launch.kernel @convolution target "cuda" (%x: memref<1x16x14x14xf32>, %w: memref<16x16x3x3xf32>, %o: memref<1x16x12x12xf32>) {
+  linalg.generic {
+    indexing_maps = [
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2 + d5, d3 + d6)>,
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>,
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>
+    ],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]
+  } ins(%x, %w : memref<1x16x14x14xf32>, memref<16x16x3x3xf32>) outs(%o : memref<1x16x12x12xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
 }
 
 // It refuses what is small.

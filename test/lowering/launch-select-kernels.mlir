@@ -53,35 +53,35 @@ launch.kernel @lonely target "cpu" (%a: memref<4x4xf32>, %b: memref<4x4xf32>, %o
 // of products, or where it has a schedule.
 // REFUSED-LABEL: launch.kernel @fill
 // REFUSED-SAME:  selected = "rules: nothing else is offered"
-// REFUSED-SAME:  refused = ["cublas: is for cuda", "loops: it has 0 sums of products, not one", "tiles: it has 0 sums of products, not one"]
+// REFUSED-SAME:  refused = ["cublas: is for cuda", "cudnn: is for cuda", "loops: it has 0 sums of products, not one", "tiles: it has 0 sums of products, not one"]
 launch.kernel @fill target "cpu" (%o: memref<64x64xf32>) {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<64x64xf32>)
 }
 // REFUSED-LABEL: launch.kernel @by_hand
-// REFUSED-SAME:  refused = ["cublas: is for cuda", "loops: it has a schedule already", "tiles: it has a schedule already"]
+// REFUSED-SAME:  refused = ["cublas: is for cuda", "cudnn: is for cuda", "loops: it has a schedule already", "tiles: it has a schedule already"]
 launch.kernel @by_hand target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   linalg.matmul {schedule = #launch.contraction<outer, tile [2, 2, 16], block [64, 64]>} ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
 }
 // REFUSED-LABEL: launch.kernel @declined
-// REFUSED-SAME:  refused = ["cublas: is for cuda", "loops: it says that it has no schedule", "tiles: it says that it has no schedule"]
+// REFUSED-SAME:  refused = ["cublas: is for cuda", "cudnn: is for cuda", "loops: it says that it has no schedule", "tiles: it says that it has no schedule"]
 launch.kernel @declined target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   linalg.matmul {no_schedule = "by hand"} ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
 }
 // REFUSED-LABEL: launch.kernel @stored
-// REFUSED-SAME:  refused = ["cublas: is for cuda", "loops: its arguments lie in panels already", "tiles: its arguments lie in panels already"]
+// REFUSED-SAME:  refused = ["cublas: is for cuda", "cudnn: is for cuda", "loops: its arguments lie in panels already", "tiles: its arguments lie in panels already"]
 launch.kernel @stored target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) attributes {panels = [unit, #launch.panels<[1, 64, 64], axis 2, width 64, depth 64>, unit]} {
   linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 64], panels b>} ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
 }
 // Many products are too many for plain loops.
 // REFUSED-LABEL: launch.kernel @large
-// REFUSED-SAME:  refused = ["cublas: is for cuda", "loops: 2097152 products are too many for plain loops"]
+// REFUSED-SAME:  refused = ["cublas: is for cuda", "cudnn: is for cuda", "loops: 2097152 products are too many for plain loops"]
 launch.kernel @large target "cpu" (%a: memref<128x128xf32>, %b: memref<128x128xf32>, %o: memref<128x128xf32>) {
   linalg.matmul ins(%a, %b : memref<128x128xf32>, memref<128x128xf32>) outs(%o : memref<128x128xf32>)
 }
 // On a GPU there are neither other tiles nor plain loops.
 // REFUSED-LABEL: launch.kernel @on_gpu
-// REFUSED-SAME:  refused = ["cublas: it has 0 sums of products, not one", "loops: is for cpu", "tiles: is for cpu"]
+// REFUSED-SAME:  refused = ["cublas: it has 0 sums of products, not one", "cudnn: it has 0 sums of products, not one", "loops: is for cpu", "tiles: is for cpu"]
 launch.kernel @on_gpu target "cuda" (%o: memref<64xf32>) {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<64xf32>)
