@@ -129,7 +129,8 @@ class CudaProgram:
         lane = self._lane(place)
         status_of = self._statuses.address_of
         steps = steps_of(self._driver, actor, work_of, status_of)
-        self._rooms.need(lane, place.device, max(step.room for step in steps))
+        room = max((step.room for step in steps), default=0)
+        self._rooms.need(lane, place.device, room)
         pairs = zip(steps, actor.calls, strict=True)
         asserting = [(step, status_of(call)) for step, call in pairs if call.messages]
         differ = any(step.when != "always" for step in steps)
