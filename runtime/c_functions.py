@@ -3,6 +3,10 @@ Compiling Python functions of words to C functions, with Numba.
 
 What Numba itself makes for C calls Python where an error may come. Our functions raise
 none, and without that their object files need nothing of Numba.
+
+Of Numba's passes only those run that plain loops, numbers and calls need. The others,
+for closures, `with`, `literal_unroll` and the like, find nothing to do in kernels, and
+took an eighth of the time.
 """
 
 # llvmlite and most of numba carry no types.
@@ -16,8 +20,10 @@ from typing import Any, cast
 
 from llvmlite import binding
 from numba import types
-from numba.core.compiler import Flags, compile_extra
+from numba.core import typed_passes, untyped_passes
+from numba.core.compiler import Compiler, Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.registry import cpu_target
 
 from penstock.runtime.objects import ObjectCode
@@ -33,6 +39,32 @@ define i{bits} @"{name}"({named}) {{
   ret i{bits} %value
 }}
 """
+
+
+_PASSES: Any = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.IRLegalization,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+
+
+class _Compiler(Compiler):
+    """Numba's compiler without the passes that kernels do not need."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The passes, in their order."""
+        manager = PassManager("kernel")
+        for each in _PASSES:
+            manager.add_pass(each, each.name())
+        manager.finalize()
+        return [manager]
 
 
 def compile_c_function(
@@ -89,7 +121,9 @@ def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
     typing.refresh()
     target.refresh()
     arguments = (types.int64,) * words
-    compiled = compile_extra(typing, target, function, arguments, result, flags, {})
+    compiled = compile_extra(
+        typing, target, function, arguments, result, flags, {}, pipeline_class=_Compiler
+    )
     # Machine code that Numba would load here is made once more for the object file.
     compiled.library._finalize_final_module = lambda: None
     with global_compiler_lock:
