@@ -46,7 +46,7 @@ TALL, LOW = 420.0, 130.0
 COLOURS = 8
 """The most kinds of ops that have a colour of their own."""
 
-X_TICKS, Y_TICKS = 12, 4
+X_TICKS, Y_TICKS = 12, 6
 
 Lines: TypeAlias = Iterator[str]
 
@@ -319,11 +319,12 @@ def curves(usage: Usage, picture: Picture) -> Lines:
 
 
 def y_axis(size: int) -> Lines:
-    """Bytes from the bottom to the top."""
+    """Bytes from the bottom to the top, a power of two from one number to the next."""
     yield '<div class="y-axis" aria-hidden="true">'
-    for tick in range(Y_TICKS + 1):
-        text = size_text(size * tick // Y_TICKS)
-        yield f'<span style="bottom:{number(100 * tick / Y_TICKS)}%">{text}</span>'
+    distance = 1 << max(0, -(-size // Y_TICKS) - 1).bit_length()
+    for at in range(0, size + 1, distance):
+        text = size_text(at).replace(".0 ", " ")
+        yield f'<span style="bottom:{number(100 * at / max(size, 1))}%">{text}</span>'
     yield "</div>"
 
 

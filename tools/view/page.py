@@ -151,7 +151,11 @@ def memory_lines(report: Report, palette: Mapping[str, str]) -> list[str]:
         for c, chunk in enumerate(zone.chunks):
             for b, block in enumerate(chunk.blocks):
                 lines += figure_lines(f"0.{z}.{c}.{b}", report, block, palette)
-    lines.append("<p>Steps are tasks in the order in which the program lists them.</p>")
+    lines.append(
+        "<p>Steps are tasks in the order in which the program lists them. Grey is a "
+        "variable, hatched is what lies on the bytes of something else, and the line "
+        "is how many bytes are alive.</p>"
+    )
     return lines
 
 

@@ -25,6 +25,8 @@ function time(micros) {
   if (micros >= 1e3) return `${(micros / 1e3).toFixed(3)} ms`;
   return `${micros.toFixed(3)} \u00b5s`;
 }
+// A time on a ruler, without the zeros that all of them would end in.
+const shortTime = micros => time(micros).replace(/\.?0+ /, " ");
 
 function element(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text }, properties);

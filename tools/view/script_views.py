@@ -371,7 +371,7 @@ class LineView extends View {
     for (let n = Math.ceil(left / step); n * step <= right; n++) {
       const x = this.x + n * step * this.scale;
       context.fillRect(x, HEAD - 6, 1, 5);
-      context.fillText(time(n * step), x + 3, HEAD / 2);
+      context.fillText(shortTime(n * step), x + 3, HEAD / 2);
     }
   }
   sliceAt(x, y) {
