@@ -29,6 +29,11 @@ share. What has one of both already keeps it. The attribute `schedule`, a
   elements; where `a` lies in panels, up to 32 KiB, unless all fits into 64. Where
   nothing is packed, blocks of up to 256 terms (or 16384 elements) keep columns in the
   cache.
+* *Reuse*. Where columns take several tiles, and there are at least 16 rows of together
+  32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are
+  copied in the order in which tiles read them, and all columns computed with the copy.
+  Then `b` is packed as well, for at least 32 rows, and a block has as many terms as
+  leave 32 KiB to a panel, and as many rows as the stack allows.
 * *Height*. All rows; for several `parts` as many as let them share the units of work
   evenly, or give each at least four.
 * *Folds*. As many phases around it as can be computed in registers
@@ -115,6 +120,13 @@ PACKED_ROWS, CACHED_BYTES, LINE = 96, 1 << 18, 64
 NEAR_BYTES = 1 << 15
 """What stays in the nearest cache while tiles run over it."""
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
+REUSE_ROWS, REUSE_PACKED_ROWS, REUSE_ELEMENTS = 16, 32, 1 << 15
+"""What makes a copy of rows worth it; and where columns have to be packed for it."""
+REUSE_TERMS, REUSE_PANELS = 192, 4
+"""The most terms of a copy, and the panels that a part of the work should have."""
+SUMMING, LOADING = 4, 1 / 8
+"""What it takes to load and to store a vector of sums, in products; and what a load
+takes besides what `tile_time` says, where all else is near."""
 UNITS_OF_A_PART = 4
 MIN_HEIGHT = 64
 MIN_WINDOW_ROWS = 4
@@ -269,6 +281,94 @@ def height_of(
     return ceil(ceil(rows / count) / tile_rows) * tile_rows
 
 
+def reuse_depth(width: int, terms: int, size: int) -> int:
+    """The terms of a block whose panel of columns stays near: whole lines of rows."""
+    most = max(1, min(REUSE_TERMS, NEAR_BYTES // (width * size)))
+    step = LINE // size
+    return min(terms, ceil(evenly(terms, most) / step) * step)
+
+
+@lru_cache(maxsize=1024)
+def best_reusing_tile(
+    rows: int, columns: int, terms: int, lanes: int, size: int, registers: int
+) -> tuple[int, int]:
+    """
+    The tile with which all strips take least time, if sums are added to for each block
+    of terms.
+    """
+
+    def time(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+        height, vectors = tile
+        across, down = ceil(columns / lanes / vectors), ceil(rows / height)
+        blocks = ceil(terms / reuse_depth(vectors * lanes, terms, size))
+        sums = rows * ceil(columns / lanes) * blocks * SUMMING
+        loads = across * down * terms * (height + vectors) * LOADING
+        time = tile_seconds(tile, rows, columns, terms, lanes)
+        return time + sums + loads, tile
+
+    tiles = (
+        tile
+        for tile in fitting_tiles(registers)
+        if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
+    )
+    return min(tiles, key=time)
+
+
+def reuse_schedule(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str,
+) -> ContractionAttr | None:
+    """The schedule with which columns reuse a copy of rows, if that is worth it."""
+    rows, columns, terms = contraction.extents
+    size = BYTES[contraction.element]
+    lanes, registers = vector_bytes // size, REGISTERS[vector_bytes]
+    least = REUSE_ROWS if constant == "b" else REUSE_PACKED_ROWS
+    if contraction.has_windows or constant == "a":
+        return None
+    if rows < least or rows * terms < REUSE_ELEMENTS:
+        return None
+    tile = best_reusing_tile(rows, columns, terms, lanes, size, registers)
+    if columns <= tile[1] * lanes:
+        return None
+    *block, reuse = reuse_block(contraction, tile, lanes, parts)
+    return ContractionAttr(
+        "outer",
+        (*tile, lanes),
+        block,
+        packed=constant != "b",
+        folds=folds,
+        reuse=reuse,
+        panels=constant,
+    )
+
+
+def reuse_block(
+    contraction: Contraction, tile: tuple[int, int], lanes: int, parts: int
+) -> tuple[int, int, int]:
+    """
+    The rows and the terms of a block that is copied, and the panels that reuse a copy.
+    Blocks have fewer rows, then copies fewer panels, until parts share the units of
+    work about equally.
+    """
+    height, width = tile[0], tile[1] * lanes
+    rows, columns, terms = contraction.extents
+    depth = reuse_depth(width, terms, BYTES[contraction.element])
+    most = max(1, MAX_PANEL_ELEMENTS // depth // height)
+    tiles, panels = ceil(rows / height), ceil(columns / width)
+    fewest = ceil(tiles / most)
+    highest = max(fewest, tiles // min(most, ceil(MIN_HEIGHT / height)))
+    groups = range(1, max(1, panels // REUSE_PANELS) + 1)
+    pairs = [(group, n) for group in groups for n in range(fewest, highest + 1)]
+    outer = prod(contraction.outer_extents)
+    group, blocks = next(
+        (pair for pair in pairs if is_shared(outer * prod(pair), parts)), pairs[-1]
+    )
+    return ceil(tiles / blocks) * height, depth, ceil(panels / group)
+
+
 def upright_seconds(
     contraction: Contraction, tile: tuple[int, int], lanes: int
 ) -> float | None:
@@ -379,6 +479,9 @@ def schedule_of(
         tile = min(rows, 4), min(columns, 8 if rows < 3 else 4)
         block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
         return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
+    reusing = reuse_schedule(contraction, vector_bytes, parts, folds, constant)
+    if reusing is not None:
+        return reusing
     facts = rows, columns, terms, lanes, REGISTERS[vector_bytes]
     edged = best_edged_tile(*facts) if constant == "a" else None
     height, width = edged or best_tile(*facts)
@@ -399,7 +502,7 @@ def schedule_of(
         upright = upright_schedule(contraction, vector_bytes, parts, folds, time)
         if upright is not None:
             return upright
-    in_order = packed or (rows <= height and columns > panel and is_large)
+    in_order = packed or (columns > panel and is_large)
     is_stored = (constant == "a" and rows > 1) or (constant == "b" and in_order)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
     depth = depth_of(contraction, most) if packed or rows > height else terms

@@ -167,12 +167,12 @@ class Code:
             vector = self.builder.insert_element(vector, scalar, place)
         return vector
 
-    def prefetch(self, address: LlvmValue, offset: int) -> None:
-        """Fetch the line of an element into the nearest cache."""
+    def prefetch(self, address: LlvmValue, offset: int, near: int = 3) -> None:
+        """Fetch the line of an element into the nearest cache (3), or the next (2)."""
         type = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), *[INDEX] * 3])
         name = "llvm.prefetch.p0"
         function = cgutils.get_or_insert_function(self.builder.module, type, name)
-        facts = [ir.Constant(INDEX, fact) for fact in (0, 3, 1)]
+        facts = [ir.Constant(INDEX, fact) for fact in (0, near, 1)]
         self.builder.call(function, [self._pointer(address, offset, BYTE), *facts])
 
     def loop(

@@ -203,6 +203,148 @@ def transposed(code: Code, lines: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
 
 
 ################################################################################
+# Rows                                                                         #
+################################################################################
+
+
+def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int = 0):
+    """
+    A function `pack(a, panels, height, depth)` that copies `depth` terms of `height`
+    rows of a to panels as wide as a tile has `rows`, one behind the other; a last panel
+    has `rest` rows.
+
+    `a` is the steps from a row and from a term to the next; `lanes` is a power of 2. Up
+    to `lanes` elements behind the panels are written.
+    """
+
+    @intrinsic
+    def call(_typing, source, panels, height, depth):
+        def generate(context, builder, signature, args):
+            module = builder.module
+            type = ir.FunctionType(ir.VoidType(), [WORD] * 4)
+            function = ir.Function(module, type, module.get_unique_name("rows"))
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            function.attributes.add("nounwind")
+            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            source, panels, height, depth = function.args
+            task = _Rows(Code(inside, element), lanes, a)
+            tiles = inside.sdiv(height, word(rows))
+
+            def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+                row = inside.mul(number, word(rows))
+                task.copy(rows, *task.places(source, panels, row, depth), depth)
+                return ()
+
+            task.code.loop(tiles, 1, (), tile)
+            if rest:
+                row = inside.mul(tiles, word(rows))
+                with inside.if_then(inside.icmp_signed("<", row, height)):
+                    task.copy(rest, *task.places(source, panels, row, depth), depth)
+            inside.ret_void()
+            builder.call(function, args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 4), generate
+
+    return call
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """
+    Copies rows to panels. Vectors are stored from the first element on, so that the
+    next one writes over the lanes that are none of a panel.
+    """
+
+    code: Code
+    lanes: int
+    a: tuple[int, int]
+
+    def places(
+        self, source: LlvmValue, panels: LlvmValue, row: LlvmValue, depth: LlvmValue
+    ) -> tuple[LlvmValue, LlvmValue]:
+        """Where the tile that begins with a row is, here and there."""
+        there = self.code.advanced(panels, self.code.builder.mul(row, depth), 1)
+        return self.code.advanced(source, row, self.a[0]), there
+
+    def copy(
+        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Copy the terms of the rows of one panel."""
+        of_row, of_term = self.a
+        if of_row == 1:
+            self._copy_columns(rows, source, panel, depth)
+        elif of_term == 1:
+            code = self.code
+            whole = code.builder.and_(depth, word(-self.lanes))
+            self._copy_blocks(rows, source, panel, whole)
+            source = code.advanced(source, whole, 1)
+            panel = code.advanced(panel, whole, rows)
+            self._copy_single(rows, source, panel, code.builder.sub(depth, whole))
+        else:
+            self._copy_single(rows, source, panel, depth)
+
+    def _groups(self, rows: int) -> Sequence[tuple[int, int]]:
+        """The first rows of vectors, and how many rows each has."""
+        firsts = range(0, rows, self.lanes)
+        return [(first, min(self.lanes, rows - first)) for first in firsts]
+
+    def _copy_columns(
+        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Rows that follow each other: vectors are copied."""
+        code, lanes = self.code, self.lanes
+
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, self.a[1])
+            there = code.advanced(panel, k, rows)
+            for first, count in self._groups(rows):
+                mask = None if count == lanes else code.lanes_below(lanes, word(count))
+                code.store(code.load(here, first, lanes, mask), there, first)
+            return ()
+
+        code.loop(depth, 1, (), line)
+
+    def _copy_blocks(
+        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Terms that follow each other: square blocks are transposed."""
+        code, lanes = self.code, self.lanes
+
+        def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here, there = code.advanced(source, k, 1), code.advanced(panel, k, rows)
+            columns: list[tuple[int, Sequence[LlvmValue]]] = []
+            for first, count in self._groups(rows):
+                places = [(first + row) * self.a[0] for row in range(count)]
+                lines = [code.load(here, place, lanes) for place in places]
+                lines += [code.zero(lanes)] * (lanes - count)
+                columns.append((first, transposed(code, lines)))
+            for term in range(lanes):
+                for first, vectors in columns:
+                    code.store(vectors[term], there, term * rows + first)
+            return ()
+
+        code.loop(depth, lanes, (), block)
+
+    def _copy_single(
+        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Any other rows: elements are copied one by one."""
+        code = self.code
+
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, self.a[1])
+            there = code.advanced(panel, k, rows)
+            for row in range(rows):
+                value = code.load_scalar(here, row * self.a[0])
+                code.store_scalar(value, there, row)
+            return ()
+
+        code.loop(depth, 1, (), line)
+
+
+################################################################################
 # Windows                                                                      #
 ################################################################################
 

@@ -63,6 +63,12 @@ def address_of(_typing, buffer):
 Place: TypeAlias = tuple[int, int]
 """The row and the column of an accumulator in a tile."""
 
+LINE = 64
+"""The bytes that are fetched at once."""
+
+SECOND = 2
+"""The cache that what is read later is fetched into."""
+
 EDGE = -1
 """The row of accumulators that are a vector of all rows of a column."""
 
@@ -102,6 +108,7 @@ class _Strip(ABC):
     finish: Finish | None = None
     blocked: bool = False
     masked: bool = False
+    ahead: tuple[int, int] = (0, 0)
 
     @abstractmethod
     def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
@@ -137,6 +144,7 @@ class _Strip(ABC):
         tiles = builder.sdiv(height, word(self.rows))
         with cgutils.for_range(builder, tiles, intp=WORD) as loop:
             row = builder.mul(loop.index, word(self.rows))
+            self._fetch_ahead(code, call, loop.index)
             self._emit_tile(code, self.rows, self._moved(code, call, row))
         if self.rest:
             row = builder.mul(tiles, word(self.rows))
@@ -159,6 +167,8 @@ class _Strip(ABC):
         )
 
     def _emit_tile(self, code: Code, rows: int, call: _Call) -> None:
+        if self.blocked:
+            self._fetch(code, rows, call)
         sums = self.sums(code, rows, call)
         if not self.blocked:
             self._write(code, rows, sums, call, ends=True)
@@ -168,6 +178,21 @@ class _Strip(ABC):
                 self._write(code, rows, sums, call, ends=True)
             with otherwise:
                 self._write(code, rows, sums, call, ends=False)
+
+    def _fetch_ahead(self, code: Code, call: _Call, tile: LlvmValue) -> None:
+        """Fetch a share of what the next strip reads of b."""
+        distance, lines = self.ahead
+        there = code.place(call.b, distance)
+        there = code.advanced(there, tile, lines * LINE // code.size)
+        for line in range(lines):
+            code.prefetch(there, line * LINE // code.size, SECOND)
+
+    def _fetch(self, code: Code, rows: int, call: _Call) -> None:
+        """Fetch what the sums are added to, while they are computed."""
+        for row in range(rows):
+            for column, width, _ in self.pieces():
+                for place in range(column, column + width, LINE // code.size):
+                    code.prefetch(call.c, row * self.c + place)
 
     @abstractmethod
     def write_edge(
@@ -462,7 +487,9 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     than 0. In a `masked` strip only `used` columns of the last vector are touched. With
     `blocked` several calls add to one sum, and `first` and `last` are 0 or 1. `inputs`
     has the steps from a row and from a column (0 or 1) to the next for each input of
-    `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0.
+    `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0; and `ahead`
+    is how many elements further the next strip reads b, and how many lines of that a
+    tile fetches.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term

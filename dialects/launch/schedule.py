@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
@@ -51,10 +52,14 @@ class ContractionAttr(ParametrizedAttribute):
     besides its vectors, whose sums are in vectors along its rows: so that 49 columns
     need not take 4 vectors of 16. It needs `panels a`.
 
+    With `reuse P` the rows of a block are copied to the stack before, in the order in
+    which tiles read them, and P panels of columns are computed with the copy.
+
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
     #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>
+    #launch.contraction<outer, tile [14, 2, 16], block [112, 256], reuse 24, panels b>
     ```
     """
 
@@ -71,6 +76,7 @@ class ContractionAttr(ParametrizedAttribute):
     before: IntAttr = param_def(converter=IntAttr.get)
     after: IntAttr = param_def(converter=IntAttr.get)
     edge: IntAttr = param_def(converter=IntAttr.get)
+    reuse: IntAttr = param_def(converter=IntAttr.get)
     panels: StringAttr = param_def(converter=StringAttr.get)
 
     def __init__(
@@ -83,9 +89,10 @@ class ContractionAttr(ParametrizedAttribute):
         prefetch: int = 0,
         folds: Sequence[int] = (0, 0),
         edge: int = 0,
+        reuse: int = 0,
         panels: str = "",
     ):
-        numbers = (*tile, *block, int(packed), prefetch, *folds, edge)
+        numbers = (*tile, *block, int(packed), prefetch, *folds, edge, reuse)
         super().__init__(StringAttr(form), *map(IntAttr, numbers), StringAttr(panels))
 
     @property
@@ -158,12 +165,15 @@ class ContractionAttr(ParametrizedAttribute):
                 f"{self.height.data} rows"
             )
         self._verify_panel()
-        if min(self.prefetch.data, self.edge.data, *self.folds) < 0:
+        counts = self.prefetch.data, self.edge.data, self.reuse.data, *self.folds
+        if min(counts) < 0:
             raise VerifyException(
                 f"counts must not be negative, got prefetch {self.prefetch.data}, "
-                f"folds {[*self.folds]} and edge {self.edge.data}"
+                f"folds {[*self.folds]}, edge {self.edge.data} and reuse "
+                f"{self.reuse.data}"
             )
         self._verify_stored()
+        self._verify_reuse()
 
     def _verify_stored(self) -> None:
         if self.stored not in ("", "a", "b"):
@@ -190,6 +200,19 @@ class ContractionAttr(ParametrizedAttribute):
                 f"than the stack allows: {MAX_PANEL_ELEMENTS}"
             )
 
+    def _verify_reuse(self) -> None:
+        if not self.reuse.data:
+            return
+        if not self.is_outer or self.stored == "a" or self.prefetch.data:
+            raise VerifyException(
+                "rows are reused by the form outer, without panels a or prefetch"
+            )
+        if prod(self.block) > MAX_PANEL_ELEMENTS:
+            raise VerifyException(
+                f"{self.height.data} rows of {self.depth.data} terms are more to reuse "
+                f"than the stack allows: {MAX_PANEL_ELEMENTS} elements"
+            )
+
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         def numbers(keyword: str, count: int) -> list[int]:
@@ -211,7 +234,7 @@ class ContractionAttr(ParametrizedAttribute):
             tile = numbers("tile", 3)
             parser.parse_punctuation(",")
             values = [*tile, *numbers("block", 2)]
-            packed = prefetch = edge = 0
+            packed = prefetch = edge = reuse = 0
             folds, panels = [0, 0], ""
             while parser.parse_optional_punctuation(","):
                 if parser.parse_optional_keyword("packed"):
@@ -220,11 +243,13 @@ class ContractionAttr(ParametrizedAttribute):
                     prefetch = parser.parse_integer()
                 elif parser.parse_optional_keyword("edge"):
                     edge = parser.parse_integer()
+                elif parser.parse_optional_keyword("reuse"):
+                    reuse = parser.parse_integer()
                 elif parser.parse_optional_keyword("panels"):
                     panels = parser.parse_identifier()
                 else:
                     folds = numbers("folds", 2)
-        values += [packed, prefetch, *folds, edge]
+        values += [packed, prefetch, *folds, edge, reuse]
         return [StringAttr(form), *map(IntAttr, values), StringAttr(panels)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -241,6 +266,8 @@ class ContractionAttr(ParametrizedAttribute):
             parts.append(f"folds {[*self.folds]}")
         if self.edge.data:
             parts.append(f"edge {self.edge.data}")
+        if self.reuse.data:
+            parts.append(f"reuse {self.reuse.data}")
         if self.stored:
             parts.append(f"panels {self.stored}")
         with printer.in_angle_brackets():
@@ -252,3 +279,13 @@ def panel_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
     if not schedule.is_packed:
         return 0
     return schedule.columns * schedule.depth.data * element_bytes
+
+
+def reused_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
+    """
+    The bytes of the copy of rows that a schedule needs, 0 without one. Vectors of all
+    lanes are written, also where a tile has fewer rows.
+    """
+    if not schedule.reuse.data:
+        return 0
+    return (prod(schedule.block) + schedule.lanes.data) * element_bytes

@@ -8,22 +8,28 @@ The source of contractions that have a schedule: loops over strips of tiles.
             strip_0(...)
 
 A unit is the columns of one tile, down the rows of one block, for one turn of all other
-loops. Units write different elements, so that any part of a kernel may compute any of
-them at any time. What they are is in `penstock.runtime.tiles`
-and `penstock.runtime.panels`.
+loops; or, where a copy of these rows is reused, of so many tiles, one after the other.
+Units write different elements, so that any part of a kernel may compute any of them at
+any time. What they are is in `penstock.runtime.tiles` and `penstock.runtime.panels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr, panel_bytes
+from penstock.dialects.launch.schedule import (
+    SCHEDULE,
+    ContractionAttr,
+    panel_bytes,
+    reused_bytes,
+)
 from penstock.lowering.numba.contractions import Contraction, contraction_of
 from penstock.lowering.numba.finishing import (
     Finish,
@@ -39,8 +45,10 @@ if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
 
 BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
-PANEL_NAMES = frozenset(("pack", "pack_windows", "scratch"))
+PANEL_NAMES = frozenset(("pack", "pack_rows", "pack_windows", "scratch"))
 """The functions of `penstock.runtime.panels`."""
+LINE = 64
+"""The bytes of a line of a cache."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
 
@@ -71,9 +79,14 @@ class Group:
         return -(-self.sides[1] // self.schedule.block[0])
 
     @property
+    def groups(self) -> int:
+        """The groups of strips that reuse a copy of rows, or the single strips."""
+        return -(-self.panels // max(1, self.schedule.reuse.data))
+
+    @property
     def units(self) -> int:
         """The pieces of work that are independent."""
-        return prod(self.contraction.outer_extents) * self.panels * self.blocks
+        return prod(self.contraction.outer_extents) * self.groups * self.blocks
 
     @property
     def parts(self) -> int:
@@ -144,6 +157,14 @@ class StripPrinter:
         lines.append("")
         for tail in self._kinds():
             lines += self._strip(tail)
+        if self.schedule.reuse.data:
+            rows, _, lanes = self.schedule.tile
+            facts = f'"{self.contraction.element}", {rows}, {lanes}'
+            a = self.contraction.a_steps
+            rest = self.rows % rows
+            definition = f"pack_rows({facts}, a={a}, rest={rest})"
+            lines.append(f"{self._name('rows', False)} = {definition}")
+            self.names.add("pack_rows")
         return lines
 
     def _kinds(self) -> list[bool]:
@@ -184,7 +205,7 @@ class StripPrinter:
             width = vectors * lanes if self.schedule.is_packed else b[0]
             if self.schedule.stored == "b":
                 width = self._width(tail)
-            is_stored = self.schedule.stored == "a"
+            is_stored = self.schedule.stored == "a" or self.schedule.reuse.data
             facts.append("stored=True" if is_stored else f"a={a}")
             facts.append(f"b={width}")
             if (edge := self._edge(tail)) is not None:
@@ -197,6 +218,8 @@ class StripPrinter:
             facts.append("masked=True")
         if self.is_blocked:
             facts.append("blocked=True")
+        if (ahead := self._ahead(tail)) is not None:
+            facts.append(f"ahead={ahead}")
         if self.schedule.prefetch.data:
             facts.append(f"prefetch={self.schedule.prefetch.data}")
         if not is_trivial(self.group.finish):
@@ -213,6 +236,15 @@ class StripPrinter:
                 facts = [f'"{element}"', str(edge[0]), "1", str(b)]
                 lines.append(self._definition(kind, "edge", tail, facts))
         return lines
+
+    def _ahead(self, tail: bool) -> tuple[int, int] | None:
+        """How far the next panel is, if one follows, and the share of a tile in it."""
+        if tail or not (self.schedule.reuse.data and self.schedule.stored == "b"):
+            return None
+        height, depth = self.schedule.block
+        tiles = max(1, min(height, self.rows) // self.schedule.tile[0])
+        lines = -(-self.schedule.columns * depth * self.size // LINE)
+        return self.schedule.columns * self.terms, -(-lines // tiles)
 
     def _width(self, tail: bool) -> int:
         """The columns of a panel."""
@@ -247,28 +279,88 @@ class StripPrinter:
         """Print the loops; in parts of the kernel, or all of them at once."""
         out = self.printer
         self.names.add("address_of")
-        a, b, c, *inputs = self._addresses()
-        panel = ""
-        if size := panel_bytes(self.schedule, self.size):
-            self.names.add("scratch")
-            panel = f"panel_{self.number}"
-            out.line(f"{panel} = scratch({size})")
+        addresses = self._addresses()
         units = self.group.units
         ends = f"{units} * part // parts, {units} * (part + 1) // parts"
         unit = out.new_loop()
         with out.block(f"for {unit} in range({ends if is_split else units}):"):
             places = self._places(unit)
-            kinds = self._kinds()
-            if len(kinds) < 2:
-                self._print_unit(places, kinds[0], (a, b, c, inputs, panel))
-                return
-            whole = self.group.sides[0] // self.schedule.columns
-            with out.block(f"if {places.panel} < {whole}:"):
-                self._print_unit(places, False, (a, b, c, inputs, panel))
-            with out.block("else:"):
-                self._print_unit(places, True, (a, b, c, inputs, panel))
+            if self.schedule.reuse.data:
+                self._print_reusing(places, addresses)
+            else:
+                self._print_kinds(places, addresses)
 
-    def _addresses(self) -> list[str]:
+    def _scratch(self, kind: str, size: int) -> str:
+        """Print the name of so many bytes on the stack; nothing, if there are none."""
+        if not size:
+            return ""
+        self.names.add("scratch")
+        name = f"{kind}_{self.number}"
+        self.printer.line(f"{name} = scratch({size})")
+        return name
+
+    def _print_kinds(self, places: Places, addresses: Addresses) -> None:
+        """Print what computes a unit: the columns of one tile, or those left."""
+        for tail in self._printed_kinds(places):
+            self._print_unit(places, tail, addresses)
+
+    def _print_unit(self, places: Places, tail: bool, addresses: Addresses) -> None:
+        """Print what computes the columns of one tile."""
+        with self._each_block() as terms:
+            a = self._at_a(addresses.a, places, *terms)
+            self._print_strip(places, tail, replace(addresses, a=a), terms)
+
+    def _print_reusing(self, places: Places, addresses: Addresses) -> None:
+        """Print what computes a unit: the columns of as many tiles as reuse rows."""
+        out, panels = self.printer, self.group.panels
+        with self._each_block() as terms:
+            source = self._at(addresses.a, places, self.contraction.a, terms[0])
+            height, rows = self._height(places), self._name("rows", False)
+            out.line(f"{rows}({source}, {addresses.rows}, {height}, {terms[1]})")
+            count = self.schedule.reuse.data
+            first, end = "0", str(panels)
+            if self.group.groups > 1:
+                first = f"{places.panel} * {count}"
+                end = f"{first} + {count}"
+                if panels % count:
+                    end = f"min({panels}, {end})"
+            panel = out.new_loop()
+            with out.block(f"for {panel} in range({first}, {end}):"):
+                places = replace(places, panel=panel)
+                for tail in self._printed_kinds(places):
+                    copied = replace(addresses, a=addresses.rows)
+                    self._print_strip(places, tail, copied, terms)
+
+    def _printed_kinds(self, places: Places) -> Iterator[bool]:
+        """Print what tells whole tiles from what is left (True), around each."""
+        out, kinds = self.printer, self._kinds()
+        if len(kinds) < 2:
+            yield kinds[0]
+            return
+        whole = self.group.sides[0] // self.schedule.columns
+        with out.block(f"if {places.panel} < {whole}:"):
+            yield False
+        with out.block("else:"):
+            yield True
+
+    @contextmanager
+    def _each_block(self) -> Generator[tuple[str, str]]:
+        """Print the loop over blocks of terms: the first of a block, and how many."""
+        out, depth = self.printer, self.schedule.block[1]
+        with out.restoring_depth():
+            if depth >= self.terms:
+                yield "0", str(self.terms)
+                return
+            term = out.new_loop()
+            out.open(f"for {term} in range(0, {self.terms}, {depth}):")
+            if self.terms % depth == 0:
+                yield term, str(depth)
+                return
+            count = out.new_value()
+            out.line(f"{count} = min({depth}, {self.terms} - {term})")
+            yield term, count
+
+    def _addresses(self) -> Addresses:
         """The addresses of a, b, the result and the inputs of what follows."""
         op, out = self.group.op, self.printer
         buffers = [
@@ -284,13 +376,16 @@ class StripPrinter:
                 known[buffer] = out.new_value()
                 out.line(f"{known[buffer]} = address_of({out.name(buffer)})")
             names.append(known[buffer])
-        return names
+        a, b, c, *inputs = names
+        panel = self._scratch("panel", panel_bytes(self.schedule, self.size))
+        rows = self._scratch("copy", reused_bytes(self.schedule, self.size))
+        return Addresses(a, b, c, inputs, panel, rows)
 
     def _places(self, unit: str) -> Places:
         """Print where a unit is, loop by loop, the last one first."""
         counts = [
             *self.contraction.outer_extents,
-            self.group.panels,
+            self.group.groups,
             self.group.blocks,
         ]
         names: list[str] = []
@@ -309,40 +404,31 @@ class StripPrinter:
         block, panel, *outer = names
         return Places(tuple(reversed(outer)), panel, block)
 
-    def _print_unit(
+    def _print_strip(
         self,
         places: Places,
         tail: bool,
-        addresses: tuple[str, str, str, Sequence[str], str],
+        addresses: Addresses,
+        terms: tuple[str, str],
     ) -> None:
-        out = self.printer
-        a, b, c, inputs, panel = addresses
-        depth = self.schedule.block[1]
-        term, count = "0", str(self.terms)
-        with out.restoring_depth():
-            if depth < self.terms:
-                term, count = out.new_loop(), out.new_value()
-                out.open(f"for {term} in range(0, {self.terms}, {depth}):")
-                out.line(f"{count} = min({depth}, {self.terms} - {term})")
-                if self.terms % depth == 0:
-                    out.lines.pop()
-                    count = str(depth)
-            a = self._at_a(a, places, term, count)
-            c = self._at(c, places, -1, "0")
-            used = self._used(places, tail)
-            if not panel:
-                b = self._at(b, places, self.contraction.b, term, tail)
-            else:
-                self._print_packing(b, panel, places, (term, count), tail)
-                b = panel
-            ends = self._ends(term, count)
-            rest = [
-                self._input_at(name, number, places)
-                for number, name in enumerate(inputs)
-            ]
-            tuple_text = f"({', '.join(rest)}{',' if len(rest) == 1 else ''})"
-            parts = (a, b, c, self._height(places), used, count, *ends, tuple_text)
-            out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
+        """Print the call of a strip, whose rows of `a` begin at their address."""
+        out, (term, count), panel = self.printer, terms, addresses.panel
+        c = self._at(addresses.c, places, -1, "0")
+        used = self._used(places, tail)
+        if panel:
+            b = panel
+            self._print_packing(addresses.b, panel, places, terms, tail)
+        else:
+            b = self._at(addresses.b, places, self.contraction.b, term, tail)
+        ends = self._ends(term, count)
+        rest = [
+            self._input_at(name, number, places)
+            for number, name in enumerate(addresses.inputs)
+        ]
+        tuple_text = f"({', '.join(rest)}{',' if len(rest) == 1 else ''})"
+        height = self._height(places)
+        parts = (addresses.a, b, c, height, used, count, *ends, tuple_text)
+        out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
 
     def _print_packing(
         self,
@@ -477,3 +563,17 @@ class Places:
     outer: tuple[str, ...]
     panel: str
     block: str
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Names of addresses that all units of work have in common."""
+
+    a: str
+    b: str
+    c: str
+    inputs: Sequence[str]
+    panel: str
+    """Of columns of `b`, or nothing."""
+    rows: str
+    """Of the copy of rows of `a`, or nothing."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.lowering.numba.finishing import is_trivial
-from penstock.lowering.numba.strips import Places, StripPrinter
+from penstock.lowering.numba.strips import Addresses, Places, StripPrinter
 from penstock.lowering.numba.upright_lines import Lines, lines_of
 
 UPRIGHT_NAMES = frozenset(("upright_strip",))
@@ -55,26 +55,19 @@ class UprightPrinter(StripPrinter):
             facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
         return [self._definition("upright_strip", "strip", tail, facts)]
 
-    def _print_unit(
-        self,
-        places: Places,
-        tail: bool,
-        addresses: tuple[str, str, str, Sequence[str], str],
-    ) -> None:
-        a, b, c, inputs, _ = addresses
+    def _print_unit(self, places: Places, tail: bool, addresses: Addresses) -> None:
         found, schedule = self._lines(), self.schedule
         of_outer = self._outer_steps(places)
         height, length = schedule.columns, schedule.block[0]
         panel, block = places.panel, places.block
         in_a = [*of_outer(self.contraction.a), (panel, height * self.terms)]
-        a = self._sum(a, in_a, self._offset(self.contraction.a))
+        a = self._sum(addresses.a, in_a, self._offset(self.contraction.a))
         in_b = (block, length // found.columns * found.turn)
-        b = self._sum(
-            b, [*of_outer(self.contraction.b), in_b], self._offset(self.contraction.b)
-        )
+        steps = [*of_outer(self.contraction.b), in_b]
+        b = self._sum(addresses.b, steps, self._offset(self.contraction.b))
         row = self.contraction.stride(-1, self.contraction.row)
         in_c = [*of_outer(-1), (panel, height * row), (block, length)]
-        c = self._sum(c, in_c, self._offset(-1))
+        c = self._sum(addresses.c, in_c, self._offset(-1))
         rest = [
             self._sum(
                 name,
@@ -85,7 +78,9 @@ class UprightPrinter(StripPrinter):
                 ],
                 input.offset,
             )
-            for name, input in zip(inputs, self.group.finish.inputs, strict=True)
+            for name, input in zip(
+                addresses.inputs, self.group.finish.inputs, strict=True
+            )
         ]
         comma = "," if len(rest) == 1 else ""
         arguments = a, b, c, *self._ends_of(found, block), f"({', '.join(rest)}{comma})"

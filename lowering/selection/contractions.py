@@ -31,6 +31,7 @@ from penstock.lowering.launch_schedule_contractions import (
     depth_of,
     fitting_tiles,
     most_terms,
+    reuse_block,
     schedule_kernel,
     tile_seconds,
     upright_length,
@@ -174,7 +175,7 @@ class Site:
         return self.request.vector_bytes // BYTES[self.contraction.element]
 
     def cost_ns(self, schedule: ContractionAttr) -> float | None:
-        """The modelled time: that of tiles, and of packing columns."""
+        """The modelled time: that of tiles, and of packing columns and rows."""
         tile = schedule.tile[0], schedule.tile[1]
         outer = prod(self.contraction.outer_extents)
         if schedule.is_upright:
@@ -186,6 +187,9 @@ class Site:
         time = tile_seconds(tile, rows, columns, terms, self.lanes) * PRODUCT_NS
         if schedule.is_packed:
             time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
+        if schedule.reuse.data:
+            panels = ceil(columns / schedule.columns)
+            time += ceil(panels / schedule.reuse.data) * rows * terms * PACK_NS
         return time * outer
 
     def schedules(self) -> Iterator[ContractionAttr]:
@@ -215,6 +219,12 @@ class Site:
             return
         for distance in PREFETCHES:
             yield {"prefetch": distance}
+        yield self._reusing(usual, (usual.rows.data, usual.vectors.data))
+        if usual.reuse.data:
+            yield {
+                "reuse": 0,
+                "height": rounded(self.contraction.extents[0], usual.rows.data),
+            }
         if usual.stored:
             for packed in (1, 0):
                 yield {"panels": "", "edge": 0, "packed": packed}
@@ -241,6 +251,8 @@ class Site:
         self, usual: ContractionAttr, tile: tuple[int, int], packed: int
     ) -> Numbers:
         """What another tile changes: blocks are as deep as the rules would have it."""
+        if usual.reuse.data:
+            return self._reusing(usual, tile)
         rows, vectors = tile
         found, width = self.contraction, vectors * self.lanes
         size, terms = BYTES[found.element], found.extents[2]
@@ -252,6 +264,15 @@ class Site:
         height = rounded(usual.block[0], rows)
         numbers = {"rows": rows, "vectors": vectors, "height": height, "depth": depth}
         return {**numbers, "packed": packed, "edge": 0}
+
+    def _reusing(self, usual: ContractionAttr, tile: tuple[int, int]) -> Numbers:
+        """What changes where columns reuse a copy of rows."""
+        found, parts = self.contraction, self.request.parts
+        height, depth, reuse = reuse_block(found, tile, self.lanes, parts)
+        packed = int(usual.stored != "b")
+        numbers = {"rows": tile[0], "vectors": tile[1], "height": height}
+        more = {"packed": packed, "prefetch": 0, "edge": 0}
+        return {**numbers, **more, "depth": depth, "reuse": reuse}
 
     def _tiles(self) -> list[tuple[int, int]]:
         """The tiles with the least modelled time, best first."""

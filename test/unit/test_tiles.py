@@ -176,7 +176,9 @@ def test_matrices_of_any_size(
 
 
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize("extents", [(200, 300, 301), (130, 97, 1100), (97, 1, 900)])
+@pytest.mark.parametrize(
+    "extents", [(200, 300, 301), (130, 97, 1100), (97, 1, 900), (201, 97, 40)]
+)
 def test_blocks_of_terms_and_panels(
     extents: tuple[int, int, int],
     transposed: tuple[bool, bool],
@@ -250,6 +252,34 @@ def test_any_outer_schedule_computes_the_same(
     )
     transposed = (False, packed and depth % 2 == 0)
     check_matmul(parse_kernel, (17, 37, 29), transposed, "f32", schedule, parts=2)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
+@given(
+    tile=tiles,
+    heights=st.integers(1, 3),
+    depth=st.integers(1, 30),
+    reuse=st.integers(1, 5),
+    packed=st.booleans(),
+    transposed=st.booleans(),
+    parts=st.integers(1, 3),
+)
+def test_any_copy_of_rows_is_reused(
+    tile: tuple[int, int, int],
+    heights: int,
+    depth: int,
+    reuse: int,
+    packed: bool,
+    transposed: bool,
+    parts: int,
+    parse_kernel: ParseKernel,
+) -> None:
+    schedule = (
+        f"#launch.contraction<outer, tile {[*tile]}, block {[heights * tile[0], depth]}"
+        f"{', packed' if packed else ''}, reuse {reuse}>"
+    )
+    swaps = transposed, packed and depth % 2 == 0
+    check_matmul(parse_kernel, (17, 37, 29), swaps, "f32", schedule, parts=parts)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
@@ -657,7 +687,7 @@ def test_windows_that_do_not_fit_are_refused(
 def test_parts_are_as_many_as_the_work_is_worth(parse_kernel: ParseKernel) -> None:
     def parts(m: int, n: int, k: int) -> int:
         kernel = parse_kernel(matmul(m, n, k, False, False))
-        schedule_kernel(kernel, 64)
+        schedule_kernel(kernel, 64, 8)
         source = kernel_source(kernel)
         (line,) = [line for line in source.splitlines() if line.startswith("PARTS")]
         return int(line.removeprefix("PARTS = "))

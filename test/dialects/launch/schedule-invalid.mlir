@@ -35,7 +35,7 @@
 
 // -----
 
-// expected-error@+1 {{counts must not be negative, got prefetch -1, folds [0, 0] and edge 0}}
+// expected-error@+1 {{counts must not be negative, got prefetch -1, folds [0, 0], edge 0 and reuse 0}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch -1>} : () -> ()
 
 // -----
@@ -45,7 +45,7 @@
 
 // -----
 
-// expected-error@+1 {{counts must not be negative, got prefetch 0, folds [0, 0] and edge -1}}
+// expected-error@+1 {{counts must not be negative, got prefetch 0, folds [0, 0], edge -1 and reuse 0}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, edge -1, panels a>} : () -> ()
 
 // -----
@@ -102,3 +102,23 @@
 
 // expected-error@+1 {{tiles have 1 to 8 lines, got 9}}
 "test.op"() {s = #launch.depthwise<lanes 16, lines 9>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{counts must not be negative, got prefetch 0, folds [0, 0], edge 0 and reuse -1}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], reuse -1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{rows are reused by the form outer, without panels a or prefetch}}
+"test.op"() {s = #launch.contraction<inner, tile [1, 1, 16], block [1, 1], reuse 2>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{rows are reused by the form outer, without panels a or prefetch}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], reuse 2, panels a>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{128 rows of 512 terms are more to reuse than the stack allows: 32768 elements}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [128, 512], reuse 2>} : () -> ()

@@ -24,6 +24,9 @@ launch.kernel @panels target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o
 // CHECK: "test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>}
 "test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>} : () -> ()
 
+// CHECK: "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], folds [1, 0], reuse 16, panels b>}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], folds [1, 0], reuse 16, panels b>} : () -> ()
+
 // CHECK: launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 128
