@@ -23,7 +23,7 @@ share. What has one of both already keeps it. The attribute `schedule`, a
   variable then lies in the order in which tiles read it, from when it is loaded on.
 * *Edge*, if `a` lies in panels, and tiles of whole vectors and one column more take
   less time: 49 columns.
-* *Packed*, if columns do not follow each other or are windows, or if at least 96 rows
+* *Packed*, if columns do not follow each other or are windows, or if at least 64 rows
   read a `b` of more than 256 KiB, or one whose terms do not all begin at the same place
   of a 64-byte line, so that vectors lie across lines. The panel has up to 32768
   elements; where `a` lies in panels, up to 32 KiB, unless all fits into 64. Where
@@ -116,7 +116,7 @@ PANEL_BYTES, PANEL_VECTORS = 1 << 19, 2
 """What an upright panel of `a` may have: it has to come from the second cache."""
 TRANSPOSING = 128
 """What it takes to transpose and store as many columns as there are lanes."""
-PACKED_ROWS, CACHED_BYTES, LINE = 96, 1 << 18, 64
+PACKED_ROWS, CACHED_BYTES, LINE = 64, 1 << 18, 64
 NEAR_BYTES = 1 << 15
 """What stays in the nearest cache while tiles run over it."""
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14

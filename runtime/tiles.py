@@ -108,6 +108,7 @@ class _Strip(ABC):
     finish: Finish | None = None
     blocked: bool = False
     masked: bool = False
+    fetch: bool = False
     ahead: tuple[int, int] = (0, 0)
 
     @abstractmethod
@@ -167,7 +168,7 @@ class _Strip(ABC):
         )
 
     def _emit_tile(self, code: Code, rows: int, call: _Call) -> None:
-        if self.blocked:
+        if self.fetch:
             self._fetch(code, rows, call)
         sums = self.sums(code, rows, call)
         if not self.blocked:
@@ -188,7 +189,7 @@ class _Strip(ABC):
             code.prefetch(there, line * LINE // code.size, SECOND)
 
     def _fetch(self, code: Code, rows: int, call: _Call) -> None:
-        """Fetch what the sums are added to, while they are computed."""
+        """Fetch where the sums are stored, while they are computed."""
         for row in range(rows):
             for column, width, _ in self.pieces():
                 for place in range(column, column + width, LINE // code.size):
@@ -489,7 +490,7 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     has the steps from a row and from a column (0 or 1) to the next for each input of
     `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0; and `ahead`
     is how many elements further the next strip reads b, and how many lines of that a
-    tile fetches.
+    tile fetches. With `fetch` each tile begins to fetch where it will store.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term

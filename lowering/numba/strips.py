@@ -39,7 +39,7 @@ from penstock.lowering.numba.finishing import (
     is_trivial,
     root_of,
 )
-from penstock.lowering.numba.stored import misfit, misstored
+from penstock.lowering.numba.stored import element_count, misfit, misstored
 
 if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
@@ -49,6 +49,8 @@ PANEL_NAMES = frozenset(("pack", "pack_rows", "pack_windows", "scratch"))
 """The functions of `penstock.runtime.panels`."""
 LINE = 64
 """The bytes of a line of a cache."""
+NEAR_BYTES = 1 << 20
+"""What the caches of one processor keep of a result until it is written again."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
 
@@ -218,6 +220,8 @@ class StripPrinter:
             facts.append("masked=True")
         if self.is_blocked:
             facts.append("blocked=True")
+        if self.is_blocked or self._is_far():
+            facts.append("fetch=True")
         if (ahead := self._ahead(tail)) is not None:
             facts.append(f"ahead={ahead}")
         if self.schedule.prefetch.data:
@@ -236,6 +240,10 @@ class StripPrinter:
                 facts = [f'"{element}"', str(edge[0]), "1", str(b)]
                 lines.append(self._definition(kind, "edge", tail, facts))
         return lines
+
+    def _is_far(self) -> bool:
+        """Whether the result is larger than the caches of one processor."""
+        return element_count(self.group.op.outputs[0]) * self.size > NEAR_BYTES
 
     def _ahead(self, tail: bool) -> tuple[int, int] | None:
         """How far the next panel is, if one follows, and the share of a tile in it."""

@@ -236,11 +236,11 @@ launch.kernel @device target "cuda" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile {{[^a-z]*}} block {{[^a-z]*}}>}
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile {{[^a-z]*}} block {{[^a-z]*}}>}
 launch.kernel @lines target "cpu"
-  (%a: memref<96x8xf32>, %b: memref<8x52xf32>, %c: memref<8x64xf32>, %d: memref<95x8xf32>,
-   %x: memref<96x52xf32>, %y: memref<96x64xf32>, %z: memref<95x52xf32>) {
+  (%a: memref<96x8xf32>, %b: memref<8x52xf32>, %c: memref<8x64xf32>, %d: memref<63x8xf32>,
+   %x: memref<96x52xf32>, %y: memref<96x64xf32>, %z: memref<63x52xf32>) {
   linalg.matmul ins(%a, %b : memref<96x8xf32>, memref<8x52xf32>) outs(%x : memref<96x52xf32>)
   linalg.matmul ins(%a, %c : memref<96x8xf32>, memref<8x64xf32>) outs(%y : memref<96x64xf32>)
-  linalg.matmul ins(%d, %b : memref<95x8xf32>, memref<8x52xf32>) outs(%z : memref<95x52xf32>)
+  linalg.matmul ins(%d, %b : memref<63x8xf32>, memref<8x52xf32>) outs(%z : memref<63x52xf32>)
 }
 
 // -----

@@ -44,7 +44,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // CHECK-LABEL: # kernel blocks
 // CHECK:       from penstock.runtime.panels import pack, scratch
 // CHECK:       PARTS = 1
-// CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(30, 1), b=16, c=16, rest=0, blocked=True)
+// CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(30, 1), b=16, c=16, rest=0, blocked=True, fetch=True)
 // CHECK-NEXT:  pack_0 = pack("f32", 1, 16, (16, 1))
 // CHECK:       def kernel(args, part, parts):
 // CHECK-NEXT:      if part != 0:
