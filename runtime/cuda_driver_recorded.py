@@ -86,8 +86,7 @@ class _Graph:
 
 class RecordedDriver:
     """
-    What `Driver` says, with a log. Kernels and copies are done only if it `executes`;
-    `memory` is the bytes of each device, `captures` whether there are graphs.
+    What `Driver` says, with a log. Kernels are done only if it `executes`; `memory` is the bytes of each device, `captures` whether there are graphs.
     """
 
     is_simulated = True
@@ -317,9 +316,7 @@ class RecordedDriver:
         spans = Span(source, size, False), Span(target, size, True)
         with self._lock:
             self._log("copy", stream, spans=spans)
-            moved = self.executes
-            run = _moving(target, source, size) if moved else _nothing
-            self._ask(stream, run)
+            self._ask(stream, _moving(target, source, size))
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
         """Let bytes be 0 some time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
@@ -14,7 +15,11 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from penstock.dialects.job import VariableOp
+from penstock.runtime import cuda
+from penstock.runtime.cuda_driver_recorded import RecordedDriver
+from penstock.runtime.executor import Executor
 from penstock.tools.comparing import relative_error
+from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
 from penstock.tools.onnx_import.model import (
     ImportedModel,
     import_file,
@@ -25,6 +30,8 @@ from penstock.tools.session import Model, Session
 Array: TypeAlias = NDArray[np.generic]
 
 MODELS = ("bert", "gpt2", "llama", "mobilenet", "resnet", "vit", "whisper")
+COMPUTED = ("bert", "llama", "resnet")
+"""The models that the double of CUDA computes, which takes seconds."""
 
 
 class Tensor(Protocol):
@@ -32,24 +39,29 @@ class Tensor(Protocol):
 
 
 Export: TypeAlias = Callable[..., tuple[object, dict[str, Tensor]]]
+Exported: TypeAlias = Callable[[str], tuple[ImportedModel, dict[str, Array]]]
 
 
 @pytest.fixture(scope="module")
-def export() -> Export:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A small model by its name as it is imported, and inputs for it."""
     pytest.importorskip("torch", reason="PyTorch, which exports, is not installed")
     # Ahead of site-packages, where another package of the name `benchmarks` lies.
     sys.path.insert(0, str(Path(__file__).parents[3]))
-    return cast(Export, import_module("benchmarks.exports.export").export)
+    export = cast(Export, import_module("benchmarks.exports.export").export)
+    folder = tmp_path_factory.mktemp("exports")
 
+    @cache
+    def path_and_inputs(name: str) -> tuple[Path, dict[str, Array]]:
+        path = folder / f"{name}.onnx"
+        _, inputs = export(name, path, small=True)
+        return path, {port: tensor.numpy() for port, tensor in inputs.items()}
 
-def exported(
-    export: Export, name: str, folder: Path
-) -> tuple[ImportedModel, dict[str, Array]]:
-    """A small model as it is imported, and inputs for it."""
-    path = folder / f"{name}.onnx"
-    _, inputs = export(name, path, small=True)
-    arrays = {port: tensor.numpy() for port, tensor in inputs.items()}
-    return import_file(path), arrays
+    def imported(name: str) -> tuple[ImportedModel, dict[str, Array]]:
+        path, inputs = path_and_inputs(name)
+        return import_file(path), inputs
+
+    return imported
 
 
 def reference(proto: ModelProto, inputs: dict[str, Array]) -> dict[str, Array]:
@@ -63,9 +75,9 @@ def reference(proto: ModelProto, inputs: dict[str, Array]) -> dict[str, Array]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_of_pytorch_runs_as_in_onnx_runtime(
-    name: str, export: Export, tmp_path: Path
+    name: str, exported: Exported
 ) -> None:
-    imported, inputs = exported(export, name, tmp_path)
+    imported, inputs = exported(name)
     wanted = reference(imported.proto, inputs)
     model = Model(imported.module, imported.weights, Path())
     with Session(model) as session:
@@ -75,8 +87,31 @@ def test_a_model_of_pytorch_runs_as_in_onnx_runtime(
         assert relative_error(got[output], array) < 1e-4
 
 
-def test_arithmetic_on_shapes_is_not_left(export: Export, tmp_path: Path) -> None:
-    imported, _ = exported(export, "llama", tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_pytorch_runs_in_order_on_a_device(
+    name: str, exported: Exported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported, inputs = exported(name)
+    driver = RecordedDriver(executes=name in COMPUTED)
+    monkeypatch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
+    model = Model(imported.module, imported.weights, Path())
+    with Session(model, device="cuda", engine="sequential") as session:
+        program = watched(session.executor.program, driver)
+        with Executor(program, "sequential") as executor:
+            driver.note(RUN)
+            (got,) = executor.run_many([inputs])
+            driver.note(RAN)
+        assert problems(driver.log, program) == []
+    launches = [entry for entry in driver.log if entry.call == "launch"]
+    assert len(launches) > 10
+    if name in COMPUTED:
+        for output, array in reference(imported.proto, inputs).items():
+            assert relative_error(got[output], array) < 1e-4
+
+
+def test_arithmetic_on_shapes_is_not_left(exported: Exported) -> None:
+    imported, _ = exported("llama")
     names = {op.name for op in imported.module.walk()}
     assert {"op.matmul", "op.softmax", "op.gather"} <= names
     variables = [op for op in imported.module.walk() if isinstance(op, VariableOp)]
