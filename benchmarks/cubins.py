@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -124,12 +124,15 @@ def cubins(
     return Section("Machine code", TEXT, [Table(HEADER, rows)], data, problems)
 
 
-def all_models() -> Iterator[tuple[str, dict[str, str]]]:
-    """The sources of the light models, and of those exported from PyTorch."""
+def all_models(only: Collection[str] = ()) -> Iterator[tuple[str, dict[str, str]]]:
+    """
+    The sources of the light models, and of those exported from PyTorch; of these names
+    only, if there are some.
+    """
     from benchmarks.models import exported_models, light_models
 
     for models in (light_models, exported_models):
-        for name, module in models():
+        for name, module in models(only):
             yield name, sources_of(module)
 
 
@@ -139,12 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="MODEL", help="may repeat")
     parser.add_argument("--arch", action="append", metavar="sm_90", help="may repeat")
     args = parser.parse_args(argv)
-    found = (
-        (name, sources)
-        for name, sources in all_models()
-        if not args.only or name in args.only
-    )
-    section = cubins(found, args.arch or ARCHITECTURES)
+    section = cubins(all_models(args.only or ()), args.arch or ARCHITECTURES)
     print(section.markdown())
     return int(bool(section.problems))
 

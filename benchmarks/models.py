@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,22 +20,29 @@ ROOT = Path(__file__).parents[1]
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
-def light_models() -> Iterator[tuple[str, ModuleOp]]:
-    """The jobs of the nine light models by name, without weights worth anything."""
-    for path in sorted(LIGHT.glob("*.onnx")):
-        yield path.stem.removeprefix("light_"), import_file(path).module
-
-
-def exported_models() -> Iterator[tuple[str, ModuleOp]]:
+def light_models(only: Collection[str] = ()) -> Iterator[tuple[str, ModuleOp]]:
     """
-    The jobs of models of PyTorch in full size by name, with random weights; none where
-    PyTorch is not installed.
+    The jobs of the nine light models by name, without weights worth anything; of these
+    names only, if there are some.
+    """
+    for path in sorted(LIGHT.glob("*.onnx")):
+        name = path.stem.removeprefix("light_")
+        if not only or name in only:
+            yield name, import_file(path).module
+
+
+def exported_models(only: Collection[str] = ()) -> Iterator[tuple[str, ModuleOp]]:
+    """
+    The jobs of models of PyTorch in full size by name, with random weights; of these
+    names only, if there are some. None where PyTorch is not installed.
     """
     if find_spec("torch") is None:
         return
     from benchmarks.exports.export import MODELS, export
 
     for name in MODELS:
+        if only and name not in only:
+            continue
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"{name}.onnx"
             export(name, path, small=False)

@@ -477,17 +477,17 @@ def test_products_of_doubles_are_tiled(phases_of: Compiled) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet50", "squeezenet"])
-def test_kernels_of_models_keep_nothing_in_local_memory(name: str) -> None:
+def test_kernels_of_a_model_keep_nothing_in_local_memory() -> None:
+    # `benchmarks/cubins.py` compiles all models, which takes many minutes.
     light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-    imported = import_file(light / f"light_{name}.onnx", random_weights=1)
+    imported = import_file(light / "light_zfnet512.onnx", random_weights=1)
     model = Model(imported.module, imported.weights, Path())
     compiler, passes = installed_compiler()
     lower(compiler, passes, model, "cuda")
     sources = kernel_sources(program_of(model), ("cuda",))
     compiled = compile_kernels(sources, (8, 0))
     phases = [phase for phases in compiled.values() for phase in phases]
-    assert len(phases) >= len(sources) > 20
+    assert len(phases) >= len(sources) > 10
     for phase in phases:
         assert_lean(phase)
         assert ".f64" not in phase.path("ptx").read_text()
