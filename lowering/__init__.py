@@ -87,6 +87,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return LaunchSelectKernelsPass
 
+    def get_op_assign_layouts():
+        from penstock.lowering.op_assign_layouts import OpAssignLayoutsPass
+
+        return OpAssignLayoutsPass
+
     def get_op_fold_constants():
         from penstock.lowering.op_fold_constants import OpFoldConstantsPass
 
@@ -253,6 +258,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "launch-schedule-contractions": get_launch_schedule_contractions,
         "launch-schedule-tiles": get_launch_schedule_tiles,
         "launch-select-kernels": get_launch_select_kernels,
+        "op-assign-layouts": get_op_assign_layouts,
         "op-fold-constants": get_op_fold_constants,
         "op-fuse-attention": get_op_fuse_attention,
         "op-fuse-elementwise": get_op_fuse_elementwise,

@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.convolution import Conv2dOp, placed
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.walks import outermost
 
@@ -33,7 +33,7 @@ def split_pads(block: Block) -> None:
             continue
         if not any(op.pads.iter_values()):
             continue
-        key = (op.input, op.pads, op.attributes.get("placement"))
+        key = op.input, op.pads, op.input_last, op.attributes.get("placement")
         if key not in padded:
             padded[key] = insert_pad(op)
         replace_convolution(op, padded[key])
@@ -42,7 +42,11 @@ def split_pads(block: Block) -> None:
 def insert_pad(op: Conv2dOp) -> PadOp:
     """Insert the padding of a convolution's input before it."""
     top, left, bottom, right = op.pads.get_values()
-    pad = PadOp(op.input, [0, 0, top, left], [0, 0, bottom, right])
+    is_last = op.input_last is not None
+    before, after = (
+        placed([0, 0], pads, is_last) for pads in ([top, left], [bottom, right])
+    )
+    pad = PadOp(op.input, before, after)
     if placement := op.attributes.get("placement"):
         pad.attributes["placement"] = placement
     pad.location = op.location

@@ -8,12 +8,12 @@ they are loaded. That is less exact: the error has the bound that
 `penstock.dialects.op.winograd` states, in f32 about 1e-5 of the largest result. So this
 pass is in a pipeline only if that is allowed.
 
-A convolution is replaced if it has stride 1, no dilations, one group, and no attribute
-but a placement; if it is of `f32` or `f64`; if its weights are a variable (the only one
-of its name in the module) that only such convolutions of the same job read; if it has
-at least 16 channels on both sides and `min_tiles` tiles; and if tiles save at least
-half of the products. On several devices everything stays as it is. Convolutions of one
-value share the tiles they are made of.
+A convolution is replaced if it has stride 1, no dilations, one group, channels ahead of
+lines and columns, and no attribute but a placement; if it is of `f32` or `f64`; if its
+weights are a variable (the only one of its name in the module) that only such
+convolutions of the same job read; if it has at least 16 channels on both sides and
+`min_tiles` tiles; and if tiles save at least half of the products. On several devices
+everything stays as it is. Convolutions of one value share the tiles they are made of.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def is_eligible(op: Conv2dOp, min_tiles: int) -> bool:
     if not all(type.has_static_shape() for type in types):
         return False
     if set(op.attributes) - {"placement"}:
+        return False
+    if op.input_last is not None or op.result_last is not None:
         return False
     if types[0].element_type not in (f32, f64) or 0 in types[-1].get_shape():
         return False

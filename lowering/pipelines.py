@@ -94,6 +94,7 @@ def job_passes(
             # Only now it is known how variables lie on several devices.
             *MODEL_JOBS * model_jobs,
             "job-insert-boxing",
+            "op-assign-layouts",
             "op-fuse-attention",
             "op-fuse-elementwise",
             "op-fuse-epilogues",

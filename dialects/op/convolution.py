@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IntegerAttr,
     TensorType,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import SSAValue
@@ -17,6 +18,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -48,13 +50,17 @@ if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
     from penstock.dialects.kernel import KernelBuilder
 
+T = TypeVar("T")
+
 
 @irdl_op_definition
 class Conv2dOp(ContractionOp):
     """
     The cross-correlation of images [n, channels, h, w] with weights [out channels,
     channels / groups, taps down, taps across], plus a bias [out channels] if there is
-    one. `pads` are zeros at the top, left, bottom and right.
+    one. `pads` are zeros at the top, left, bottom and right. With `input_last` the
+    channels are the last dimension of the images, [n, h, w, channels], with
+    `result_last` those of the result: `op-assign-layouts` chooses that.
 
     Sums are in the element type, so that the error of a float grows with the number
     of its terms (weights of one out channel): at most like it, about like its square
@@ -63,6 +69,8 @@ class Conv2dOp(ContractionOp):
     ```mlir
     %y = op.conv2d %x, %w strides [2, 2] pads [1, 1, 0, 0] groups 2
       : tensor<1x4x8x8xf32>, tensor<6x2x3x3xf32> -> tensor<1x6x4x4xf32>
+    %z = op.conv2d %y, %v result_last
+      : tensor<1x6x4x4xf32>, tensor<9x6x1x1xf32> -> tensor<1x4x4x9xf32>
     ```
     """
 
@@ -75,13 +83,16 @@ class Conv2dOp(ContractionOp):
     pads = prop_def(I64List, default_value=int_list([0, 0, 0, 0]))
     dilations = prop_def(I64List, default_value=int_list([1, 1]))
     groups = prop_def(I64Attr, default_value=IntegerAttr(1, i64))
+    input_last = opt_prop_def(UnitAttr)
+    result_last = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
 
     traits = traits_def(Pure())
 
     assembly_format = (
         "$input `,` $weights (`,` $bias^)? (`strides` $strides^)? (`pads` $pads^)? "
-        "(`dilations` $dilations^)? (`groups` $groups^)? attr-dict "
+        "(`dilations` $dilations^)? (`groups` $groups^)? "
+        "(`input_last` $input_last^)? (`result_last` $result_last^)? attr-dict "
         "`:` type($input) `,` type($weights) (`,` type($bias)^)? `->` type($result)"
     )
 
@@ -92,6 +103,11 @@ class Conv2dOp(ContractionOp):
         return windows_of(kernel, self.strides, self.pads, self.dilations)
 
     @property
+    def image_shape(self) -> list[int]:
+        """The shape of the images as [n, channels, h, w], wherever channels are."""
+        return first(tensor_type(self.input).get_shape(), self.input_last is not None)
+
+    @property
     def is_depthwise(self) -> bool:
         """
         Whether each out channel depends on one channel, and the kernel computes it row
@@ -100,7 +116,9 @@ class Conv2dOp(ContractionOp):
         input, weights = tensor_type(self.input), tensor_type(self.weights)
         if not (input.has_static_shape() and weights.has_static_shape()):
             return False
-        _, channels, *extents = input.get_shape()
+        if self.input_last is not None or self.result_last is not None:
+            return False
+        _, channels, *extents = self.image_shape
         is_alone = channels == self.groups.value.data > 1
         return is_alone and are_lines(self.windows, extents)
 
@@ -110,13 +128,14 @@ class Conv2dOp(ContractionOp):
         NUMBERS.verify(input)
         check_rank("the input", input, 4)
         check_rank("the weights", weights, 4)
-        images, channels, *extents = input.get_shape()
+        images, channels, *extents = self.image_shape
         outputs, group_channels, *_ = weights.get_shape()
         self._check_channels(channels, group_channels, outputs)
         if self.bias is not None:
             check_shape("the bias", tensor_type(self.bias), [outputs])
         counts = [w.count(e) for w, e in zip(self.windows, extents, strict=True)]
-        return (TensorType(element, [images, outputs, *counts]),)
+        shape = placed([images, outputs], counts, self.result_last is not None)
+        return (TensorType(element, shape),)
 
     def _check_channels(self, channels: int, group_channels: int, outputs: int) -> None:
         groups = self.groups.value.data
@@ -141,17 +160,20 @@ class Conv2dOp(ContractionOp):
             return signature([*operands, *own], [result])
 
         groups = self.groups.value.data
+        channels = 1 if self.input_last is None else 3
+        outputs = 1 if self.result_last is None else 3
         found = [with_bias([0, None], None, 0)]
         if groups == 1:
-            found.append(with_bias([None, 0], 0, 1))
-            found.append(with_bias([1, 1], PARTIAL, PARTIAL))
+            found.append(with_bias([None, 0], 0, outputs))
+            found.append(with_bias([channels, 1], PARTIAL, PARTIAL))
         elif groups % devices == 0:
-            found.append(with_bias([1, 0], 0, 1))
+            found.append(with_bias([channels, 0], 0, outputs))
         return found
 
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> Conv2dOp:
         # Channels of several groups are cut between groups.
-        channels = tensor_type(operands[0]).get_shape()[1]
+        shape = tensor_type(operands[0]).get_shape()
+        channels = first(shape, self.input_last is not None)[1]
         of_group = tensor_type(operands[1]).get_shape()[1]
         groups = IntegerAttr(channels // max(1, of_group), i64)
         if self.groups.value.data == 1 or not of_group:
@@ -159,7 +181,7 @@ class Conv2dOp(ContractionOp):
         return self.remade(operands, parts, {**self.properties, "groups": groups})
 
     def flops(self) -> int:
-        images, _, *extents = tensor_type(self.input).get_shape()
+        images, _, *extents = self.image_shape
         outputs, channels, *_ = tensor_type(self.weights).get_shape()
         rows, columns = (
             sum(window.taps_inside(extent))
@@ -172,6 +194,8 @@ class Conv2dOp(ContractionOp):
         import numpy as np
 
         input, weights, *bias = operands
+        if self.input_last is not None:
+            input = np.moveaxis(input, -1, 1)
         patches = window_view(input, self.windows, 0)
         images, channels, rows, columns, *taps = patches.shape
         groups = self.groups.value.data
@@ -186,7 +210,7 @@ class Conv2dOp(ContractionOp):
         ).reshape(images, len(weights), rows, columns)
         for addend in bias:
             result = np.add(result, addend[:, None, None])
-        return (result,)
+        return (result if self.result_last is None else np.moveaxis(result, 1, -1),)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -209,8 +233,9 @@ class Conv2dOp(ContractionOp):
         input, weights, *rest = ins
         bias = rest[0] if rest else None
         groups = self.groups.value.data
+        is_last = self.input_last is not None, self.result_last is not None
         if groups == 1:
-            return _Views(input, weights, bias, out)
+            return _Views(input, weights, bias, out, *is_last)
 
         def split(value: SSAValue, axis: int) -> SSAValue:
             shape = list(memref_type(value).get_shape())
@@ -218,7 +243,9 @@ class Conv2dOp(ContractionOp):
             return k.view(value, shape)
 
         bias = split(bias, 0) if bias is not None else None
-        return _Views(split(input, 1), split(weights, 0), bias, split(out, 1))
+        of_input, of_out = (3 if last else 1 for last in is_last)
+        images = split(input, of_input), split(weights, 0), bias, split(out, of_out)
+        return _Views(*images, *is_last)
 
     def _build_dense(self, k: KernelBuilder, views: _Views) -> None:
         """All sums in one phase, after one that starts them."""
@@ -232,16 +259,16 @@ class Conv2dOp(ContractionOp):
                 (row, column), taps, self.windows, strict=True
             )
         ]
-        _start_sums(k, views, (*group, output))
+        _start_sums(k, views)
         k.generic(
             [views.input, views.weights],
             views.out,
             [
                 AffineMap(rank + 3, 0, tuple(exprs))
                 for exprs in (
-                    [image, *group, channel, *positions],
+                    placed([image, *group, channel], positions, views.input_last),
                     [*group, output, channel, *taps],
-                    dims[:rank],
+                    placed([image, *group, output], [row, column], views.result_last),
                 )
             ],
             [PARALLEL] * rank + [REDUCTION] * 3,
@@ -250,10 +277,11 @@ class Conv2dOp(ContractionOp):
 
     def _build_padded(self, k: KernelBuilder, views: _Views) -> None:
         """Each sum on its own, over those taps that are not padding."""
-        extents = memref_type(views.input).get_shape()[-2:]
+        extents = self.image_shape[2:]
 
         def body(k: KernelBuilder, indices: Sequence[SSAValue]) -> None:
-            _, *out_channel, row, column = indices
+            ordered = first(indices, views.result_last)
+            _, *out_channel, row, column = ordered
             down, across = (
                 window.build_taps(k, index, extent)
                 for window, index, extent in zip(
@@ -264,7 +292,7 @@ class Conv2dOp(ContractionOp):
                 zero = k.constant(0, memref_type(views.out).element_type)
             else:
                 zero = k.load(views.bias, out_channel)
-            total = self._build_sum(k, views, indices[:-2], (down, across), zero)
+            total = self._build_sum(k, views, ordered[:-2], (down, across), zero)
             k.store(total, views.out, indices)
 
         k.parallel(memref_type(views.out).get_shape(), body)
@@ -289,7 +317,8 @@ class Conv2dOp(ContractionOp):
                 window.build_position(k, tap.start, index)
                 for window, tap, index in zip(self.windows, taps, inside, strict=True)
             ]
-            x = k.load(views.input, [image, *group, channel, *position])
+            at = placed([image, *group, channel], position, views.input_last)
+            x = k.load(views.input, at)
             w = k.load(views.weights, [*group, output, *indices])
             return multiply_add(k, (x, w, total))
 
@@ -304,17 +333,35 @@ class _Views(NamedTuple):
     weights: SSAValue
     bias: SSAValue | None
     out: SSAValue
+    input_last: bool
+    result_last: bool
 
 
-def _start_sums(
-    k: KernelBuilder, views: _Views, out_channel: tuple[AffineExpr, ...]
-) -> None:
+def placed(channels: Sequence[T], place: Sequence[T], is_last: bool) -> list[T]:
+    """
+    What is said of the dimensions of images, in their order: of the image and its
+    channels (and their groups), and of lines and columns.
+    """
+    if not is_last:
+        return [*channels, *place]
+    return [channels[0], *place, *channels[1:]]
+
+
+def first(dimensions: Sequence[T], is_last: bool) -> list[T]:
+    """What is said of the dimensions of images, with channels before lines."""
+    image, *rest = dimensions
+    return [image, *rest[2:], *rest[:2]] if is_last else [*dimensions]
+
+
+def _start_sums(k: KernelBuilder, views: _Views) -> None:
     """Write the bias, or zero, to each element of the result."""
     if views.bias is None:
         k.fill(views.out, 0)
         return
     rank = memref_type(views.out).get_num_dims()
-    maps = [AffineMap(rank, 0, out_channel), AffineMap.identity(rank)]
+    dims = [AffineExpr.dimension(index) for index in range(rank)]
+    out_channel = first(dims, views.result_last)[1:-2]
+    maps = [AffineMap(rank, 0, tuple(out_channel)), AffineMap.identity(rank)]
     k.generic(
         [views.bias], views.out, maps, [PARALLEL] * rank, lambda k, scalars: scalars[0]
     )

@@ -101,3 +101,18 @@ job.job @channels placement <cpu, [0:0]> {
   job.output "y", %y : tensor<1x4x6x6xf32>
   job.output "z", %z : tensor<1x4x6x6xf32>
 }
+
+// -----
+
+// With channels last, lines and columns are the axes before.
+
+// CHECK-LABEL: job.job @channels_last
+job.job @channels_last placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x5x6x2xf32>
+  %w = job.input "w" : tensor<4x2x3x3xf32>
+  // CHECK:      %x_padded = op.pad %x before [0, 1, 2, 0] after [0, 3, 4, 0]
+  // CHECK-NEXT: %y = op.conv2d %x_padded, %w input_last :
+  %y = op.conv2d %x, %w pads [1, 2, 3, 4] input_last
+    : tensor<1x5x6x2xf32>, tensor<4x2x3x3xf32> -> tensor<1x4x7x10xf32>
+  job.output "y", %y : tensor<1x4x7x10xf32>
+}

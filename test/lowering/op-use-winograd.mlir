@@ -269,3 +269,19 @@ job.job @several placement <cpu, [0:0-1]> {
     : tensor<1x16x14x14xf32>, tensor<16x16x3x3xf32> -> tensor<1x16x14x14xf32>
   job.output "y", %y : tensor<1x16x14x14xf32>
 }
+
+// -----
+
+// And so does a convolution whose channels are last.
+
+// CHECK-LABEL: job.job @last
+// CHECK-NOT:   winograd
+// CHECK:       op.conv2d
+// CHECK-NOT:   winograd
+job.job @last placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x16x14x14xf32>
+  %w = job.variable "w" init <ones> : tensor<16x16x3x3xf32>
+  %y = op.conv2d %x, %w pads [1, 1, 1, 1] result_last
+    : tensor<1x16x14x14xf32>, tensor<16x16x3x3xf32> -> tensor<1x14x14x16xf32>
+  job.output "y", %y : tensor<1x14x14x16xf32>
+}

@@ -372,6 +372,31 @@ def test_conv2d_kernel(case: Case, run_op: RunOp):
     check_kernel(case, run_op)
 
 
+LAST = [
+    (conv((2, 5, 4, 6), (7, 5, 1, 1)), (True, True)),
+    (conv((1, 4, 6, 5), (6, 2, 3, 2), groups=2, pads=[1, 0, 2, 1]), (True, True)),
+    (conv((1, 3, 6, 5), (3, 1, 3, 3), groups=3, strides=[1, 2]), (False, True)),
+]
+
+
+@pytest.mark.parametrize(("case", "last"), LAST, ids=str)
+def test_conv2d_with_channels_last(case: Case, last: tuple[bool, bool], run_op: RunOp):
+    """Channels that are last make no difference but where they are."""
+    x, *others = case.arrays()
+    names = {"groups": "group"}
+    attributes = {names.get(k, k): v for k, v in case.properties.items()}
+    expected = run_onnx("Conv", [x, *others], **attributes)
+    x = np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last[0] else x
+    expected = np.moveaxis(expected, 1, -1) if last[1] else expected
+    flags = {"input_last": last[0], "result_last": last[1]}
+    shapes = [array.shape for array in (x, *others)]
+    moved = Case(Conv2dOp, shapes, {**case.properties, **flags}, terms=case.terms)
+    assert_close(evaluate(moved, x, *others), expected, case.terms)
+    (result,) = run_op(moved.op(x, *others), x, *others)
+    assert_close(result, expected, case.terms)
+    assert moved.op(x, *others).flops() == case.op(*case.arrays()).flops()
+
+
 @pytest.mark.parametrize(
     ("case", "phases"),
     [

@@ -134,6 +134,14 @@ OPS: dict[str, TensorOp] = {
     "conv2d by channel": ops.Conv2dOp.inferred(
         tensors(IMAGE, [16, 1, 3, 3], [16]), {"groups": number(8)}
     ),
+    "conv2d with channels last": ops.Conv2dOp.inferred(
+        tensors([4, 6, 6, 8], [6, 8, 3, 3], [6]),
+        {"input_last": UnitAttr(), "result_last": UnitAttr()},
+    ),
+    "conv2d by channel, last": ops.Conv2dOp.inferred(
+        tensors(IMAGE, [16, 1, 3, 3]),
+        {"groups": number(8), "result_last": UnitAttr()},
+    ),
     "conv2d in two groups": ops.Conv2dOp.inferred(
         tensors(IMAGE, [4, 4, 3, 3]), {"groups": number(2)}
     ),
@@ -178,6 +186,7 @@ SUMS = {
     "matmul of two lines": "(S(0), S(0)) -> (P)",
     "gemm": "(S(0), S(0), P) -> (P)",
     "conv2d": "(S(1), S(1), P) -> (P)",
+    "conv2d with channels last": "(S(3), S(1), P) -> (P)",
     "reduce_sum": "(S(1)) -> (P)",
     "reshape": "(P) -> (P)",
     "where": "(B, P, P) -> (P)",
@@ -188,6 +197,8 @@ SUMS = {
 SPLITS = {
     "conv2d": "(B, S(0), S(0)) -> (S(1))",
     "conv2d by channel": "(S(1), S(0), S(0)) -> (S(1))",
+    "conv2d with channels last": "(B, S(0), S(0)) -> (S(3))",
+    "conv2d by channel, last": "(S(1), S(0)) -> (S(3))",
     "batch_norm": "(S(1), S(0), S(0), S(0), S(0)) -> (S(1))",
     "gather": "(B, S(1)) -> (S(2))",
     "local_response_norm": "(S(2)) -> (S(2))",

@@ -117,3 +117,13 @@ func.func @case(%x: tensor<1x4x8x6xf32>, %w: tensor<6x4x3x3xf32>) {
   %r = op.conv2d %x, %w pads [0, 1, 0, 1] dilations [1, 4] : tensor<1x4x8x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x6xf32>
   return
 }
+
+// -----
+
+// With channels last, the last dimension has to fit the weights.
+
+func.func @channels_last(%x: tensor<1x4x8x9xf32>, %w: tensor<6x4x3x3xf32>) {
+  // expected-error@below {{op.conv2d: an input of 9 channels does not fit weights of 4 channels in 1 groups}}
+  %r = op.conv2d %x, %w input_last : tensor<1x4x8x9xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x2x7xf32>
+  return
+}

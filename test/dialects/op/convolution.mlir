@@ -24,6 +24,19 @@ func.func @conv2d_with_all(%x: tensor<1x4x8x8xf32>, %w: tensor<6x2x3x2xf32>, %b:
   return
 }
 
+// Channels are the last dimension of the images, of the result, or of both.
+
+// CHECK-LABEL: func.func @conv2d_with_channels_last
+func.func @conv2d_with_channels_last(%x: tensor<1x8x9x4xf32>, %y: tensor<1x4x8x9xf32>, %w: tensor<6x2x3x2xf32>) {
+  // CHECK-NEXT: %p = op.conv2d %x, %w strides [2, 1] groups 2 input_last : tensor<1x8x9x4xf32>, tensor<6x2x3x2xf32> -> tensor<1x6x3x8xf32>
+  %p = op.conv2d %x, %w strides [2, 1] groups 2 input_last : tensor<1x8x9x4xf32>, tensor<6x2x3x2xf32> -> tensor<1x6x3x8xf32>
+  // CHECK-NEXT: %q = op.conv2d %y, %w groups 2 result_last : tensor<1x4x8x9xf32>, tensor<6x2x3x2xf32> -> tensor<1x6x8x6xf32>
+  %q = op.conv2d %y, %w groups 2 result_last : tensor<1x4x8x9xf32>, tensor<6x2x3x2xf32> -> tensor<1x6x8x6xf32>
+  // CHECK-NEXT: %r = op.conv2d %x, %w groups 2 input_last result_last : tensor<1x8x9x4xf32>, tensor<6x2x3x2xf32> -> tensor<1x6x8x6xf32>
+  %r = op.conv2d %x, %w groups 2 input_last result_last : tensor<1x8x9x4xf32>, tensor<6x2x3x2xf32> -> tensor<1x6x8x6xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @conv2d_of_integers
 func.func @conv2d_of_integers(%x: tensor<1x1x3x3xi8>, %w: tensor<1x1x3x3xi8>) {
   // CHECK-NEXT: %r = op.conv2d %x, %w : tensor<1x1x3x3xi8>, tensor<1x1x3x3xi8> -> tensor<1x1x1x1xi8>
