@@ -36,7 +36,7 @@ words = types.Array(types.int64, 1, "C")
 
 
 def compiled(
-    signature: object, *, inline: bool = True
+    signature: object, *, inline: bool = True, for_python: bool = False
 ) -> Callable[[Function], Function]:
     """
     Compile a function for this signature, without the GIL, and cache it on disk, where
@@ -44,10 +44,17 @@ def compiled(
 
     It may not allocate. Arrays are not counted as used while it runs, as the counts of
     arrays inside tuples take more time than the rest of the executor. `inline` is for
-    what is called often.
+    what is called often, `for_python` for what not only compiled code calls: to take
+    Python's arguments to pieces takes longer to compile than most functions.
     """
     decorate = cast("Callable[..., Callable[[Function], Function]]", njit)
-    options = {"cache": True, "error_model": "numpy", "forceinline": inline}
+    options = {
+        "cache": True,
+        "error_model": "numpy",
+        "forceinline": inline,
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": not for_python,
+    }
 
     def compile_it(function: Function) -> Function:
         with _caching_in(pieces_folder()):

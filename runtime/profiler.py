@@ -106,7 +106,7 @@ def read_clock(words: Integer) -> int:
     return int(load_word(words)) * 1_000_000_000 + int(load_word(words + 8))
 
 
-@compiled(types.int64(*[types.int64] * 6), inline=False)
+@compiled(types.int64(*[types.int64] * 6), inline=False, for_python=True)
 def time_calls(
     kernel: Integer,
     row: Integer,
