@@ -21,6 +21,8 @@ from numba import cuda
 from numba.cuda import cgutils, types
 from numba.cuda.extending import intrinsic
 
+from penstock.runtime import cuda_angles
+
 I16, I32, I64 = (ir.IntType(bits) for bits in (16, 32, 64))
 HALF = ir.HalfType()
 WARP_LANES = 32
@@ -71,10 +73,15 @@ def item_step():
 # Floats
 
 
-def _float_function(stem, count):
-    """A function of libdevice on `float32` or `float64`."""
+def _float_function(stem, count, single=None):
+    """
+    A function of libdevice on `float32` or `float64`; `single` is what makes the code
+    for `float32` instead.
+    """
 
     def code(context, builder, signature, args):
+        if single is not None and signature.return_type == types.float32:
+            return single(builder, *args)
         type = context.get_value_type(signature.return_type)
         suffix = "f" if signature.return_type == types.float32 else ""
         function = cgutils.get_or_insert_function(
@@ -105,7 +112,10 @@ round_even, round_away = _float_function("rint", 1), _float_function("round", 1)
 exp, exp2, expm1 = (_float_function(name, 1) for name in ("exp", "exp2", "expm1"))
 log, log2 = _float_function("log", 1), _float_function("log2", 1)
 log10, log1p = _float_function("log10", 1), _float_function("log1p", 1)
-sin, cos, tan = (_float_function(name, 1) for name in ("sin", "cos", "tan"))
+sin, cos, tan = (
+    _float_function(name, 1, getattr(cuda_angles, name))
+    for name in ("sin", "cos", "tan")
+)
 asin, acos, atan = (_float_function(name, 1) for name in ("asin", "acos", "atan"))
 sinh, cosh, tanh = (_float_function(name, 1) for name in ("sinh", "cosh", "tanh"))
 asinh, acosh = _float_function("asinh", 1), _float_function("acosh", 1)

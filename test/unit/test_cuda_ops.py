@@ -26,9 +26,6 @@ from penstock.tools.session import Model, Session
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
-OF_LARGE_ANGLES = {"cos_0", "sin_0", "tan_0"}
-"""Kernels that divide very large angles by pi with many bits, in local memory."""
-
 
 class NotingDriver(RecordedDriver):
     """A driver that knows the sources of all kernels by their names."""
@@ -85,7 +82,6 @@ def test_every_op_becomes_lean_machine_code(audit: Audit) -> None:
     made = compile_kernels(sources, (9, 0))
     for name, phases in made.items():
         for phase in phases:
-            is_local = any((phase.spill_stores, phase.spill_loads, phase.stack))
-            assert not is_local or name in OF_LARGE_ANGLES, phase
+            assert not any((phase.spill_stores, phase.spill_loads, phase.stack)), phase
             is_wide = ".f64" in phase.path("ptx").read_text()
-            assert not is_wide or name in {*OF_LARGE_ANGLES, "cast_0"}, phase
+            assert not is_wide or name == "cast_0", phase
