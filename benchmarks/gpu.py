@@ -145,6 +145,7 @@ def parts_of_all() -> dict[str, Part]:
         "launches": Part("What it costs to ask", section("launches"), 60),
         "rows": Part("Bound by memory", section("rows"), 90),
         "products": Part("Products and convolutions", section("products"), 80),
+        "libraries": Part("Libraries in programs", section("libraries"), 60),
         "attention": Part("Attention", section("attention"), 60),
         "layer": Part("A layer of BERT", section("layer"), 80),
         "resnet": Part("ResNet-50", section("resnet"), 120),

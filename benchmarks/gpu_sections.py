@@ -351,6 +351,62 @@ def products(setup: Setup) -> Iterator[Row]:
     return cases(setup, gpu_cases.product_cases(small=setup.small))
 
 
+LIBRARIES = {"Product": "cublas", "Convolution": "cudnn"}
+"""The libraries that programs call, by what they compute."""
+
+
+def libraries(setup: Setup) -> Iterator[Row]:
+    """Products and convolutions by the libraries that programs call, beside our own."""
+    for case in gpu_cases.product_cases(small=setup.small):
+        yield from guarded(case.name, partial(by_library, setup, case))
+
+
+def by_library(setup: Setup, case: Case) -> Iterator[Row]:
+    """A case whose sums of products are generated, and computed by a library."""
+    from penstock.runtime.cuda_libraries import missing
+
+    model, library = with_library(case.text)
+    if (reason := missing(library)) is not None:
+        yield Row(case.name, library, note=reason)
+        return
+    inputs = case.inputs()
+    with (
+        replayed(case.text, inputs, setup.driver) as ours,
+        replayed(model, inputs, setup.driver) as theirs,
+    ):
+        theirs.name = library
+        error = error_of(theirs.outputs["o"], ours.outputs["o"])
+        runners = [ours, theirs]
+        seconds, _ = timed(runners, setup.rounds, lambda: True, setup.turn_seconds)
+    best = {who: median(times) for who, times in seconds.items()}
+    yield Row(case.name, OURS, 1e6 * best[OURS], case.figure(best[OURS]))
+    ratio, text = best[library] / best[OURS], f"differs by {error:.1e}"
+    is_wrong = not error <= TOLERANCES[case.dtype]
+    figure = case.figure(best[library])
+    yield Row(case.name, library, 1e6 * best[library], figure, ratio, text, is_wrong)
+
+
+def with_library(text: str) -> tuple[Model, str]:
+    """A job as a program whose sum of products a library computes, and its name."""
+    from penstock.dialects.launch import KernelOp, LibraryAttr
+    from penstock.lowering.cuda.libraries import LibrarySum, library_sum_of
+    from penstock.lowering.numba.finishing import phases_of
+    from penstock.tools.compiler import installed_compiler
+    from penstock.tools.session import Model, lower
+
+    front = installed_compiler()
+    model = Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
+    lower(*front, model, "cuda")
+    kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
+    phases = [phases_of(kernel.body.block) for kernel in kernels]
+    sums = [library_sum_of(op, of_one) for of_one in phases for op in of_one]
+    (found,) = (each for each in sums if isinstance(each, LibrarySum))
+    library = LIBRARIES[found.kind]
+    folds = int(found.start is not None)
+    found.op.attributes["schedule"] = LibraryAttr(library, folds)
+    return model, library
+
+
 def attention(setup: Setup) -> Iterator[Row]:
     """Attention."""
     return cases(setup, gpu_cases.attention_cases(small=setup.small))
@@ -553,6 +609,7 @@ SECTIONS: Mapping[str, Section] = {
     "launches": launches,
     "rows": rows,
     "products": products,
+    "libraries": libraries,
     "attention": attention,
     "layer": layer,
     "resnet": resnet,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +22,10 @@ from benchmarks import gpu, gpu_cases, gpu_sections
 from benchmarks.gpu import Part
 from benchmarks.gpu_replay import replayed
 from benchmarks.gpu_sections import EAGER, OURS, Row, Setup
-from penstock.runtime import cuda_driver_real
+from penstock.runtime import cuda_driver_real, cuda_libraries
+from penstock.runtime.cuda_driver import Handle, Launch
 from penstock.runtime.cuda_driver_recorded import RecordedDriver
+from penstock.runtime.cuda_products import Convolution, Product, Sum
 
 
 class Tensor:
@@ -216,6 +218,52 @@ def test_peers_that_differ_or_fail_take_no_part(
         ours, eager, _ = gpu_sections.cases(setup, one_product(4))
         assert (ours.who, ours.note, eager.who) == (OURS, "", EAGER)
         assert eager.note.startswith(note)
+
+
+@dataclass
+class NoLibrary:
+    """Something in place of a library, which computes nothing."""
+
+    kinds: tuple[type[Sum], ...] = (Product, Convolution)
+    is_capturable: bool = True
+    launched: int = 0
+
+    def open(self, device: int) -> None:
+        """There is nothing to be made."""
+
+    def forget(self, device: int) -> None:
+        """There is nothing to be forgotten."""
+
+    def room(self, wanted: Sum, device: int) -> int:
+        return 8
+
+    def bind(self, wanted: Sum, words: Sequence[int], device: int) -> Launch:
+        assert len(words) == 4
+
+        def launch(stream: Handle) -> None:
+            self.launched += 1
+
+        return launch
+
+
+def test_libraries_take_turns_with_us(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_libraries, "OPENERS", {})
+    monkeypatch.setattr(cuda_libraries, "_opened", {})
+    rows = [*gpu_sections.libraries(setup)]
+    names = ["cublas", "cublas", "cudnn"]
+    assert [row.who for row in rows] == names
+    assert all(row.note.startswith("there is no library '") for row in rows)
+    library = NoLibrary()
+    for name in names:
+        cuda_libraries.register_library(name, lambda: library)
+    rows = [*gpu_sections.libraries(setup)]
+    assert [row.who for row in rows] == [who for name in names for who in (OURS, name)]
+    assert library.launched >= 2 * 3
+    # What it leaves as it was is not what we compute.
+    assert [row.is_problem for row in rows] == [False, True] * 3
+    assert all(row.microseconds for row in rows)
 
 
 def test_peers_need_not_be_there(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
