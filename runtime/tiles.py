@@ -189,11 +189,24 @@ class _Strip(ABC):
             code.prefetch(there, line * LINE // code.size, SECOND)
 
     def _fetch(self, code: Code, rows: int, call: _Call) -> None:
-        """Fetch where the sums are stored, while they are computed."""
+        """Fetch where the sums are stored, and what is then read, as they begin."""
+        self._fetch_tile(code, rows, call.c, self.c)
+        steps = zip(call.inputs, self.inputs, strict=True)
+        tiles = [(place, row) for place, (row, column) in steps if row and column == 1]
+        if not tiles:
+            return
+        with code.builder.if_then(call.is_last):
+            for address, of_row in tiles:
+                self._fetch_tile(code, rows, address, of_row)
+
+    def _fetch_tile(
+        self, code: Code, rows: int, address: LlvmValue, of_row: int
+    ) -> None:
+        """Fetch the lines of all rows of a tile."""
         for row in range(rows):
             for column, width, _ in self.pieces():
                 for place in range(column, column + width, LINE // code.size):
-                    code.prefetch(call.c, row * self.c + place)
+                    code.prefetch(address, row * of_row + place)
 
     @abstractmethod
     def write_edge(
@@ -490,7 +503,8 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     has the steps from a row and from a column (0 or 1) to the next for each input of
     `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0; and `ahead`
     is how many elements further the next strip reads b, and how many lines of that a
-    tile fetches. With `fetch` each tile begins to fetch where it will store.
+    tile fetches. With `fetch` each tile begins to fetch
+    where it will store, and inputs of its size.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term
