@@ -54,6 +54,12 @@ def _speed(options: Options) -> Section:
     return speed(options.threads, options.rounds)
 
 
+def _models(options: Options) -> Section:
+    from benchmarks.whole import models
+
+    return models(options.threads, options.rounds)
+
+
 def _profile(options: Options) -> Section:
     from benchmarks.speed import profile
 
@@ -134,6 +140,7 @@ def _scaling(options: Options) -> Section:
 
 BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "speed": _speed,
+    "models": _models,
     "profile": _profile,
     "elementwise": _elementwise,
     "waves": _waves,

@@ -117,15 +117,20 @@ def randomize(model: nn.Module) -> None:
             nn.init.uniform_(part.running_var, 0.5, 1.5)
 
 
+def example(name: str, *, small: bool = False) -> Example:
+    """A model, which is always the same, and inputs for it."""
+    torch.manual_seed(11)
+    model, inputs = MODELS[name](small)
+    randomize(model)
+    return model.eval(), inputs
+
+
 def export(name: str, path: Path, *, small: bool, opset: int = 18) -> Example:
     """
     Write a model, which is always the same; returns it and inputs for it. PyTorch
     writes opsets up to 20 by itself; newer ones need the package `onnxscript`.
     """
-    torch.manual_seed(11)
-    model, inputs = MODELS[name](small)
-    randomize(model)
-    model.eval()
+    model, inputs = example(name, small=small)
     with warnings.catch_warnings(), torch.no_grad():
         # That one of the two ways to export is the old one.
         warnings.simplefilter("ignore")
@@ -137,6 +142,7 @@ def export(name: str, path: Path, *, small: bool, opset: int = 18) -> Example:
             opset_version=opset,
             dynamo=find_spec("onnxscript") is not None,
             external_data=False,
+            verbose=False,
         )
     return model, inputs
 

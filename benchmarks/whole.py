@@ -1,0 +1,341 @@
+"""
+Whole models: the nine light ones of the package `onnx`, and exports of PyTorch in full
+size, ours and peers.
+
+Weights are random, or as the light models fill them. All contenders read one file; the
+module of PyTorch is made anew where it runs, which is always the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from math import exp, log
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.harness import Opener, Race, Run, race
+from benchmarks.report import Json, Section, Table
+from benchmarks.speed import flops_of, is_failure, race_data, race_rows
+
+if TYPE_CHECKING:
+    from penstock.runtime.initializers import Array
+    from penstock.tools.session import Model
+
+TEXT = """\
+Milliseconds of a run of a whole model with a batch of one (the median and the extremes
+of all rounds), and the ratio of a peer's time to ours: above 1, we are faster. The
+models of PyTorch have random weights and full size: BERT-base, GPT-2 and the
+Llama-style decoder read 128 tokens, Whisper's encoder 30 seconds. Winograd is less
+exact (about 1e-5 of the largest result) and has to be allowed."""
+
+MEMORY = """\
+Memory of activations: ours as it is planned, and allocated once; ONNX Runtime's as far
+as its process grows from when its session is there to the peak of two runs."""
+
+LIGHT = (
+    *("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50"),
+    *("shufflenet", "squeezenet", "vgg19", "zfnet512"),
+)
+EXPORTS = ("resnet", "mobilenet", "bert", "gpt2", "vit", "llama", "whisper")
+WINOGRAD = "Penstock, Winograd"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model as a file, with the inputs of a run."""
+
+    name: str
+    path: Path
+
+    @property
+    def is_export(self) -> bool:
+        """Whether PyTorch has it, too."""
+        return not self.name.startswith("light ")
+
+    def inputs(self) -> Mapping[str, Array]:
+        """The arrays that lie beside the file."""
+        import numpy as np
+
+        with np.load(self.path.with_suffix(".npz")) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    def model(self) -> Model:
+        """The model as a job, with its weights."""
+        from penstock.tools.onnx_import.model import import_file
+        from penstock.tools.session import Model
+
+        found = import_file(self.path)
+        return Model(found.module, found.weights, self.path.parent)
+
+
+################################################################################
+# Contenders                                                                   #
+################################################################################
+
+
+def open_penstock(case: Case, threads: int, winograd: bool = False) -> Run:
+    """A session on the model."""
+    from penstock.tools.session import Session
+
+    session = Session(case.model(), threads=threads, allow_winograd=winograd)
+    inputs = case.inputs()
+
+    def run() -> Sequence[Array]:
+        return [*session.run(inputs).values()]
+
+    return run
+
+
+def open_onnxruntime(case: Case, threads: int, apart: bool = False) -> Run:
+    """
+    A session of ONNX Runtime with all its optimisations; if so, with weights apart from
+    the memory of activations.
+    """
+    onnxruntime = import_module("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    if apart:
+        key = "session.use_device_allocator_for_initializers"
+        options.add_session_config_entry(key, "1")
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        str(case.path), options, providers=["CPUExecutionProvider"]
+    )
+    return partial(session.run, None, dict(case.inputs()))
+
+
+def open_torch(case: Case, threads: int, compiled: bool = False) -> Run:
+    """The module that was exported, compiled or operation by operation."""
+    torch = import_module("torch")
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    model, inputs = import_module("benchmarks.exports.export").example(case.name)
+    given = tuple(inputs.values())
+    forward: Callable[..., Any] = torch.compile(model) if compiled else model
+
+    def run() -> Sequence[Array]:
+        with torch.inference_mode():
+            found = forward(*given)
+        values: Sequence[Any] = found if type(found) is tuple else (found,)
+        return [value.numpy() for value in values]
+
+    return run
+
+
+def openers(case: Case, threads: int) -> Mapping[str, Opener]:
+    """What opens each contender on a model, ours first."""
+    found: dict[str, Opener] = {"Penstock": partial(open_penstock, case, threads)}
+    if case.name in ("resnet", "light resnet50", "light vgg19"):
+        found[WINOGRAD] = partial(open_penstock, case, threads, winograd=True)
+    found["ONNX Runtime"] = partial(open_onnxruntime, case, threads)
+    if case.is_export:
+        found["PyTorch eager"] = partial(open_torch, case, threads)
+        found["PyTorch compiled"] = partial(open_torch, case, threads, compiled=True)
+    return found
+
+
+################################################################################
+# Models                                                                       #
+################################################################################
+
+
+@contextmanager
+def written_cases(names: Sequence[str]) -> Generator[Sequence[Case]]:
+    """The models of these names as files, as long as the context lasts."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield [write_case(name, Path(folder)) for name in names]
+
+
+def write_case(name: str, folder: Path) -> Case:
+    """Write a model and its inputs."""
+    import numpy as np
+
+    path = folder / f"{name.replace(' ', '_')}.onnx"
+    if name.startswith("light "):
+        from benchmarks.models import LIGHT as SOURCES
+
+        source = SOURCES / f"light_{name.removeprefix('light ')}.onnx"
+        path.write_bytes(source.read_bytes())
+        arrays = random_inputs(path)
+    else:
+        exports = import_module("benchmarks.exports.export")
+        _, inputs = exports.export(name, path, small=False)
+        arrays = {key: value.numpy() for key, value in inputs.items()}
+    np.savez(path.with_suffix(".npz"), allow_pickle=False, **arrays)
+    return Case(name, path)
+
+
+def random_inputs(path: Path) -> Mapping[str, Array]:
+    """Random numbers for all inputs of a model, which are floats, but its weights."""
+    import numpy as np
+
+    onnx = import_module("onnx")
+    random, graph = np.random.default_rng(5), onnx.load(path).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    return {
+        value.name: random.normal(
+            size=[dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        ).astype(np.float32)
+        for value in graph.input
+        if value.name not in weights
+    }
+
+
+def case_names() -> Sequence[str]:
+    """All models, those of PyTorch only where it is installed."""
+    exports = EXPORTS if find_spec("torch") is not None else ()
+    return (*(f"light {name}" for name in LIGHT), *exports)
+
+
+################################################################################
+# Memory                                                                       #
+################################################################################
+
+
+def grown_bytes(path: Path = Path("/proc/self")) -> Callable[[], int] | None:
+    """
+    What tells by how much the peak of this process is above what it takes now; None
+    where the system does not say.
+    """
+
+    def status(key: str) -> int:
+        text = (path / "status").read_text()
+        found = re.search(rf"^{key}:\s*(\d+) kB", text, re.MULTILINE)
+        return 0 if found is None else int(found[1]) << 10
+
+    try:
+        (path / "clear_refs").write_text("5")
+        now = status("VmRSS")
+    except OSError:
+        return None
+    return lambda: status("VmHWM") - now
+
+
+def serve_peak(pipe: Connection, case: Case) -> None:
+    """Send the memory that two runs of ONNX Runtime take, 0 if that is not known."""
+    run = open_onnxruntime(case, 1, apart=True)
+    # What was freed while the model was read would be taken first, and not be seen.
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    found = grown_bytes()
+    for _ in range(2):
+        run()
+    pipe.send(0 if found is None else found())
+
+
+def runtime_peak(case: Case) -> int:
+    """
+    The memory that two runs of ONNX Runtime take, measured in a process of its own; 0
+    if that is not known.
+    """
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve_peak, args=(theirs, case), daemon=True)
+    process.start()
+    theirs.close()
+    peak = 0
+    with suppress(EOFError):
+        peak = int(ours.recv())
+    process.join()
+    return peak
+
+
+def planned_peak(case: Case) -> int:
+    """The memory of activations in our plan for one thread."""
+    from benchmarks.memory import memory_of, to_plan
+    from penstock.tools.compiler import installed_compiler, run_pipeline
+
+    compiler, passes = installed_compiler()
+    module = case.model().module
+    run_pipeline(compiler, passes, module, to_plan())
+    return memory_of(module)["peak"]
+
+
+################################################################################
+# The section                                                                  #
+################################################################################
+
+
+def models(
+    threads: Sequence[int], rounds: int, names: Sequence[str] | None = None
+) -> Section:
+    """Time whole models with each number of threads, and look at their memory."""
+    races: dict[tuple[str, int], Race] = {}
+    flops: dict[str, int] = {}
+    peaks: dict[str, tuple[int, int]] = {}
+    with written_cases(case_names() if names is None else names) as cases:
+        for case in cases:
+            flops[case.name] = flops_of(case.model())
+            peaks[case.name] = planned_peak(case), runtime_peak(case)
+            for count in threads:
+                races[case.name, count] = race(openers(case, count), rounds)
+    header = "model", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
+    rows = [
+        row
+        for (name, count), found in races.items()
+        for row in race_rows(name, count, found, flops[name])
+    ]
+    tables = [
+        Table(header, rows),
+        Table(("threads", "models", "mean of ratios"), means(races, threads)),
+        Table(("model", "ours MB", "ONNX Runtime MB", "ratio"), peak_rows(peaks)),
+    ]
+    data: list[Json] = [
+        {"model": name, "threads": count, **race_data(found)}
+        for (name, count), found in races.items()
+    ]
+    problems = [
+        f"{name}, {count} threads: {result.name}: {result.problem}"
+        for (name, count), found in races.items()
+        for result in found.results
+        if is_failure(result)
+    ]
+    return Section("Whole models", f"{TEXT}\n\n{MEMORY}", tables, data, problems)
+
+
+def best_ratio(found: Race) -> float | None:
+    """The time of the best peer over ours."""
+    peers = [r for r in found.results if not r.name.startswith("Penstock")]
+    ratios = [ratio for peer in peers if (ratio := found.ratio(peer)) is not None]
+    return min(ratios, default=None)
+
+
+def means(
+    races: Mapping[tuple[str, int], Race], threads: Sequence[int]
+) -> Sequence[Sequence[str]]:
+    """The geometric means of what the best peers take over what we take."""
+    rows: list[list[str]] = []
+    for count in threads:
+        ratios = [
+            ratio
+            for (_, number), found in races.items()
+            if number == count and (ratio := best_ratio(found)) is not None
+        ]
+        if ratios:
+            mean = exp(sum(map(log, ratios)) / len(ratios))
+            rows.append([str(count), str(len(ratios)), f"{mean:.2f}"])
+    return rows
+
+
+def peak_rows(peaks: Mapping[str, tuple[int, int]]) -> Sequence[Sequence[str]]:
+    """The memory of each model, and what ONNX Runtime takes of what we take."""
+    return [
+        [
+            name,
+            f"{ours / 1e6:.1f}",
+            f"{theirs / 1e6:.1f}" if theirs else "not known",
+            f"{theirs / ours:.2f}" if theirs and ours else "",
+        ]
+        for name, (ours, theirs) in peaks.items()
+    ]
