@@ -226,15 +226,26 @@ def test_what_cannot_be_captured_is_launched_plainly():
     assert driver.log_of("launch") > 1
 
 
+def driver_calls(driver: RecordedDriver, call: str) -> int:
+    """How often a call was made."""
+    return sum(entry.call == call for entry in driver.log)
+
+
 def test_all_that_was_made_is_given_back():
     driver = RecordedDriver()
     with opened(driver) as session:
+        program = session.executor.program
+        chunks = [x for x in program.chunks.values() if isinstance(x, cuda.CudaChunk)]
+        pinned = sum(chunk.is_pinned for chunk in chunks)
         session.run(picked(1, 2))
-    del session
+    # One a chunk, and the words that assertions write to, here and there.
+    assert (pinned, len(chunks) - pinned) == (1, 1)
+    assert [driver_calls(driver, x) for x in ("allocate_host", "allocate")] == [2, 2]
+    del session, program, chunks
     # Callbacks know themselves.
     gc.collect()
     made = {"create_stream", "create_event", "allocate", "allocate_host"}
-    counts = {call: sum(x.call == call for x in driver.log) for call in made}
+    counts = {call: driver_calls(driver, call) for call in made}
     given = {
         "create_stream": "destroy_stream",
         "create_event": "destroy_event",
@@ -242,4 +253,4 @@ def test_all_that_was_made_is_given_back():
         "allocate_host": "free_host",
     }
     for call, other in given.items():
-        assert counts[call] == sum(x.call == other for x in driver.log) > 0, call
+        assert counts[call] == driver_calls(driver, other) > 0, call
