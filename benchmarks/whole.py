@@ -21,13 +21,15 @@ from math import exp, log
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.harness import Opener, Race, Run, race
 from benchmarks.report import Json, Section, Table
 from benchmarks.speed import flops_of, is_failure, race_data, race_rows
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from penstock.runtime.initializers import Array
     from penstock.tools.session import Model
 
@@ -122,12 +124,14 @@ def open_torch(case: Case, threads: int, compiled: bool = False) -> Run:
     torch.set_num_interop_threads(1)
     model, inputs = import_module("benchmarks.exports.export").example(case.name)
     given = tuple(inputs.values())
-    forward: Callable[..., Any] = torch.compile(model) if compiled else model
+    forward: Callable[..., Tensor | tuple[Tensor, ...]] = model
+    if compiled:
+        forward = torch.compile(model)
 
     def run() -> Sequence[Array]:
         with torch.inference_mode():
             found = forward(*given)
-        values: Sequence[Any] = found if type(found) is tuple else (found,)
+        values = found if isinstance(found, tuple) else (found,)
         return [value.numpy() for value in values]
 
     return run
