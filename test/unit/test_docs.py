@@ -44,8 +44,8 @@ def test_no_generated_page_is_left_over(made: Path) -> None:
     assert {path.name for path in (ROOT / "docs" / "dialects").iterdir()} == names
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_pages_do_not_depend_on_hashes(seed: str, made: Path, tmp_path: Path) -> None:
+def test_pages_do_not_depend_on_hashes(made: Path, tmp_path: Path) -> None:
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     subprocess.run(
         [sys.executable, "-m", "penstock.tools.docs", str(tmp_path)],
         env={**os.environ, "PYTHONHASHSEED": seed},
