@@ -162,11 +162,19 @@ def test_acts_of_actors_at_different_rates():
 
 
 def test_each_stall_is_reported_once():
-    reports = Reports()
-    waits = iter([0.3, 0.0, 0.3])
-    tables = line_of(lambda args, part, parts: time.sleep(next(waits)))
-    with Core(tables) as core:
-        core.watch(Watchdog(0.05, reports, fails=False))
+    reports, stalls = Reports(), iter([0, 1, 0, 2])
+
+    def stall(args: int, part: int, parts: int) -> None:
+        """Wait for a report, and then long enough for another one."""
+        wanted, last = next(stalls), time.monotonic() + 60
+        while len(reports.texts) < wanted and time.monotonic() < last:
+            time.sleep(0.01)
+        time.sleep(0.3 if wanted else 0)
+
+    with Core(line_of(stall)) as core:
+        # So that all threads are there.
+        core.run(1)
+        core.watch(Watchdog(0.2, reports, fails=False))
         core.run(3)
     stuck = [without_times(text)[-2] for text in reports.texts]
     assert stuck == [f"'slow' at act {act}: is in its kernel" for act in (0, 2)]
