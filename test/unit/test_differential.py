@@ -341,7 +341,7 @@ def test_every_pass_alone_keeps_the_meaning_of_jobs(passes: str):
 
 @pytest.mark.parametrize(("device", "streams"), [("cpu", 2), ("cuda", 1)])
 def test_meaning_stays_down_to_plans_in_memory(device: str, streams: int):
-    for seed in range(6):
+    for seed in range(3):
         model = random_model(seed, 30)
         inputs = inputs_of(model, seed)
         expected = evaluate_model(model, inputs)
@@ -388,6 +388,6 @@ def test_random_jobs_run_as_numpy_says(seed: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 116))
+@pytest.mark.parametrize("seed", range(100, 108))
 def test_larger_random_jobs_run_as_numpy_says(seed: int):
     check_runs(seed, 40)
