@@ -86,7 +86,8 @@ class _Graph:
 
 class RecordedDriver:
     """
-    What `Driver` says, with a log. Kernels are done only if it `executes`; `memory` is the bytes of each device, `captures` whether there are graphs.
+    What `Driver` says, with a log. Kernels are done only if it `executes`; `memory` is
+    the bytes of each device, `captures` whether there are graphs.
     """
 
     is_simulated = True
