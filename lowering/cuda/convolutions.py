@@ -4,7 +4,8 @@ Sums of products as convolutions of a library, by which loops index what.
 An image is `[batch, groups x channels, places]`, filters are `[groups x filters,
 channels, window]`, and the result is `[batch, groups x filters, places]`; each of these
 may be absent. A place of the image is a loop of the result times a stride, and a loop
-of the window times a dilation; borders are none, as another kernel pads.
+of the window times a dilation; borders are none, as another kernel pads. Channels of
+images may also come last, as libraries are told how far apart all lie.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def convolution_of(
 
 @dataclass(frozen=True)
 class _Dimension:
-    """A dimension of images behind their channels."""
+    """A dimension of images that is not of channels."""
 
     along: int | None
     """The loop of the result that walks it."""
@@ -144,8 +145,8 @@ class _Loops:
 
     def _dimensions(self, channels: set[int]) -> list[_Dimension] | None:
         """
-        The dimensions of images behind their channels; None if loops are shared
-        otherwise.
+        The dimensions of images behind their channels, and those ahead of them that
+        windows or strides are in; None if loops are shared otherwise.
         """
         found: list[_Dimension] = []
         is_behind = False
@@ -157,11 +158,12 @@ class _Loops:
                 continue
             along = [loop for loop in loops if loop in self._others]
             taps = [loop for loop in loops if loop in self._terms]
-            if not taps and not is_behind:
-                continue
             if len(along) > 1 or len(taps) > 1:
                 return None
-            found.append(self._dimension(along, taps, step, extent))
+            made = self._dimension(along, taps, step, extent)
+            # Ahead of channels, places that are walked one by one are as images.
+            if taps or is_behind or made.stride > 1:
+                found.append(made)
         return found if 0 < len(found) <= MOST_PLACES else None
 
     def _dimension(

@@ -94,7 +94,7 @@ def library_sum_of(
         return None
     found = contraction_of(op, DEVICE_ELEMENTS)
     if not isinstance(found, Contraction):
-        return None
+        return found
     if any(access.offset for access in found.nest.accesses):
         return "its operands do not begin at their first elements"
     is_product = not found.has_windows

@@ -32,6 +32,42 @@ launch.kernel @convolution target "cuda" (%x: memref<1x16x14x14xf32>, %w: memref
   }
 }
 
+// Images whose channels are last are convolutions, too; results of such ones are not.
+// CHECK-LABEL: launch.kernel @input_last
+// CHECK-SAME:  "cudnn: was not measured"
+launch.kernel @input_last target "cuda" (%x: memref<1x14x14x16xf32>, %w: memref<16x16x3x3xf32>, %o: memref<1x16x12x12xf32>) {
+  linalg.generic {
+    indexing_maps = [
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d2 + d5, d3 + d6, d4)>,
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>,
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>
+    ],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]
+  } ins(%x, %w : memref<1x14x14x16xf32>, memref<16x16x3x3xf32>) outs(%o : memref<1x16x12x12xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+// CHECK-LABEL: launch.kernel @result_last
+// CHECK-SAME:  "cudnn: the terms of a factor are not equally far apart"
+launch.kernel @result_last target "cuda" (%x: memref<1x14x14x16xf32>, %w: memref<16x16x3x3xf32>, %o: memref<1x12x12x16xf32>) {
+  linalg.generic {
+    indexing_maps = [
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d2 + d5, d3 + d6, d4)>,
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>,
+      affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d2, d3, d1)>
+    ],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]
+  } ins(%x, %w : memref<1x14x14x16xf32>, memref<16x16x3x3xf32>) outs(%o : memref<1x12x12x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+}
+
 // It refuses what is small.
 // CHECK-LABEL: launch.kernel @small
 // CHECK-SAME:  "cublas: 512 products are too few for a library"

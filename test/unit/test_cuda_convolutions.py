@@ -368,14 +368,19 @@ def parsed(text: str) -> Model:
     return Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
 
 
-def sums_of(model: Model) -> list[LibrarySum]:
-    """The sums of products of a lowered job that libraries could compute."""
+def library_sums_of(model: Model) -> list[LibrarySum | str]:
+    """The sums of products of a lowered job, or why no library computes them."""
     found: list[LibrarySum | str | None] = []
     for kernel in model.module.walk():
         if isinstance(kernel, KernelOp):
             phases = phases_of(kernel.body.block)
             found += [library_sum_of(op, phases) for op in phases]
-    return [each for each in found if isinstance(each, LibrarySum)]
+    return [each for each in found if each is not None]
+
+
+def sums_of(model: Model) -> list[LibrarySum]:
+    """The sums of products of a lowered job that libraries could compute."""
+    return [x for x in library_sums_of(model) if isinstance(x, LibrarySum)]
 
 
 def selected(text: str, streams: int = 1) -> Model:
@@ -469,6 +474,79 @@ def test_a_library_computes_convolutions_of_jobs(case: str, fake: Fake):
     result = convolved(padded, weights, strides, dilations, groups)
     assert close(found, np.maximum(result, 0), "f32")
     assert (wanted.groups, wanted.adds) == (groups, False)
+
+
+LAST = {
+    "windows": (4, 6, (3, 2), 1, 1),
+    "windows, strides, groups": (4, 6, (3, 2), 2, 2),
+    "one tap, strides": (6, 4, (1, 1), 2, 1),
+}
+"""Channels, filters, window, stride and groups."""
+APART = "the terms of a factor are not equally far apart"
+REFUSED = {
+    ("windows", False): APART,
+    ("windows", True): APART,
+    ("windows, strides, groups", False): APART,
+    ("windows, strides, groups", True): APART,
+    ("one tap, strides", False): (
+        "neither rows nor terms of the first factor follow each other"
+    ),
+    ("one tap, strides", True): "its products are not equally far apart",
+}
+"""Why libraries compute no results whose channels are last, by those of the images."""
+
+
+def last_job(case: str, input_last: bool, result_last: bool) -> str:
+    """A convolution of two images of 7 x 8 whose channels may be last."""
+    channels, filters, (down, across), stride, groups = LAST[case]
+    rows, columns = (7 - down) // stride + 1, (8 - across) // stride + 1
+    x = f"2x7x8x{channels}" if input_last else f"2x{channels}x7x8"
+    o = f"{rows}x{columns}x{filters}" if result_last else f"{filters}x{rows}x{columns}"
+    w = f"{filters}x{channels // groups}x{down}x{across}"
+    words = "input_last " * input_last + "result_last" * result_last
+    options = f"strides [{stride}, {stride}] groups {groups} {words}"
+    return f"""
+      job.job @last placement <cuda, [0:0]> {{
+        %x = job.input "x" : tensor<{x}xf32>
+        %w = job.variable "w" init <xavier_uniform, seed = 3> : tensor<{w}xf32>
+        %r = op.conv2d %x, %w {options}
+          : tensor<{x}xf32>, tensor<{w}xf32> -> tensor<2x{o}xf32>
+        job.output "r", %r : tensor<2x{o}xf32>
+      }}"""
+
+
+@pytest.mark.parametrize("input_last", [False, True])
+@pytest.mark.parametrize("result_last", [False, True])
+@pytest.mark.parametrize("case", LAST)
+def test_channels_may_be_last(
+    case: str, result_last: bool, input_last: bool, fake: Fake
+):
+    channels, _, _, stride, groups = LAST[case]
+    model = selected(last_job(case, input_last, result_last))
+    random = np.random.default_rng()
+    x = random.standard_normal((2, channels, 7, 8)).astype(np.float32)
+    given = np.ascontiguousarray(np.moveaxis(x, 1, -1)) if input_last else x
+    with opened(model, RecordedDriver()) as session:
+        weights = session.state()["w"]
+        found = session.run({"x": given})["r"]
+    wanted = convolved(x, weights, (stride, stride), (1, 1), groups)
+    result = np.moveaxis(found, -1, 1) if result_last else found
+    assert close(result, wanted, "f32")
+    # Those that no library computes are generated, and it says why.
+    assert bool(fake.wanted) != result_last
+    reasons = [REFUSED[case, input_last]] if result_last else []
+    assert [x for x in library_sums_of(model) if isinstance(x, str)] == reasons
+
+
+def test_images_whose_channels_are_last_are_generated_too():
+    random = np.random.default_rng()
+    x = random.standard_normal((2, 7, 8, 4)).astype(np.float32)
+    model = parsed(last_job("windows", True, False))
+    with opened(model, RecordedDriver()) as session:
+        weights = session.state()["w"]
+        found = session.run({"x": x})["r"]
+    wanted = convolved(np.moveaxis(x, -1, 1), weights, (1, 1), (1, 1), 1)
+    assert close(found, wanted, "f32")
 
 
 def test_a_library_for_products_computes_no_convolutions(fake: Fake):
