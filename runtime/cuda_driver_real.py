@@ -192,7 +192,8 @@ class RealDriver:
         code, address = self._api.cuMemAlloc(size)
         if code == self._api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             free, _ = self._api.cuMemGetInfo()[1:]
-            raise OutOfMemory(size, f"CUDA device {self._chosen.device}", int(free))
+            device = self._chosen.device
+            raise OutOfMemory(size, f"CUDA device {device}", int(free), device)
         if code:
             self._fail("cuMemAlloc", code)
         return int(address)

@@ -168,7 +168,7 @@ class RecordedDriver:
         with self._lock:
             if size > self._free[device]:
                 free = self._free[device]
-                raise OutOfMemory(size, f"CUDA device {device}", free)
+                raise OutOfMemory(size, f"CUDA device {device}", free, device)
             return self._own("allocate", size, device)
 
     def allocate_host(self, size: int) -> int:

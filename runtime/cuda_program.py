@@ -130,7 +130,7 @@ class CudaProgram:
         status_of = self._statuses.address_of
         steps = steps_of(self._driver, actor, work_of, status_of)
         room = max((step.room for step in steps), default=0)
-        self._rooms.need(lane, place.device, room)
+        self._rooms.need(lane, place.device, room, actor.name)
         pairs = zip(steps, actor.calls, strict=True)
         asserting = [(step, status_of(call)) for step, call in pairs if call.messages]
         differ = any(step.when != "always" for step in steps)

@@ -11,7 +11,7 @@ from penstock.runtime.actors import Call
 from penstock.runtime.cuda_driver import CudaError, Driver, Handle
 from penstock.runtime.cuda_units import Flow
 from penstock.runtime.cuda_work import WORD, Step
-from penstock.runtime.errors import TaskError
+from penstock.runtime.errors import OutOfMemory, TaskError
 from penstock.runtime.memory import host_bytes
 
 Owned: TypeAlias = list[tuple[int, Handle]]
@@ -101,21 +101,27 @@ class Rooms:
 
     def __init__(self, resources: Resources):
         self._resources = resources
-        self._needed: dict[int, tuple[int, int]] = {}
-        """Lane: its device, and the most bytes that something on it needs."""
+        self._needed: dict[int, tuple[int, int, str]] = {}
+        """Lane: its device, the most bytes that something on it needs, and its task."""
         self._places: dict[tuple[int, int], int] = {}
 
-    def need(self, lane: int, device: int, size: int) -> None:
-        """Let there be so much room for what is done on a lane."""
-        _, former = self._needed.get(lane, (device, 0))
-        self._needed[lane] = device, max(former, size)
+    def need(self, lane: int, device: int, size: int, task: str) -> None:
+        """Let there be so much room for what a task does on a lane."""
+        if lane not in self._needed or self._needed[lane][1] < size:
+            self._needed[lane] = device, size, task
 
     def address(self, launching: int, lane: int) -> int:
-        """The room of a lane for what another one, or itself, launches; 0 for none."""
-        device, size = self._needed[lane]
+        """
+        The room of a lane for what another one, or itself, launches; 0 for none. Raises
+        OutOfMemory with the task that needs most.
+        """
+        device, size, task = self._needed[lane]
         key = launching, lane
         if size and key not in self._places:
-            self._places[key] = self._resources.allocate(device, size)
+            try:
+                self._places[key] = self._resources.allocate(device, size)
+            except OutOfMemory as error:
+                raise error.needed_by(task) from error
         return self._places.get(key, 0)
 
 

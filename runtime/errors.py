@@ -14,11 +14,28 @@ class PenstockError(Exception):
 
 
 class OutOfMemory(PenstockError):
-    """A device has no memory for so many bytes; `where` says which it is."""
+    """
+    A device has no memory for so many bytes; `where` says which it is, `device` is its
+    number if it is known, and `task` needs them if it is not for what all share.
+    """
 
-    def __init__(self, size: int, where: str, free: int | None = None):
+    def __init__(
+        self,
+        size: int,
+        where: str,
+        free: int | None = None,
+        device: int | None = None,
+        task: str = "",
+    ):
         left = "" if free is None else f", {free} are free"
-        super().__init__(f"there is no memory for {size} bytes on {where}{left}")
+        use = f": task '{task}' needs them besides its arguments" if task else ""
+        super().__init__(f"there is no memory for {size} bytes on {where}{left}{use}")
+        self.device = device
+        self._facts = size, where, free, device
+
+    def needed_by(self, task: str) -> OutOfMemory:
+        """The same, with the task that needs the bytes."""
+        return OutOfMemory(*self._facts, task)
 
 
 class TaskError(PenstockError):

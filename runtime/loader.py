@@ -365,7 +365,7 @@ class _Loader:
             device = self._device(memory.device)
             return device.allocate(memory.size, memory.number)
         except OutOfMemory as error:
-            owners = ", ".join(largest_owners(self.image, memory.name))
+            owners = ", ".join(largest_owners(self.image, [memory.name]))
             raise PenstockError(f"{error}; most of it is for {owners}") from error
 
     def _device(self, kind: str) -> Device:
@@ -416,16 +416,25 @@ class _Loader:
         actors = [self._actor(actor) for actor in self.image.actors]
         wired, callbacks = Wired(registers, actors), list[Callback]()
         for kind in sorted({*self.memories.values()} - {"cpu"}):
-            added = wired.actors[len(actors) :]
-            places = [self._place_on(kind, actor) for actor in self.image.actors]
-            wired = self._device(kind).wire(
-                wired.registers,
-                wired.actors,
-                [*places, *[None] * len(added)],
-                max([self.threads, *(actor.worker + 1 for actor in added)]),
-            )
+            wired = self._wired_by(kind, wired)
             callbacks += wired.callbacks
         return wired._replace(callbacks=callbacks)
+
+    def _wired_by(self, kind: str, wired: Wired) -> Wired:
+        """The same, driven by a kind of devices, too."""
+        added = wired.actors[len(self.image.actors) :]
+        places = [self._place_on(kind, actor) for actor in self.image.actors]
+        worker = max([self.threads, *(actor.worker + 1 for actor in added)])
+        every = [*places, *[None] * len(added)]
+        try:
+            return self._device(kind).wire(wired.registers, wired.actors, every, worker)
+        except OutOfMemory as error:
+            at = kind, error.device
+            chunks = [x.name for x in self.image.chunks if (x.device, x.number) == at]
+            if not (owners := ", ".join(largest_owners(self.image, chunks))):
+                raise
+            text = f"{error}; most of what the program has there is for {owners}"
+            raise PenstockError(text) from error
 
     def _place_on(self, kind: str, actor: ActorImage) -> Place | None:
         """Where an actor works if it uses memory of a kind of device."""

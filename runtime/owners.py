@@ -1,6 +1,8 @@
-"""Who takes most of a chunk of a program, for when there is no memory for it."""
+"""Who takes most of chunks of a program, for when there is no memory for more."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from penstock.runtime.image import ProgramImage
 
@@ -8,17 +10,17 @@ OWNERS = 5
 """How many are named."""
 
 
-def largest_owners(image: ProgramImage, chunk: str) -> list[str]:
-    """The registers and variables with most bytes in a chunk, each with its task."""
+def largest_owners(image: ProgramImage, chunks: Collection[str]) -> list[str]:
+    """The registers and variables with most bytes in chunks, each with its task."""
     writer = {name: actor.name for actor in image.actors for name in actor.writes}
     rows: list[tuple[int, str]] = []
     for queue in image.queues:
-        if queue.chunk == chunk and queue.kind is not None:
+        if queue.chunk in chunks and queue.kind is not None:
             size = queue.kind.size * queue.slots
             task = f" (task '{writer[queue.name]}')" if queue.name in writer else ""
             rows.append((size, f"'{queue.name}' {size}{task}"))
     for variable in image.variables:
-        if variable.chunk == chunk:
+        if variable.chunk in chunks:
             name = variable.name if variable.port is None else variable.port
             size = variable.kind.size
             rows.append((size, f"'{name}' {size} (variable)"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from penstock.runtime.cuda_products import (
     Sum,
 )
 from penstock.runtime.cuda_resources import Rooms
+from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor
 from penstock.runtime.memory import host_bytes
 from penstock.runtime.profiler import Effort
@@ -629,6 +631,37 @@ def run_twice(driver: RecordedDriver) -> tuple[list[str], list[bool]]:
             wanted = convolved(piece["x"], variables[weights], (1, 1), (1, 1), 1)
             right.append(close(outputs[name], wanted, "f32"))
     return lines, right
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_no_memory_for_a_library_is_said_with_the_task_and_who_takes_most(
+    captures: bool, fake: Fake
+):
+    fake.size = 1 << 20
+    driver = RecordedDriver(captures=captures, memory=1 << 16)
+    op, x, w, o, options = CASES["plain"]
+    job = JOB.format(op=op, x=x, w=w, o=o, options=options)
+    with pytest.raises(PenstockError) as caught:
+        opened(selected(job), driver)
+    text = re.fullmatch(
+        r"there is no memory for 1048576 bytes on CUDA device 0, (\d+) are free: "
+        r"task '(\w+)' needs them besides its arguments; most of what the program "
+        r"has there is for (.*)",
+        str(caught.value),
+    )
+    assert text is not None, str(caught.value)
+    assert 0 < int(text[1]) < 1 << 16
+    assert text[2] == "r"
+    # Two slots of images, and the result: 2 x 3 x 7 x 8 and 2 x 4 x 5 x 7 floats.
+    owners = ["'x_cuda/out' 2688 (task 'x_cuda')", "'r/out' 1120 (task 'r')"]
+    assert text[3].split(", ")[:2] == owners
+    del caught
+    gc.collect()
+    calls = [entry.call for entry in driver.log]
+    assert calls.count("allocate") == calls.count("free") > 0
+    # There is room for the program without it.
+    with opened(parsed(job), driver) as session:
+        session.run({"x": np.zeros([2, 3, 7, 8], np.float32)})
 
 
 @pytest.mark.parametrize("captures", [True, False])
