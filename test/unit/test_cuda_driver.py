@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -336,7 +340,12 @@ def captured(driver: RealDriver) -> object:
     return driver.end_capture("stream")
 
 
-@pytest.mark.skipif(find_spec("cuda") is None, reason="cuda.bindings is not installed")
+needs_bindings = pytest.mark.skipif(
+    find_spec("cuda") is None, reason="cuda.bindings is not installed"
+)
+
+
+@needs_bindings
 def test_functions_of_the_bindings_take_what_they_are_given():
     api: Any = import_module("cuda.bindings.driver")
     text = Path(real.__file__).read_text()
@@ -370,3 +379,87 @@ def test_functions_of_the_bindings_take_what_they_are_given():
         x for x in real.LOST if not hasattr(api.CUresult, f"CUDA_ERROR_{x}")
     } == set()
     assert all(hasattr(api.CUdevice_attribute, name) for name in ATTRIBUTES)
+
+
+WAITING_LIBRARY = """
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whoever waits is answered by another thread, or is not in so many milliseconds. */
+volatile int waiting, answered, limit = 20000;
+
+int wait_for_answer(void *what) {
+  waiting = 1;
+  for (int i = 0; i < limit && !answered; i++) usleep(1000);
+  return answered ? 0 : 702;
+}
+
+static int count(int *number) { *number = 1; return 0; }
+static int make(uint64_t *handle) { *handle = 16; return 0; }
+static int done(void) { return 0; }
+
+int cuGetProcAddress_v2(
+    const char *name, void **found, int version, uint64_t flags, int *status) {
+  *found = strstr(name, "Synchronize") ? (void *)wait_for_answer
+    : strstr(name, "Create") || strstr(name, "Retain") ? (void *)make
+    : strcmp(name, "cuDeviceGetCount") ? (void *)done : (void *)count;
+  if (status) *status = 0;
+  return 0;
+}
+"""
+"""A driver of one device whose waits end when another thread says so."""
+WAIT = """
+import ctypes, threading, time
+from penstock.runtime.cuda_driver_real import open_driver
+
+name = "libcuda.so.1"
+library = ctypes.CDLL(name)
+waiting, answered, limit = (
+    ctypes.c_int.in_dll(library, name) for name in ("waiting", "answered", "limit")
+)
+
+def answer():
+    while not waiting.value:
+        time.sleep(0.001)
+    answered.value = 1
+
+def awaited(wait, *args):
+    waiting.value = answered.value = 0
+    thread = threading.Thread(target=answer)
+    thread.start()
+    found = wait(*args)
+    thread.join()
+    return found
+
+driver = open_driver()
+driver.open(0)
+awaited(driver.synchronize_event, driver.event())
+awaited(driver.synchronize_stream, driver.stream())
+awaited(driver.synchronize)
+# Nobody answers one that keeps the GIL.
+limit.value = 50
+assert awaited(ctypes.PyDLL(name).wait_for_answer, None) == 702
+print("answered")
+"""
+
+
+@needs_bindings
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_other_threads_of_python_run_while_one_waits(tmp_path: Path):
+    (tmp_path / "driver.c").write_text(WAITING_LIBRARY)
+    name = "libcuda.so.1"
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", name, "driver.c"],
+        cwd=tmp_path,
+        check=True,
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", WAIT],
+        env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert result.stdout == "answered\n", result.stderr
