@@ -400,6 +400,32 @@ def await_copies(groups):
             copy.slots.arrive(copy)
 
 
+def copy_back(buffer, index, slots, place):
+    """Copy 16 bytes of shared memory to a buffer."""
+    dtype = buffer.array.dtype
+    assert dtype.itemsize == slots.array.itemsize, "elements differ in size"
+    count = 16 // dtype.itemsize
+    is_off = np.any(place % count) or np.any(index % count)
+    assert not is_off, f"{count} elements are not aligned"
+    steps = np.arange(count)[:, None]
+    buffer[index + steps] = slots[place + steps].view(dtype)
+
+
+def copy_back_if(condition, buffer, index, slots, place):
+    """The same where a condition holds."""
+    index, (place,) = _chosen(condition, index, (place,))
+    with _only(condition):
+        copy_back(buffer, index, slots, place)
+
+
+def put_word(slots, place, word):
+    """Store two elements of shared memory, at an even place, as a word."""
+    assert not np.any(place % 2), "2 elements are not aligned"
+    word = np.asarray(word)
+    slots[place] = word.astype(u16)
+    slots[place + 1] = (word >> u32(16)).astype(u16)
+
+
 def load_matrices(slots, place, turned=False):
     """Four matrices of 8 rows of 8 elements, each row named by a lane."""
     assert not np.any(place % 8), "a row of 8 elements is not aligned"

@@ -48,6 +48,25 @@ def await_copies(groups):
     """Wait until so many groups at most are on their way."""
 
 
+def copy_back(buffer, index, slots, place):
+    """Copy 16 bytes of shared memory to a buffer."""
+    count = 16 // slots.dtype.itemsize
+    assert (place | index) % count == 0, "elements are not aligned"
+    for k in range(count):
+        buffer[index + k] = np.asarray(slots[place + k]).view(buffer.dtype)[()]
+
+
+def copy_back_if(condition, buffer, index, slots, place):
+    """The same where a condition holds."""
+    if condition:
+        copy_back(buffer, index, slots, place)
+
+
+def put_word(slots, place, word):
+    """Store two elements of shared memory, at an even place, as a word."""
+    slots[place], slots[place + 1] = word & 0xFFFF, word >> 16
+
+
 def load_matrices(slots, place, turned=False):
     """Four matrices of 8 rows of 8 elements, each row named by a lane."""
     own = np.array([slots[place + k] for k in range(8)], np.uint16)

@@ -105,6 +105,47 @@ def await_copies(typingctx, groups):
     return types.void(groups), code
 
 
+@intrinsic
+def copy_back(typingctx, buffer, index, slots, place):
+    """Copy 16 bytes of shared memory to a buffer."""
+
+    def code(context, builder, signature, args):
+        buffer, index, slots, place = args
+        kinds = signature.args
+        found = place_of(context, builder, kinds[2], slots, place, SHARED)
+        target = place_of(context, builder, kinds[0], buffer, index, GLOBAL)
+        words = ir.VectorType(I32, 4)
+        found = builder.bitcast(found, ir.PointerType(words, SHARED))
+        target = builder.bitcast(target, ir.PointerType(words, GLOBAL))
+        builder.store(builder.load(found, align=16), target, align=16)
+        return context.get_dummy_value()
+
+    is_known = element_of(slots) is not None and element_of(buffer) is not None
+    kinds = buffer, types.int32, slots, types.int32
+    return (types.void(*kinds), code) if is_known else None
+
+
+@on_device
+def copy_back_if(condition, buffer, index, slots, place):
+    """The same where a condition holds."""
+    if condition:
+        copy_back(buffer, index, slots, place)
+
+
+@intrinsic
+def put_word(typingctx, slots, place, word):
+    """Store two elements of shared memory, at an even place, as a word."""
+
+    def code(context, builder, signature, args):
+        target = place_of(context, builder, signature.args[0], *args[:2], SHARED)
+        target = builder.bitcast(target, ir.PointerType(I32, SHARED))
+        builder.store(args[2], target, align=4)
+        return context.get_dummy_value()
+
+    kinds = slots, types.int32, types.uint32
+    return (types.void(*kinds), code) if element_of(slots) is not None else None
+
+
 # Matrices
 
 

@@ -6,7 +6,8 @@ How sums of products of floats of 16 bits are printed for tensor cores.
         for all terms, some at once:
             wait for their stage; begin to copy those that the free stage is for
             load rows and columns of the stage as matrices, and multiply them
-        finish the sums, which are in registers, and store them
+        finish the sums, which are in registers, and store them: where rows of the
+            result are multiples of 16 bytes by way of shared memory, 16 bytes at once
 
 A factor whose elements follow each other at multiples of 16 bytes is copied by the
 device on its own (`cp.async`), as it lies: matrices are turned when they are loaded.
@@ -356,7 +357,23 @@ class TensorPrinter(TilePrinter):
 
     @property
     def _pairs(self) -> bool:
-        """Whether two neighbours in a row are stored at once."""
+        """Whether two neighbours in a row are made at once."""
+        return self._are_together(2)
+
+    @property
+    def _in_chunks(self) -> bool:
+        """Whether results are stored by way of shared memory, 16 bytes at once."""
+        rows = self._schedule.block[0]
+        room = self._schedule.stages * self._stage
+        return self._are_together(CHUNK) and rows * self._result_width <= room
+
+    @property
+    def _result_width(self) -> int:
+        """From a row of the results in shared memory to the next."""
+        return self._schedule.block[1] + NARROW_PADDING
+
+    def _are_together(self, count: int) -> bool:
+        """Whether so many neighbours in a row begin at a multiple of as many."""
         contraction = self._contraction
         step, access = (
             contraction.stride(-1, contraction.row),
@@ -369,7 +386,7 @@ class TensorPrinter(TilePrinter):
             *contraction.outer_strides(access),
         )
         along = contraction.stride(-1, contraction.column)
-        return self._aligned and along == 1 and not any(n % 2 for n in numbers)
+        return self._aligned and along == 1 and not any(n % count for n in numbers)
 
     def _print_finish(self, finish: str) -> None:
         """Print how the sums of a thread are finished and stored."""
@@ -391,6 +408,8 @@ class TensorPrinter(TilePrinter):
                 else:
                     for number in range(2):
                         self._print_one(finish, edges, number)
+        if self._in_chunks:
+            self._print_chunks()
 
     def _print_pair(self, finish: str, edges: Sequence[str]) -> None:
         self._line("term = place")
@@ -398,12 +417,47 @@ class TensorPrinter(TilePrinter):
         parts = [self._printer.new_value() for _ in range(2)]
         for number, part in enumerate(parts):
             self._line(f"{part} = {self._element(finish, number, number)}")
+        if self._in_chunks:
+            height, width = self._schedule.thread
+            row = f"(row * {height} + i * {CHUNK} + (lane >> 2))"
+            column = f"column * {width} + n * {CHUNK} + (lane & 3) * 2"
+            slot = self._i32(f"{row} * {self._result_width} + {column}")
+            word = self._call(f"pack_{self._contraction.element}", *parts)
+            self._line(self._call("put_word", "slots_0", slot, word))
+            return
         arguments = self._out, self._place_of_result, f"({', '.join(parts)})"
         if edges:
             text = self._call("store_2_if", " & ".join(edges), *arguments)
         else:
             text = self._call("store_2", *arguments)
         self._line(text)
+
+    def _print_chunks(self) -> None:
+        """Print how results come from shared memory to where they are stored."""
+        rows, columns, _ = self._schedule.block
+        threads = self._schedule.threads
+        self._line("cuda.syncthreads()")
+        turns = rows * columns // CHUNK // threads
+        with self._printer.block(f"for i in range({turns}):"):
+            self._line(f"place = {self._i32(f'at + i * {threads}')}")
+            across = str(columns // CHUNK)
+            self._line(f"line = {self._call('quotient', 'place', across)}")
+            rest = self._call("remainder", "place", across)
+            self._line(f"term = {self._i32(f'{rest} * {CHUNK}')}")
+            text = f"line * {self._result_width} + term"
+            self._line(f"slot = {self._i32(text)}")
+            self._line(f"line = {self._i32('first_row + line')}")
+            self._line(f"term = {self._i32('first_column + term')}")
+            edges = [f"line < {self._rows}"] if self._rows % rows else []
+            edges += [f"term < {self._columns}"] if self._columns % columns else []
+            arguments = self._out, self._place_of_result, "slots_0", "slot"
+            if edges:
+                inside = " & ".join(f"({edge})" for edge in edges)
+                self._line(self._call("copy_back_if", inside, *arguments))
+            else:
+                self._line(self._call("copy_back", *arguments))
+        # The next tile is brought to where the results are.
+        self._line("cuda.syncthreads()")
 
     def _print_one(self, finish: str, edges: Sequence[str], number: int) -> None:
         self._line(f"term = {self._i32(f'place + {number}')}")

@@ -396,9 +396,10 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
     if job == "tensor":
         # Four matrices by four, and twice as many terms as one has.
         assert found["HMMA"] == 4 * 4 * 2
-        # Four stages of 128 rows and columns; two results are stored at once.
+        # Four stages of 128 rows and columns; eight results are stored at once.
         assert phase.dynamic_shared == 4 * 2 * (128 * 40 + 32 * 136)
-        assert ptx.count("st.global.u16") + ptx.count("st.global.b16") == 0
+        assert ptx.count("st.global") == ptx.count("st.global.v4.u32") == 8
+        assert found["STG"] == 8
         assert (phase.threads, phase.items) == (256, 256)
         # Two blocks are on a processor at once.
         assert phase.registers <= 65536 // (2 * 256)
