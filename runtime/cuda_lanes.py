@@ -115,13 +115,17 @@ def _import(name, *arguments):
 
 
 def run_phase(phase: Phase, buffers: Sequence[Buffer]) -> None:
-    """Run a phase, block after block."""
+    """
+    Run a phase, block after block: half as many as there are items, so that each goes
+    through several, as on a device that has room for fewer.
+    """
     if not phase.blockwise:
         with _running(Block(0, 1, 1)):
             phase.function(*buffers)
         return
-    for number in range(phase.blocks):
-        block = Block(number, phase.blocks, phase.threads, phase.dynamic_shared)
+    blocks = -(-phase.blocks // 2)
+    for number in range(blocks):
+        block = Block(number, blocks, phase.threads, phase.dynamic_shared)
         with _running(block):
             phase.function(*buffers)
         left = [*block.begun, *block.groups]

@@ -17,7 +17,6 @@ from scipy import signal
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import cuda_phases
 from penstock.runtime.cuda_lanes import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
@@ -144,22 +143,6 @@ def test_products_are_added_to_what_is_there(
     assert ("dynamic_shared=" in source) == ("stages 4" in tiles)
     assert ("copy_back" in source) == ("[128, 64, 16]" not in tiles)
     assert_close(o, expected, "f16")
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_block_computes_several_tiles(
-    device_kernels: Kernels,
-    shape: tuple[int, int, int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cuda_phases, "MOST_BLOCKS", 1)
-    rows, columns, terms = shape
-    rng = np.random.default_rng()
-    a, b = numbers(rng, (rows, terms), "f16"), numbers(rng, (terms, columns), "f16")
-    o = np.full((rows, columns), np.nan, np.float16)
-    tiles = "block [16, 32, 16], warp [16, 16], stages 2, folds [1, 0]"
-    run(device_kernels, product(shape, "matmul", "f16", tiles), a, b, o)
-    assert_close(o, a.astype(np.float64) @ b.astype(np.float64), "f16")
 
 
 @pytest.mark.parametrize("type", DTYPES)
