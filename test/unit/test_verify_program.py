@@ -401,7 +401,7 @@ def test_what_is_not_found_runs_well(
     plant: Callable[[ProgramOp, set[str], random.Random], None],
 ):
     found = unfound = wrong = 0
-    for seed in range(40):
+    for seed in range(20):
         module, program = compiled(seed, 24, 1 + seed % 3)
         in_place = working_in_place(program)
         expected = in_listed_order(program, in_place)
@@ -419,9 +419,9 @@ def test_what_is_not_found_runs_well(
     assert found > 2
 
 
-def test_ten_thousand_actors_take_seconds():
+def test_thousands_of_actors_take_seconds():
     """A long chain of copies to and fro between two places."""
-    size = 10_000
+    size = 4_000
     lines = ["launch.chunk @c on <0, host> size 128"]
     lines += [
         f"launch.register @r{i} in @c at {64 * (i % 2)} slots 1 : memref<16xf32>"
@@ -441,5 +441,5 @@ def test_ten_thousand_actors_take_seconds():
     module = parse(text)
     start = time.process_time()
     assert messages_about(module) == []
-    # It takes 2 s; looking at all pairs that share bytes takes minutes.
-    assert time.process_time() - start < 10
+    # It takes 1 s; looking at all pairs that share bytes takes far more.
+    assert time.process_time() - start < 4
