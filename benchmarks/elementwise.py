@@ -14,7 +14,7 @@ from importlib import import_module
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Protocol, cast
 
-from benchmarks.harness import Race, Run, race
+from benchmarks.harness import Run, race
 from benchmarks.jax_runs import model_run
 from benchmarks.report import Json, Section, Table
 from benchmarks.speed import is_failure, race_data, race_rows
@@ -321,12 +321,6 @@ OPENERS: Mapping[str, Callable[[str, Sequence[int]], Run]] = {
 """All contenders, ours first."""
 
 
-def best_ratio(found: Race) -> float | None:
-    """The time of the best peer over ours."""
-    ratios = (found.ratio(result) for result in found.results[1:])
-    return min((ratio for ratio in ratios if ratio is not None), default=None)
-
-
 def elementwise(rounds: int, names: Sequence[str] = tuple(CASES)) -> Section:
     """Time all cases."""
     rows: list[list[str]] = []
@@ -348,7 +342,7 @@ def elementwise(rounds: int, names: Sequence[str] = tuple(CASES)) -> Section:
                 for result in found.results
                 if is_failure(result)
             ]
-            if (ratio := best_ratio(found)) is not None:
+            if (ratio := found.best_ratio()) is not None:
                 best[title] = ratio
     header = "case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
     summary = [[title, f"{ratio:.2f}"] for title, ratio in best.items()]

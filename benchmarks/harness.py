@@ -216,6 +216,13 @@ class Race:
             return None
         return result.median / ours.median
 
+    def best_ratio(self) -> float | None:
+        """The time of the best peer over ours; other ways of ours are no peers."""
+        own = self.results[0].name
+        peers = (result for result in self.results if not result.name.startswith(own))
+        ratios = (self.ratio(peer) for peer in peers)
+        return min((ratio for ratio in ratios if ratio is not None), default=None)
+
 
 def race(
     openers: Mapping[str, Opener],

@@ -43,13 +43,24 @@ def speed(threads: Sequence[int], rounds: int) -> Section:
         for count in threads
     }
     flops = {name: flops_of(penstock_model(make())) for name, make in WORKLOADS.items()}
+    return race_section("Speed", SPEED, "workload", races, flops, rounds)
+
+
+def race_section(
+    title: str,
+    text: str,
+    kind: str,
+    races: Mapping[tuple[str, int], Race],
+    flops: Mapping[str, int],
+    rounds: int,
+) -> Section:
+    """What races say, by the names of what was run and the numbers of threads."""
     disturbed = sum(result.disturbed for result in races.values())
-    text = SPEED
     if disturbed:
         text += (
             f" In {disturbed} of {rounds * len(races)} rounds the machine was not idle."
         )
-    header = "workload", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
+    header = kind, "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
     rows = [
         row
         for (name, count), found in races.items()
@@ -62,10 +73,10 @@ def speed(threads: Sequence[int], rounds: int) -> Section:
         if is_failure(result)
     ]
     data = [
-        {"workload": name, "threads": count, **race_data(found)}
+        {kind: name, "threads": count, **race_data(found)}
         for (name, count), found in races.items()
     ]
-    return Section("Speed", text, [Table(header, rows)], data, problems)
+    return Section(title, text, [Table(header, rows)], data, problems)
 
 
 def is_failure(result: Result) -> bool:

@@ -13,22 +13,25 @@ import re
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from math import exp, log
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
+from benchmarks.gemm import WINOGRAD
 from benchmarks.harness import Opener, Race, Run, race
-from benchmarks.report import Json, Section, Table
-from benchmarks.speed import flops_of, is_failure, race_data, race_rows
+from benchmarks.models import LIGHT
+from benchmarks.report import Section, Table
+from benchmarks.speed import flops_of, race_section
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from xdsl.dialects.builtin import ModuleOp
 
     from penstock.runtime.initializers import Array
     from penstock.tools.session import Model
@@ -43,13 +46,6 @@ exact (about 1e-5 of the largest result) and has to be allowed."""
 MEMORY = """\
 Memory of activations: ours as it is planned, and allocated once; ONNX Runtime's as far
 as its process grows from when its session is there to the peak of two runs."""
-
-LIGHT = (
-    *("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50"),
-    *("shufflenet", "squeezenet", "vgg19", "zfnet512"),
-)
-EXPORTS = ("resnet", "mobilenet", "bert", "gpt2", "vit", "llama", "whisper")
-WINOGRAD = "Penstock, Winograd"
 
 
 @dataclass(frozen=True)
@@ -167,10 +163,7 @@ def write_case(name: str, folder: Path) -> Case:
 
     path = folder / f"{name.replace(' ', '_')}.onnx"
     if name.startswith("light "):
-        from benchmarks.models import LIGHT as SOURCES
-
-        source = SOURCES / f"light_{name.removeprefix('light ')}.onnx"
-        path.write_bytes(source.read_bytes())
+        path.write_bytes((LIGHT / path.name).read_bytes())
         arrays = random_inputs(path)
     else:
         exports = import_module("benchmarks.exports.export")
@@ -198,8 +191,10 @@ def random_inputs(path: Path) -> Mapping[str, Array]:
 
 def case_names() -> Sequence[str]:
     """All models, those of PyTorch only where it is installed."""
-    exports = EXPORTS if find_spec("torch") is not None else ()
-    return (*(f"light {name}" for name in LIGHT), *exports)
+    light = (path.stem.replace("_", " ", 1) for path in sorted(LIGHT.glob("*.onnx")))
+    if find_spec("torch") is None:
+        return [*light]
+    return [*light, *import_module("benchmarks.exports.export").MODELS]
 
 
 ################################################################################
@@ -255,13 +250,12 @@ def runtime_peak(case: Case) -> int:
     return peak
 
 
-def planned_peak(case: Case) -> int:
-    """The memory of activations in our plan for one thread."""
+def planned_peak(module: ModuleOp) -> int:
+    """The memory of activations in our plan of a job, which it becomes."""
     from benchmarks.memory import memory_of, to_plan
     from penstock.tools.compiler import installed_compiler, run_pipeline
 
     compiler, passes = installed_compiler()
-    module = case.model().module
     run_pipeline(compiler, passes, module, to_plan())
     return memory_of(module)["peak"]
 
@@ -280,39 +274,18 @@ def models(
     peaks: dict[str, tuple[int, int]] = {}
     with written_cases(case_names() if names is None else names) as cases:
         for case in cases:
-            flops[case.name] = flops_of(case.model())
-            peaks[case.name] = planned_peak(case), runtime_peak(case)
+            model = case.model()
+            flops[case.name] = flops_of(model)
+            peaks[case.name] = planned_peak(model.module), runtime_peak(case)
             for count in threads:
                 races[case.name, count] = race(openers(case, count), rounds)
-    header = "model", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
-    rows = [
-        row
-        for (name, count), found in races.items()
-        for row in race_rows(name, count, found, flops[name])
-    ]
+    found = race_section("Whole models", TEXT, "model", races, flops, rounds)
     tables = [
-        Table(header, rows),
+        *found.tables,
         Table(("threads", "models", "mean of ratios"), means(races, threads)),
         Table(("model", "ours MB", "ONNX Runtime MB", "ratio"), peak_rows(peaks)),
     ]
-    data: list[Json] = [
-        {"model": name, "threads": count, **race_data(found)}
-        for (name, count), found in races.items()
-    ]
-    problems = [
-        f"{name}, {count} threads: {result.name}: {result.problem}"
-        for (name, count), found in races.items()
-        for result in found.results
-        if is_failure(result)
-    ]
-    return Section("Whole models", f"{TEXT}\n\n{MEMORY}", tables, data, problems)
-
-
-def best_ratio(found: Race) -> float | None:
-    """The time of the best peer over ours."""
-    peers = [r for r in found.results if not r.name.startswith("Penstock")]
-    ratios = [ratio for peer in peers if (ratio := found.ratio(peer)) is not None]
-    return min(ratios, default=None)
+    return replace(found, text=f"{found.text}\n\n{MEMORY}", tables=tables)
 
 
 def means(
@@ -324,11 +297,11 @@ def means(
         ratios = [
             ratio
             for (_, number), found in races.items()
-            if number == count and (ratio := best_ratio(found)) is not None
+            if number == count and (ratio := found.best_ratio()) is not None
         ]
         if ratios:
-            mean = exp(sum(map(log, ratios)) / len(ratios))
-            rows.append([str(count), str(len(ratios)), f"{mean:.2f}"])
+            mean = f"{geometric_mean(ratios):.2f}"
+            rows.append([str(count), str(len(ratios)), mean])
     return rows
 
 

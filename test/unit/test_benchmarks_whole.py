@@ -16,7 +16,6 @@ from onnx import helper, numpy_helper
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import models as sources
 from benchmarks import run, whole
 from benchmarks.harness import Race, Result
 
@@ -39,7 +38,7 @@ def light(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     opset = [helper.make_opsetid("", 17)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=9)
     (tmp_path / "light_small.onnx").write_bytes(model.SerializeToString())
-    monkeypatch.setattr(sources, "LIGHT", tmp_path)
+    monkeypatch.setattr(whole, "LIGHT", tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return "light small"
 
