@@ -32,11 +32,11 @@ from numba.extending import intrinsic
 from penstock.runtime.lanes import (
     BIT,
     INDEX,
-    WORD,
     Code,
     Lanes,
     LlvmValue,
     Vector,
+    internal_function,
     word,
 )
 from penstock.runtime.lines import LineLanes, narrowed
@@ -89,12 +89,7 @@ class _Shares(ABC):
 
     def function(self, module: ir.Module) -> ir.Function:
         """Add the function of this block to a module."""
-        type = ir.FunctionType(ir.VoidType(), [WORD] * (5 + len(self.inputs)))
-        function = ir.Function(module, type, module.get_unique_name("shares"))
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        function.attributes.add("nounwind")
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        function, builder = internal_function(module, "shares", 5 + len(self.inputs))
         scores, kept, count, first, last, *inputs = function.args
         flags = (builder.trunc(flag, BIT) for flag in (first, last))
         self.emit(

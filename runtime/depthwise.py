@@ -26,7 +26,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from penstock.runtime.lanes import BIT, WORD, Code, LlvmValue, word
+from penstock.runtime.lanes import BIT, Code, LlvmValue, internal_function, word
 
 MAX_STRIDE = 2
 """The windows of a line may be this far apart."""
@@ -99,12 +99,8 @@ class _Plane:
 
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of addresses to a module."""
-        type = ir.FunctionType(ir.VoidType(), [WORD] * 4)
-        function = ir.Function(module, type, module.get_unique_name("plane"))
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        function.attributes.add("nounwind")
-        code = Code(ir.IRBuilder(function.append_basic_block("entry")), self.element)
+        function, builder = internal_function(module, "plane", 4)
+        code = Code(builder, self.element)
         image, weights, bias, out = function.args
         count = 0 if self.pool else self.down.taps * self.across.taps
         factors = [

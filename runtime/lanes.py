@@ -43,6 +43,26 @@ def word(value: int) -> ir.Constant:
     return ir.Constant(WORD, value)
 
 
+def internal_function(
+    module: ir.Module, name: str, words: int
+) -> tuple[ir.Function, ir.IRBuilder]:
+    """
+    A new function of so many words that only this module calls, not inlined so that its
+    registers are its own, and what emits its code.
+    """
+    type = ir.FunctionType(ir.VoidType(), [WORD] * words)
+    function = ir.Function(module, type, module.get_unique_name(name))
+    return function, begun(function)
+
+
+def begun(function: ir.Function) -> ir.IRBuilder:
+    """What emits the code of a function, which is internal from now on."""
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("nounwind")
+    return ir.IRBuilder(function.append_basic_block("entry"))
+
+
 class Code:
     """Emits loads, stores and products of vectors of one element type."""
 
@@ -369,10 +389,7 @@ class Lanes:
 
     def _define(self, function: ir.Function, name: str) -> None:
         """Give a function of vectors a loop over their lanes."""
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        function.attributes.add("nounwind")
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        builder = begun(function)
         code = Code(builder, self._code.element)
         suffix = "f" if code.element == "f32" else ""
         parts = [code.scalar] * len(function.args)

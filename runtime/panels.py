@@ -23,10 +23,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from penstock.runtime.lanes import BYTE, WORD, Code, LlvmValue, word
+from penstock.runtime.lanes import BYTE, WORD, Code, LlvmValue, internal_function, word
 
 LINE = 64
-"""The alignment of scratch memory in bytes."""
+"""The bytes of a line of a cache, by which scratch memory is aligned."""
 
 
 @intrinsic(prefer_literal=True)
@@ -65,12 +65,7 @@ def pack(
     def call(_typing, source, panel, used, depth):
         def generate(context, builder, signature, args):
             module = builder.module
-            type = ir.FunctionType(ir.VoidType(), [WORD] * 4)
-            function = ir.Function(module, type, module.get_unique_name("pack"))
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            function.attributes.add("nounwind")
-            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            function, inside = internal_function(module, "pack", 4)
             *places, used, depth = function.args
             columns = word(vectors * lanes)
             if masked:
@@ -221,12 +216,7 @@ def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int
     def call(_typing, source, panels, height, depth):
         def generate(context, builder, signature, args):
             module = builder.module
-            type = ir.FunctionType(ir.VoidType(), [WORD] * 4)
-            function = ir.Function(module, type, module.get_unique_name("rows"))
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            function.attributes.add("nounwind")
-            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            function, inside = internal_function(module, "rows", 4)
             source, panels, height, depth = function.args
             task = _Rows(Code(inside, element), lanes, a)
             tiles = inside.sdiv(height, word(rows))
@@ -373,12 +363,7 @@ def pack_windows(
     def call(_typing, source, panel, used, depth, column, term):
         def generate(context, builder, signature, args):
             module = builder.module
-            type = ir.FunctionType(ir.VoidType(), [WORD] * 6)
-            function = ir.Function(module, type, module.get_unique_name("windows"))
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            function.attributes.add("nounwind")
-            inside = ir.IRBuilder(function.append_basic_block("entry"))
+            function, inside = internal_function(module, "windows", 6)
             source, panel, used, depth, column, term = function.args
             count = word(vectors * lanes)
             if masked:

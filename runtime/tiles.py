@@ -37,8 +37,10 @@ from penstock.runtime.lanes import (
     Lanes,
     LlvmValue,
     Vector,
+    internal_function,
     word,
 )
+from penstock.runtime.panels import LINE
 
 Finish: TypeAlias = Callable[..., Vector]
 """What is stored, given `Lanes`, the sums, and a vector of each input."""
@@ -62,9 +64,6 @@ def address_of(_typing, buffer):
 
 Place: TypeAlias = tuple[int, int]
 """The row and the column of an accumulator in a tile."""
-
-LINE = 64
-"""The bytes that are fetched at once."""
 
 SECOND = 2
 """The cache that what is read later is fetched into."""
@@ -131,12 +130,7 @@ class _Strip(ABC):
 
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of this strip to a module."""
-        type = ir.FunctionType(ir.VoidType(), [WORD] * (8 + len(self.inputs)))
-        function = ir.Function(module, type, module.get_unique_name("strip"))
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        function.attributes.add("nounwind")
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        function, builder = internal_function(module, "strip", 8 + len(self.inputs))
         code = Code(builder, self.element)
         a, b, c, height, used, depth, first, last, *inputs = function.args
         mask = code.lanes_below(self.lanes, used) if self.masked else None
@@ -503,8 +497,8 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     has the steps from a row and from a column (0 or 1) to the next for each input of
     `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0; and `ahead`
     is how many elements further the next strip reads b, and how many lines of that a
-    tile fetches. With `fetch` each tile begins to fetch
-    where it will store, and inputs of its size.
+    tile fetches. With `fetch` each tile begins to fetch where it will store, and inputs
+    of its size.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term

@@ -23,7 +23,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.lanes import INDEX, WORD, Code, Lanes, LlvmValue, word
+from penstock.runtime.lanes import (
+    INDEX,
+    Code,
+    Lanes,
+    LlvmValue,
+    internal_function,
+    word,
+)
 from penstock.runtime.tiles import Finish
 
 
@@ -101,12 +108,7 @@ class _Transform:
 
     def emit_function(self, module: ir.Module) -> ir.Function:
         """Add the function to a module."""
-        type = ir.FunctionType(ir.VoidType(), [WORD] * (4 + len(self.inputs)))
-        function = ir.Function(module, type, module.get_unique_name("transform"))
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        function.attributes.add("nounwind")
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        function, builder = internal_function(module, "transform", 4 + len(self.inputs))
         code = Code(builder, self.element)
         p, q, d, o, *inputs = function.args
 

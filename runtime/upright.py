@@ -27,7 +27,15 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.lanes import BIT, WORD, Code, Lanes, LlvmValue, word
+from penstock.runtime.lanes import (
+    BIT,
+    WORD,
+    Code,
+    Lanes,
+    LlvmValue,
+    internal_function,
+    word,
+)
 from penstock.runtime.panels import transposed
 from penstock.runtime.tiles import Finish
 
@@ -67,12 +75,7 @@ class _Upright:
 
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of this strip to a module."""
-        type = ir.FunctionType(ir.VoidType(), [WORD] * (5 + len(self.inputs)))
-        function = ir.Function(module, type, module.get_unique_name("upright"))
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        function.attributes.add("nounwind")
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        function, builder = internal_function(module, "upright", 5 + len(self.inputs))
         code = Code(builder, self.element)
         a, b, c, turns, tail, *inputs = function.args
         start = _Place(b, c, inputs)

@@ -49,8 +49,8 @@ PANEL_NAMES = frozenset(("pack", "pack_rows", "pack_windows", "scratch"))
 """The functions of `penstock.runtime.panels`."""
 LINE = 64
 """The bytes of a line of a cache."""
-NEAR_BYTES = 1 << 20
-"""What the caches of one processor keep of a result until it is written again."""
+FAR_BYTES = 1 << 20
+"""The bytes of results that do not stay in the caches of one processor."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
 
@@ -243,7 +243,7 @@ class StripPrinter:
 
     def _is_far(self) -> bool:
         """Whether the result is larger than the caches of one processor."""
-        return element_count(self.group.op.outputs[0]) * self.size > NEAR_BYTES
+        return element_count(self.group.op.outputs[0]) * self.size > FAR_BYTES
 
     def _ahead(self, tail: bool) -> tuple[int, int] | None:
         """How far the next panel is, if one follows, and the share of a tile in it."""
