@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from math import sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.harness import Run, race
 from benchmarks.report import Json, Section, Table
+from benchmarks.sessions import imported_model, penstock_run, runtime_run
 from benchmarks.speed import flops_of, is_failure, race_data, race_rows
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from penstock.runtime.initializers import Array
-    from penstock.tools.session import Model
 
     Tensors: TypeAlias = Mapping[str, Tensor]
     Forward: TypeAlias = Callable[[Tensors], Sequence[Tensor]]
@@ -233,41 +232,16 @@ def model_of(
     return model
 
 
-def penstock_model(case: Case) -> Model:
-    """A case as a job."""
-    from penstock.tools.onnx_import.model import import_model
-    from penstock.tools.session import Model
-
-    imported = import_model(case.model, case.model.graph.name)
-    return Model(imported.module, imported.weights, Path())
-
-
 def open_penstock(name: str, threads: int) -> Run:
     """A session on the model."""
-    from penstock.tools.session import Session
-
     case = case_of(name)
-    session = Session(penstock_model(case), threads=threads)
-
-    def run() -> Sequence[Array]:
-        return [*session.run(case.inputs).values()]
-
-    return run
+    return penstock_run(imported_model(case.model), case.inputs, threads)
 
 
 def open_onnxruntime(name: str, threads: int) -> Run:
     """A session on the model."""
-    onnxruntime = import_module("onnxruntime")
     case = case_of(name)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    text = case.model.SerializeToString()
-    session = onnxruntime.InferenceSession(
-        text, options, providers=["CPUExecutionProvider"]
-    )
-    return partial(session.run, None, dict(case.inputs))
+    return runtime_run(case.model, case.inputs, threads)
 
 
 def open_torch(name: str, threads: int, compiled: bool = False) -> Run:
@@ -313,7 +287,7 @@ def attention(
     data: list[Json] = []
     problems: list[str] = []
     for name in names:
-        flops = flops_of(penstock_model(case_of(name)))
+        flops = flops_of(imported_model(case_of(name).model))
         for count in threads:
             openers = {
                 contender: partial(opener, name, count)

@@ -5,49 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 
 from benchmarks.harness import Opener, Run
 from benchmarks.jax_runs import model_run
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.sessions import imported_model, penstock_run, runtime_run
+from benchmarks.workloads import WORKLOADS
 from penstock.runtime.initializers import Array
-from penstock.tools.onnx_import.model import import_model
-from penstock.tools.session import Model, Session
-
-
-def penstock_model(workload: Workload) -> Model:
-    """A workload as a job, with its weights."""
-    imported = import_model(workload.model, workload.model.graph.name)
-    return Model(imported.module, imported.weights, Path())
 
 
 def open_penstock(name: str, threads: int) -> Run:
     """A session on a workload."""
     workload = WORKLOADS[name]()
-    session = Session(penstock_model(workload), threads=threads)
-    inputs = workload.inputs
-
-    def run() -> list[Array]:
-        return [*session.run(inputs).values()]
-
-    return run
+    return penstock_run(imported_model(workload.model), workload.inputs, threads)
 
 
 def open_onnxruntime(name: str, threads: int) -> Run:
-    """A session of ONNX Runtime with all its optimisations."""
-    # Its stubs leave most types open.
-    onnxruntime = import_module("onnxruntime")
+    """A session of ONNX Runtime on a workload."""
     workload = WORKLOADS[name]()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        workload.model.SerializeToString(),
-        options,
-        providers=["CPUExecutionProvider"],
-    )
-    return partial(session.run, None, dict(workload.inputs))
+    return runtime_run(workload.model, workload.inputs, threads)
 
 
 def open_torch(name: str, threads: int) -> Run:

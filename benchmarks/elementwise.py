@@ -1,23 +1,25 @@
 """
-Kernels of elementwise ops and of ops on rows on one thread, and those of peers.
+Elementwise ops and ops on rows, ours and those of peers.
 
-Ours is what the passes of fusion make of a job, called through its address, as the
-executor does; each peer does the whole expression.
+On one thread ours is what the passes of fusion make of a job, called through its
+address, as the executor does; on more it is a session. Each peer does the whole
+expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Protocol, cast
 
-from benchmarks.harness import Run, race
+from benchmarks.harness import Race, Run, race
 from benchmarks.jax_runs import model_run
-from benchmarks.report import Json, Section, Table
-from benchmarks.speed import is_failure, race_data, race_rows
+from benchmarks.report import Section, Table
+from benchmarks.sessions import bound_run, imported_model, penstock_run
+from benchmarks.speed import race_section
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
 
 TEXT = """\
-Milliseconds of an expression on `f32` (the median and the extremes of all rounds) on
-one thread, and the ratio of a peer's time to ours: above 1, we are faster. `b` and `g`
-are one row, anything else has the whole shape. The last table has the ratio to the best
-of the peers."""
+Milliseconds of an expression on `f32` (the median and the extremes of all rounds), and
+the ratio of a peer's time to ours: above 1, we are faster. `b` and `g` are one row,
+anything else has the whole shape. On one thread our kernel is called by itself; on
+more, a session runs a model. The last table has the ratio to the best of the peers."""
 
 SHAPES = {"1024x1024": (1024, 1024), "64x128x768": (64, 128, 768)}
 
@@ -185,8 +187,17 @@ def op_of(case: Case, shape: Sequence[int]) -> TensorOp:
     return op
 
 
-def open_penstock(name: str, shape: Sequence[int]) -> Run:
-    """The compiled kernel of the fused op."""
+def open_penstock(name: str, shape: Sequence[int], threads: int) -> Run:
+    """The compiled kernel of the fused op, or a session."""
+    case = CASES[name]
+    if threads > 1:
+        model = imported_model(model_of(case, shape))
+        return penstock_run(model, inputs_of(case, shape), threads)
+    return kernel_run(op_of(case, shape), arrays_of(case, shape), shape)
+
+
+def kernel_run(op: TensorOp, arrays: Mapping[str, Array], shape: Sequence[int]) -> Run:
+    """The kernel of an op on arrays by the names of its operands."""
     import numpy as np
 
     from penstock.dialects.kernel import kernel_body
@@ -194,20 +205,17 @@ def open_penstock(name: str, shape: Sequence[int]) -> Run:
     from penstock.lowering.numba_target import kernel_source
     from penstock.runtime.jit import compile_cpu
 
-    case = CASES[name]
-    op = op_of(case, shape)
     source = kernel_source(KernelOp("kernel", "cpu", kernel_body(op)))
     compiled = compile_cpu(source, "kernel")
-    given = arrays_of(case, shape)
     out = page_aligned(np.empty(shape, np.float32))
     names = [str(value.name_hint) for value in op.operands]
-    words = [*(given[operand].ctypes.data for operand in names), out.ctypes.data]
+    words = [*(arrays[operand].ctypes.data for operand in names), out.ctypes.data]
     row = np.array(words, np.int64)
     address = row.ctypes.data
 
     def run() -> Sequence[Array]:
         compiled(address)
-        return [out] if row.size == len(given) + 1 else []
+        return [out] if row.size == len(arrays) + 1 else []
 
     return run
 
@@ -220,10 +228,12 @@ class _Tensor(Protocol):
         ...
 
 
-def open_torch(name: str, shape: Sequence[int], compiled: bool) -> Run:
+def open_torch(
+    name: str, shape: Sequence[int], threads: int, compiled: bool = False
+) -> Run:
     """PyTorch's functions, one by one or compiled."""
     torch = import_module("torch")
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     case = CASES[name]
     names = ", ".join(case.operands)
     scope = {"torch": torch, "F": torch.nn.functional}
@@ -257,7 +267,7 @@ def model_of(case: Case, shape: Sequence[int]) -> ModelProto:
     graph = helper.make_graph(
         nodes,
         "case",
-        [value(operand, shape=shape) for operand in inputs_of(case)],
+        [value(operand, shape=shape) for operand in inputs_of(case, shape)],
         [value("o", shape=shape)],
         [
             to_tensor(arrays[operand], operand)
@@ -269,9 +279,10 @@ def model_of(case: Case, shape: Sequence[int]) -> ModelProto:
     return helper.make_model(graph, opset_imports=opset, ir_version=9)
 
 
-def inputs_of(case: Case) -> list[str]:
+def inputs_of(case: Case, shape: Sequence[int]) -> dict[str, Array]:
     """The operands that come at run time."""
-    return [operand for operand in case.operands if not is_row(operand)]
+    arrays = arrays_of(case, shape)
+    return {name: array for name, array in arrays.items() if not is_row(name)}
 
 
 def is_row(operand: str) -> bool:
@@ -279,74 +290,64 @@ def is_row(operand: str) -> bool:
     return operand in "bg"
 
 
-def open_onnxruntime(name: str, shape: Sequence[int]) -> Run:
+def open_onnxruntime(name: str, shape: Sequence[int], threads: int) -> Run:
     """A session that writes to a given array."""
     import numpy as np
 
-    onnxruntime = import_module("onnxruntime")
     case = CASES[name]
-    arrays = arrays_of(case, shape)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    text = model_of(case, shape).SerializeToString()
-    session = onnxruntime.InferenceSession(text, options)
-    binding = session.io_binding()
     out = np.empty(shape, np.float32)
-    for operand in inputs_of(case):
-        binding.bind_cpu_input(operand, arrays[operand])
-    binding.bind_output("o", "cpu", 0, np.float32, shape, out.ctypes.data)
-
-    def run() -> Sequence[Array]:
-        session.run_with_iobinding(binding)
-        return [out]
-
-    return run
+    return bound_run(model_of(case, shape), inputs_of(case, shape), out, threads)
 
 
-def open_jax(name: str, shape: Sequence[int]) -> Run:
+def open_jax(name: str, shape: Sequence[int], threads: int) -> Run:
     """A function that JAX compiles, on arrays that lie where it wants them."""
     case = CASES[name]
-    arrays = arrays_of(case, shape)
-    given = {operand: arrays[operand] for operand in inputs_of(case)}
-    return model_run(model_of(case, shape), given, 1, fixed=True)
+    given = inputs_of(case, shape)
+    return model_run(model_of(case, shape), given, threads, fixed=True)
 
 
-OPENERS: Mapping[str, Callable[[str, Sequence[int]], Run]] = {
+OPENERS: Mapping[str, Callable[[str, Sequence[int], int], Run]] = {
     "Penstock": open_penstock,
     "ONNX Runtime": open_onnxruntime,
-    "PyTorch eager": partial(open_torch, compiled=False),
+    "PyTorch eager": open_torch,
     "torch.compile": partial(open_torch, compiled=True),
     "JAX": open_jax,
 }
 """All contenders, ours first."""
 
 
-def elementwise(rounds: int, names: Sequence[str] = tuple(CASES)) -> Section:
-    """Time all cases."""
+def elementwise(
+    threads: Sequence[int], rounds: int, names: Sequence[str] = tuple(CASES)
+) -> Section:
+    """Time cases with each number of threads."""
+    races: dict[tuple[str, int], Race] = {}
+    flops: dict[str, int] = {}
+    for count in threads:
+        for size, shape in SHAPES.items():
+            for name in names:
+                openers = {
+                    contender: partial(opener, name, shape, count)
+                    for contender, opener in OPENERS.items()
+                }
+                title = f"{name} {size}"
+                races[title, count] = race(openers, rounds)
+                flops[title] = op_of(CASES[name], shape).flops()
+    found = race_section("Elementwise ops and rows", TEXT, "case", races, flops, rounds)
+    header = "threads", "case", "best peer / Penstock"
+    return replace(found, tables=[*found.tables, Table(header, best_rows(races))])
+
+
+def best_rows(races: Mapping[tuple[str, int], Race]) -> list[list[str]]:
+    """The ratio to the best peer of each case, and their means."""
     rows: list[list[str]] = []
-    data: list[dict[str, Json]] = []
-    problems: list[str] = []
-    best: dict[str, float] = {}
-    for size, shape in SHAPES.items():
-        for name in names:
-            title = f"{name} {size}"
-            openers = {
-                contender: partial(opener, name, shape)
-                for contender, opener in OPENERS.items()
-            }
-            found = race(openers, rounds)
-            rows += race_rows(title, 1, found, op_of(CASES[name], shape).flops())
-            data.append({"case": title, **race_data(found)})
-            problems += [
-                f"{title}: {result.name}: {result.problem}"
-                for result in found.results
-                if is_failure(result)
-            ]
-            if (ratio := found.best_ratio()) is not None:
-                best[title] = ratio
-    header = "case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
-    summary = [[title, f"{ratio:.2f}"] for title, ratio in best.items()]
-    if best:
-        summary.append(["geometric mean", f"{geometric_mean(best.values()):.2f}"])
-    tables = [Table(header, rows), Table(("case", "best peer / Penstock"), summary)]
-    return Section("Elementwise ops and rows", TEXT, tables, data, problems)
+    for count in dict.fromkeys(count for _, count in races):
+        best = {
+            title: ratio
+            for (title, number), found in races.items()
+            if number == count and (ratio := found.best_ratio()) is not None
+        }
+        rows += [[str(count), title, f"{ratio:.2f}"] for title, ratio in best.items()]
+        if best:
+            mean = f"{geometric_mean(best.values()):.2f}"
+            rows.append([str(count), "geometric mean", mean])
+    return rows

@@ -1,8 +1,8 @@
 """
-Kernels of matrix products and convolutions on one thread, and those of peers.
+Matrix products and convolutions, ours and those of peers.
 
-Ours is called through its address, as the executor does; each peer as it is asked to
-write to a given array.
+On one thread our kernel is called through its address, as the executor does, and each
+peer as it is asked to write to a given array; on more threads ours is a session.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from benchmarks.harness import Run, race
+from benchmarks.harness import Opener, Run, race
 from benchmarks.jax_runs import model_run
-from benchmarks.report import Json, Section, Table
-from benchmarks.speed import is_failure, race_data, race_rows
+from benchmarks.report import Section
+from benchmarks.sessions import bound_run, imported_model, penstock_run
+from benchmarks.speed import race_section
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
 
 TEXT = """\
-Milliseconds of one op on `f32` (the median and the extremes of all rounds) on one
-thread, and the ratio of a peer's time to ours: above 1, we are faster. A product is
-named by its rows, columns and terms, and by `t` where the right matrix is stored
-transposed; a convolution by channels in, image, channels out, taps and stride. Weights
-are constants, which lie as their reader wants them. Winograd is less exact (about 1e-5
-of the largest result) and has to be allowed; sessions use it for 8 tiles or more."""
+Milliseconds of one op on `f32` (the median and the extremes of all rounds), and the
+ratio of a peer's time to ours: above 1, we are faster. A product is named by its rows,
+columns and terms, and by `t` where the right matrix is stored transposed; a convolution
+by channels in, image, channels out, taps and stride. Weights are constants, which lie
+as their reader wants them. On one thread our kernel is called by itself; on more, a
+session runs a model of one node. Winograd is less exact (about 1e-5 of the largest
+result) and has to be allowed; sessions use it for 8 tiles or more."""
 
 WINOGRAD = "Penstock, Winograd"
 
@@ -140,9 +142,11 @@ class Step:
     out: Array
 
 
-def open_penstock(name: str) -> Run:
-    """The compiled kernel of the op."""
+def open_penstock(name: str, threads: int) -> Run:
+    """The compiled kernel of the op, or a session."""
     case = case_of(name)
+    if threads > 1:
+        return open_session(case, threads)
     step = compiled_op(op_of(case), (case.a, case.b), 1)
 
     def run() -> Sequence[Array]:
@@ -152,8 +156,17 @@ def open_penstock(name: str) -> Run:
     return run
 
 
-def open_winograd(name: str) -> Run:
-    """The kernels that Winograd's convolution takes, weights transformed before."""
+def open_session(case: Case, threads: int, winograd: bool = False) -> Run:
+    """A session on a model of the case."""
+    model = imported_model(model_of(case))
+    return penstock_run(model, {"a": case.a}, threads, winograd=winograd)
+
+
+def open_winograd(name: str, threads: int) -> Run:
+    """
+    The kernels that Winograd's convolution takes, weights transformed before, or a
+    session.
+    """
     import numpy as np
     from xdsl.dialects.builtin import TensorType, f32
     from xdsl.ir import Block, SSAValue
@@ -170,6 +183,8 @@ def open_winograd(name: str) -> Run:
     from penstock.runtime.stored import winograd_weights
 
     case = case_of(name)
+    if threads > 1:
+        return open_session(case, threads, winograd=True)
     outputs, channels, *_ = case.b.shape
     extent = case.a.shape[-1] - 2
     across = -(-extent // 4)
@@ -209,12 +224,12 @@ def open_winograd(name: str) -> Run:
     return run
 
 
-def open_numpy(name: str) -> Run:
+def open_numpy(name: str, threads: int) -> Run:
     """`numpy.matmul`, which is OpenBLAS."""
     import numpy as np
 
     with suppress(ImportError):
-        import_module("threadpoolctl").threadpool_limits(1)
+        import_module("threadpoolctl").threadpool_limits(threads)
     case = case_of(name)
     b = case.b.T if case.is_transposed else case.b
     out = np.empty((len(case.a), b.shape[1]), np.float32)
@@ -225,10 +240,10 @@ def open_numpy(name: str) -> Run:
     return run
 
 
-def open_torch(name: str) -> Run:
+def open_torch(name: str, threads: int) -> Run:
     """PyTorch's function."""
     torch = import_module("torch")
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     case = case_of(name)
     a, b = torch.from_numpy(case.a), torch.from_numpy(case.b)
     if case.is_convolution:
@@ -264,32 +279,25 @@ def model_of(case: Case) -> ModelProto:
     return helper.make_model(graph, opset_imports=opset, ir_version=9)
 
 
-def open_onnxruntime(name: str) -> Run:
+def open_onnxruntime(name: str, threads: int) -> Run:
     """A session of a model of the case."""
-    onnxruntime = import_module("onnxruntime")
+    import numpy as np
+
+    from penstock.dialects.interfaces import tensor_type
+
     case = case_of(name)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    text = model_of(case).SerializeToString()
-    session = onnxruntime.InferenceSession(text, options)
-    binding = session.io_binding()
-    binding.bind_cpu_input("a", case.a)
-    binding.bind_output("o", "cpu")
-
-    def run() -> Sequence[Array]:
-        session.run_with_iobinding(binding)
-        return binding.copy_outputs_to_cpu()
-
-    return run
+    shape = tensor_type(op_of(case).results[0]).get_shape()
+    out = np.empty(shape, np.float32)
+    return bound_run(model_of(case), {"a": case.a}, out, threads)
 
 
-def open_jax(name: str) -> Run:
+def open_jax(name: str, threads: int) -> Run:
     """A function that JAX compiles, on arrays that lie where it wants them."""
     case = case_of(name)
-    return model_run(model_of(case), {"a": case.a}, 1, fixed=True)
+    return model_run(model_of(case), {"a": case.a}, threads, fixed=True)
 
 
-OPENERS: Mapping[str, Callable[[str], Run]] = {
+OPENERS: Mapping[str, Callable[[str, int], Run]] = {
     "Penstock": open_penstock,
     WINOGRAD: open_winograd,
     "ONNX Runtime": open_onnxruntime,
@@ -307,26 +315,25 @@ def takes(contender: str, name: str) -> bool:
     return contender != WINOGRAD or name.endswith("-3-1")
 
 
-def gemm(rounds: int, names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS)) -> Section:
-    """Time cases, all on one thread."""
-    rows: list[list[str]] = []
-    data: list[Json] = []
-    problems: list[str] = []
-    for name in names:
-        openers = {
-            contender: partial(opener, name)
-            for contender, opener in OPENERS.items()
-            if takes(contender, name)
-        }
-        found = race(openers, rounds)
-        rows += race_rows(name, 1, found, op_of(case_of(name)).flops())
-        data.append({"case": name, **race_data(found)})
-        problems += [
-            f"{name}: {result.name}: {result.problem}"
-            for result in found.results
-            if is_failure(result)
-        ]
-    header = "case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
-    return Section(
-        "Products and convolutions", TEXT, [Table(header, rows)], data, problems
-    )
+def gemm(
+    threads: Sequence[int],
+    rounds: int,
+    names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS),
+) -> Section:
+    """Time cases with each number of threads."""
+    races = {
+        (name, count): race(openers(name, count), rounds)
+        for count in threads
+        for name in names
+    }
+    flops = {name: op_of(case_of(name)).flops() for name in names}
+    return race_section("Products and convolutions", TEXT, "case", races, flops, rounds)
+
+
+def openers(name: str, threads: int) -> Mapping[str, Opener]:
+    """What opens each contender on a case, ours first."""
+    return {
+        contender: partial(opener, name, threads)
+        for contender, opener in OPENERS.items()
+        if takes(contender, name)
+    }

@@ -419,7 +419,7 @@ def attention(setup: Setup) -> Iterator[Row]:
 
 def layer(setup: Setup) -> Iterator[Row]:
     """A layer of BERT-base on 128 tokens."""
-    from benchmarks.contenders import penstock_model
+    from benchmarks.sessions import imported_model
     from benchmarks.workloads import encoder
 
     workload = encoder()
@@ -430,7 +430,7 @@ def layer(setup: Setup) -> Iterator[Row]:
         (x,) = map(peers.tensor, workload.inputs.values())
         return lambda: workload.forward(weights, x)
 
-    name, model = "BERT layer, 128 tokens", penstock_model(workload)
+    name, model = "BERT layer, 128 tokens", imported_model(workload.model)
     yield from model_rows(setup, name, model, workload.inputs, function, peers)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from benchmarks.contenders import penstock_model
 from benchmarks.report import Section, Table
+from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
 from penstock.dialects.regst import BlockOp
 from penstock.lowering.pipelines import pipeline
@@ -47,7 +47,7 @@ def memory() -> Section:
     found: dict[str, dict[str, int]] = {}
     for name, make in WORKLOADS.items():
         compiler, passes = installed_compiler()
-        module = penstock_model(make()).module
+        module = imported_model(make().model).module
         run_pipeline(compiler, passes, module, to_plan())
         found[name] = memory_of(module)
     header = "workload", "peak", "bound", "peak / bound", "sum", "weights"

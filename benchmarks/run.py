@@ -69,7 +69,7 @@ def _profile(options: Options) -> Section:
 def _elementwise(options: Options) -> Section:
     from benchmarks.elementwise import elementwise
 
-    return elementwise(options.rounds)
+    return elementwise(options.threads, options.rounds)
 
 
 def _waves(options: Options) -> Section:
@@ -81,7 +81,7 @@ def _waves(options: Options) -> Section:
 def _gemm(options: Options) -> Section:
     from benchmarks.gemm import gemm
 
-    return gemm(options.rounds)
+    return gemm(options.threads, options.rounds)
 
 
 def _tuning(options: Options) -> Section:

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.contenders import openers, penstock_model
+from benchmarks.contenders import openers
 from benchmarks.harness import NOT_INSTALLED, Race, Result, race
 from benchmarks.report import Json, Section, Table
+from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.launch import ActorOp, CallOp, ProgramOp
@@ -42,7 +43,9 @@ def speed(threads: Sequence[int], rounds: int) -> Section:
         for name in WORKLOADS
         for count in threads
     }
-    flops = {name: flops_of(penstock_model(make())) for name, make in WORKLOADS.items()}
+    flops = {
+        name: flops_of(imported_model(make().model)) for name, make in WORKLOADS.items()
+    }
     return race_section("Speed", SPEED, "workload", races, flops, rounds)
 
 
@@ -183,7 +186,7 @@ def profile(rounds: int, shown: int = 6) -> Section:
     data: dict[str, Json] = {}
     for name in ("squeezenet", "encoder"):
         workload = WORKLOADS[name]()
-        with Session(penstock_model(workload)) as session:
+        with Session(imported_model(workload.model)) as session:
             found = task_seconds(session.executor, workload.inputs, rounds)
             kernels = kernels_of(session.program)
         tables.append(profile_table(name, found, kernels, shown))

@@ -36,7 +36,7 @@ Start = dict[str, float]
 def penstock_start(workload: str) -> Start:
     """Compile, load and run a workload; what each took, and where kernels came from."""
     begin = time.perf_counter()
-    from benchmarks.contenders import penstock_model
+    from benchmarks.sessions import imported_model
     from benchmarks.workloads import WORKLOADS
     from penstock.runtime.jit import compile_cpu
     from penstock.tools.compiler import installed_compiler
@@ -44,7 +44,7 @@ def penstock_start(workload: str) -> Start:
 
     start = time.perf_counter()
     made = WORKLOADS[workload]()
-    model = penstock_model(made)
+    model = imported_model(made.model)
     imported = time.perf_counter()
     lower(*installed_compiler(), model)
     compiled = time.perf_counter()
@@ -74,12 +74,12 @@ def save_plan(workload: str) -> Start:
     """Save the plan of a workload, and its inputs, where `plan_start` looks."""
     import numpy as np
 
-    from benchmarks.contenders import penstock_model
+    from benchmarks.sessions import imported_model
     from benchmarks.workloads import WORKLOADS
     from penstock.tools.session import Session
 
     made = WORKLOADS[workload]()
-    with Session(penstock_model(made)) as session:
+    with Session(imported_model(made.model)) as session:
         session.save(plan_path(workload))
     np.savez(plan_path(workload).with_suffix(".npz"), allow_pickle=False, **made.inputs)
     return {}

@@ -27,6 +27,7 @@ from benchmarks.gemm import WINOGRAD
 from benchmarks.harness import Opener, Race, Run, race
 from benchmarks.models import LIGHT
 from benchmarks.report import Section, Table
+from benchmarks.sessions import penstock_run, runtime_run, runtime_session
 from benchmarks.speed import flops_of, race_section
 
 if TYPE_CHECKING:
@@ -83,34 +84,12 @@ class Case:
 
 def open_penstock(case: Case, threads: int, winograd: bool = False) -> Run:
     """A session on the model."""
-    from penstock.tools.session import Session
-
-    session = Session(case.model(), threads=threads, allow_winograd=winograd)
-    inputs = case.inputs()
-
-    def run() -> Sequence[Array]:
-        return [*session.run(inputs).values()]
-
-    return run
+    return penstock_run(case.model(), case.inputs(), threads, winograd=winograd)
 
 
-def open_onnxruntime(case: Case, threads: int, apart: bool = False) -> Run:
-    """
-    A session of ONNX Runtime with all its optimisations; if so, with weights apart from
-    the memory of activations.
-    """
-    onnxruntime = import_module("onnxruntime")
-    options = onnxruntime.SessionOptions()
-    if apart:
-        key = "session.use_device_allocator_for_initializers"
-        options.add_session_config_entry(key, "1")
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        str(case.path), options, providers=["CPUExecutionProvider"]
-    )
-    return partial(session.run, None, dict(case.inputs()))
+def open_onnxruntime(case: Case, threads: int) -> Run:
+    """A session of ONNX Runtime on the file."""
+    return runtime_run(case.path, case.inputs(), threads)
 
 
 def open_torch(case: Case, threads: int, compiled: bool = False) -> Run:
@@ -223,13 +202,13 @@ def grown_bytes(path: Path = Path("/proc/self")) -> Callable[[], int] | None:
 
 def serve_peak(pipe: Connection, case: Case) -> None:
     """Send the memory that two runs of ONNX Runtime take, 0 if that is not known."""
-    run = open_onnxruntime(case, 1, apart=True)
+    session, inputs = runtime_session(case.path, 1, apart=True), case.inputs()
     # What was freed while the model was read would be taken first, and not be seen.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
     found = grown_bytes()
     for _ in range(2):
-        run()
+        session.run(None, inputs)
     pipe.send(0 if found is None else found())
 
 
