@@ -32,11 +32,9 @@ from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.checks import (
     check_rank,
     check_shape,
-    same_element_type,
 )
 from penstock.dialects.op.depthwise import Depthwise
-from penstock.dialects.op.elementwise import NUMBERS
-from penstock.dialects.op.linear import multiply_add
+from penstock.dialects.op.linear import element_of_sums, multiply_add
 from penstock.dialects.op.windows import (
     Taps,
     Window,
@@ -64,7 +62,8 @@ class Conv2dOp(ContractionOp):
 
     Sums are in the element type, so that the error of a float grows with the number
     of its terms (weights of one out channel): at most like it, about like its square
-    root for random terms.
+    root for random terms. With `wide` images and weights are bytes, `i8` or `ui8`, and
+    the bias and the sums `i32`.
 
     ```mlir
     %y = op.conv2d %x, %w strides [2, 2] pads [1, 1, 0, 0] groups 2
@@ -85,6 +84,7 @@ class Conv2dOp(ContractionOp):
     groups = prop_def(I64Attr, default_value=IntegerAttr(1, i64))
     input_last = opt_prop_def(UnitAttr)
     result_last = opt_prop_def(UnitAttr)
+    wide = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
 
     traits = traits_def(Pure())
@@ -92,8 +92,9 @@ class Conv2dOp(ContractionOp):
     assembly_format = (
         "$input `,` $weights (`,` $bias^)? (`strides` $strides^)? (`pads` $pads^)? "
         "(`dilations` $dilations^)? (`groups` $groups^)? "
-        "(`input_last` $input_last^)? (`result_last` $result_last^)? attr-dict "
-        "`:` type($input) `,` type($weights) (`,` type($bias)^)? `->` type($result)"
+        "(`input_last` $input_last^)? (`result_last` $result_last^)? (`wide` $wide^)? "
+        "attr-dict `:` type($input) `,` type($weights) (`,` type($bias)^)? "
+        "`->` type($result)"
     )
 
     @property
@@ -111,28 +112,33 @@ class Conv2dOp(ContractionOp):
     def is_depthwise(self) -> bool:
         """
         Whether each out channel depends on one channel, and the kernel computes it row
-        by row: so that pads cost little. False if shapes are not known.
+        by row: so that pads cost little. False if shapes are not known, or sums wide.
         """
         input, weights = tensor_type(self.input), tensor_type(self.weights)
         if not (input.has_static_shape() and weights.has_static_shape()):
             return False
-        if self.input_last is not None or self.result_last is not None:
+        others = self.input_last, self.result_last, self.wide
+        if any(flag is not None for flag in others):
             return False
         _, channels, *extents = self.image_shape
         is_alone = channels == self.groups.value.data > 1
         return is_alone and are_lines(self.windows, extents)
 
     def infer_types(self) -> Sequence[TensorType]:
-        element = same_element_type(self.operands)
         input, weights = tensor_type(self.input), tensor_type(self.weights)
-        NUMBERS.verify(input)
+        element = element_of_sums([self.input, self.weights], self.wide is not None)
         check_rank("the input", input, 4)
         check_rank("the weights", weights, 4)
         images, channels, *extents = self.image_shape
         outputs, group_channels, *_ = weights.get_shape()
         self._check_channels(channels, group_channels, outputs)
         if self.bias is not None:
-            check_shape("the bias", tensor_type(self.bias), [outputs])
+            bias = tensor_type(self.bias)
+            if bias.element_type != element:
+                raise VerifyException(
+                    f"the bias of sums of {element} should be so, got {bias}"
+                )
+            check_shape("the bias", bias, [outputs])
         counts = [w.count(e) for w, e in zip(self.windows, extents, strict=True)]
         shape = placed([images, outputs], counts, self.result_last is not None)
         return (TensorType(element, shape),)
@@ -194,6 +200,8 @@ class Conv2dOp(ContractionOp):
         import numpy as np
 
         input, weights, *bias = operands
+        if self.wide is not None:
+            input, weights = input.astype(np.int32), weights.astype(np.int32)
         if self.input_last is not None:
             input = np.moveaxis(input, -1, 1)
         patches = window_view(input, self.windows, 0)

@@ -9,11 +9,14 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     FloatAttr,
+    IntegerType,
     TensorType,
     UnitAttr,
     f64,
+    i8,
+    i32,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     eq,
@@ -27,6 +30,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import (
     ContractionOp,
@@ -41,6 +45,7 @@ from penstock.dialects.kernel import (
     broadcast_map,
     memref_type,
 )
+from penstock.dialects.op.cast import to_integer
 from penstock.dialects.op.checks import (
     check_rank,
     may_equal,
@@ -54,10 +59,14 @@ from penstock.dialects.sbp import (
     broadcast_signatures,
     signature,
 )
+from penstock.dialects.signless import ui8
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
     from penstock.dialects.kernel import KernelBuilder
+
+BYTES = (i8, ui8)
+"""The elements of which sums may be wide."""
 
 
 @irdl_op_definition
@@ -69,11 +78,13 @@ class MatmulOp(ContractionOp):
     the last two dimensions of an operand first.
 
     Sums are in the element type, so that the error of a float grows with the number
-    of its terms: at most like it, about like its square root for random terms.
+    of its terms: at most like it, about like its square root for random terms. With
+    `wide` the elements are bytes, `i8` or `ui8`, and the sums `i32`.
 
     ```mlir
     %c = op.matmul %a, %b transpose_b
       : tensor<8x2x4xf32>, tensor<3x4xf32> -> tensor<8x2x3xf32>
+    %f = op.matmul %d, %e wide : tensor<2x4xui8>, tensor<4x3xi8> -> tensor<2x3xi32>
     ```
     """
 
@@ -83,18 +94,18 @@ class MatmulOp(ContractionOp):
     b = operand_def(TensorType)
     transpose_a = opt_prop_def(UnitAttr)
     transpose_b = opt_prop_def(UnitAttr)
+    wide = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
 
     traits = traits_def(Pure())
 
     assembly_format = (
         "$a `,` $b (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? "
-        "attr-dict `:` type($a) `,` type($b) `->` type($result)"
+        "(`wide` $wide^)? attr-dict `:` type($a) `,` type($b) `->` type($result)"
     )
 
     def infer_types(self) -> Sequence[TensorType]:
-        element = same_element_type(self.operands)
-        NUMBERS.verify(tensor_type(self.a))
+        element = element_of_sums(self.operands, self.wide is not None)
         a = self._matrix_shape(self.a, self.transpose_a is not None)
         b = self._matrix_shape(self.b, self.transpose_b is not None)
         rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else []
@@ -149,6 +160,8 @@ class MatmulOp(ContractionOp):
             a = a.swapaxes(-1, -2)
         if self.transpose_b is not None:
             b = b.swapaxes(-1, -2)
+        if self.wide is not None:
+            a, b = a.astype(np.int32), b.astype(np.int32)
         return (np.asarray(np.matmul(a, b)),)
 
     def build_kernel(
@@ -338,10 +351,30 @@ def _last_axes(rank: int, transpose: bool) -> tuple[int, int]:
     return (rank - 1, rank - 2) if transpose else (rank - 2, rank - 1)
 
 
+def element_of_sums(factors: Sequence[SSAValue], wide: bool) -> Attribute:
+    """The element type of sums of products of two tensors; `wide` ones are of bytes."""
+    types = [*map(tensor_type, factors)]
+    if not wide:
+        element = same_element_type(factors)
+        NUMBERS.verify(types[0])
+        return element
+    for type in types:
+        if type.element_type not in BYTES:
+            raise VerifyException(f"wide sums are of i8 or ui8, got {type}")
+    return i32
+
+
 def multiply_add(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-    """The sum so far and the product of two scalars."""
-    a, b, total = scalars
-    return k.add(total, k.mul(a, b))
+    """The sum so far and the product of two scalars; bytes are extended first."""
+    *factors, total = scalars
+    if isa(total.type, IntegerType):
+        factors = [extended(k, factor, total.type) for factor in factors]
+    return k.add(total, k.mul(*factors))
+
+
+def extended(k: KernelBuilder, value: SSAValue, type: IntegerType) -> SSAValue:
+    """An integer as one of a type that may have more bits."""
+    return value if value.type == type else k.insert(to_integer(value, type))
 
 
 def _check_inner(a: int, b: int) -> None:

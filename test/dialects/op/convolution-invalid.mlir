@@ -16,6 +16,22 @@ func.func @case(%x: tensor<1x4x8x8xi1>, %w: tensor<6x4x3x3xi1>) {
 
 // -----
 
+func.func @case(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi32>) {
+  // expected-error@below {{op.conv2d: wide sums are of i8 or ui8, got tensor<6x4x3x3xi32>}}
+  %r = op.conv2d %x, %w wide : tensor<1x4x8x8xi8>, tensor<6x4x3x3xi32> -> tensor<1x6x6x6xi32>
+  return
+}
+
+// -----
+
+func.func @case(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi8>, %b: tensor<6xi8>) {
+  // expected-error@below {{op.conv2d: the bias of sums of i32 should be so, got tensor<6xi8>}}
+  %r = op.conv2d %x, %w, %b wide : tensor<1x4x8x8xi8>, tensor<6x4x3x3xi8>, tensor<6xi8> -> tensor<1x6x6x6xi32>
+  return
+}
+
+// -----
+
 func.func @case(%x: tensor<4x8x8xf32>, %w: tensor<6x4x3x3xf32>) {
   // expected-error@below {{op.conv2d: the input should have 4 dimensions, got tensor<4x8x8xf32>}}
   %r = op.conv2d %x, %w : tensor<4x8x8xf32>, tensor<6x4x3x3xf32> -> tensor<6x6x6xf32>

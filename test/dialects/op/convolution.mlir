@@ -37,6 +37,15 @@ func.func @conv2d_with_channels_last(%x: tensor<1x8x9x4xf32>, %y: tensor<1x4x8x9
   return
 }
 
+// Bytes of any sign make sums of 32 bits, as the bias is.
+
+// CHECK-LABEL: func.func @conv2d_of_bytes
+func.func @conv2d_of_bytes(%x: tensor<1x4x8x8xui8>, %w: tensor<6x4x3x3xi8>, %b: tensor<6xi32>) {
+  // CHECK-NEXT: %r = op.conv2d %x, %w, %b wide : tensor<1x4x8x8xui8>, tensor<6x4x3x3xi8>, tensor<6xi32> -> tensor<1x6x6x6xi32>
+  %r = op.conv2d %x, %w, %b wide : tensor<1x4x8x8xui8>, tensor<6x4x3x3xi8>, tensor<6xi32> -> tensor<1x6x6x6xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @conv2d_of_integers
 func.func @conv2d_of_integers(%x: tensor<1x1x3x3xi8>, %w: tensor<1x1x3x3xi8>) {
   // CHECK-NEXT: %r = op.conv2d %x, %w : tensor<1x1x3x3xi8>, tensor<1x1x3x3xi8> -> tensor<1x1x1x1xi8>

@@ -16,6 +16,14 @@ func.func @case(%a: tensor<2x3xi1>, %b: tensor<3x4xi1>) {
 
 // -----
 
+func.func @case(%a: tensor<2x3xui8>, %b: tensor<3x4xi16>) {
+  // expected-error@below {{op.matmul: wide sums are of i8 or ui8, got tensor<3x4xi16>}}
+  %r = op.matmul %a, %b wide : tensor<2x3xui8>, tensor<3x4xi16> -> tensor<2x4xi32>
+  return
+}
+
+// -----
+
 func.func @case(%a: tensor<f32>, %b: tensor<3x4xf32>) {
   // expected-error@below {{op.matmul: matrices should not be scalars}}
   %r = op.matmul %a, %b : tensor<f32>, tensor<3x4xf32> -> tensor<4xf32>

@@ -17,6 +17,15 @@ func.func @matmul_transposed(%a: tensor<3x2xf32>, %b: tensor<4x3xf32>) {
   return
 }
 
+// Bytes of any sign make sums of 32 bits.
+
+// CHECK-LABEL: func.func @matmul_of_bytes
+func.func @matmul_of_bytes(%a: tensor<2x3xui8>, %b: tensor<4x3xi8>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b transpose_b wide : tensor<2x3xui8>, tensor<4x3xi8> -> tensor<2x4xi32>
+  %r = op.matmul %a, %b transpose_b wide : tensor<2x3xui8>, tensor<4x3xi8> -> tensor<2x4xi32>
+  return
+}
+
 // All dimensions before the last two are broadcast.
 
 // CHECK-LABEL: func.func @matmul_of_stacks
