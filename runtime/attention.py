@@ -70,7 +70,19 @@ class _Call:
     count: LlvmValue
     is_first: LlvmValue
     is_last: LlvmValue
+    shown: LlvmValue | None
+    """The keys that the first row sees, if it need not see all; may be below 0."""
     inputs: Sequence[LlvmValue]
+
+    def seen(self, code: Code, row: int = 0) -> LlvmValue:
+        """The keys that a row sees."""
+        if self.shown is None:
+            return self.count
+        builder, none = code.builder, word(0)
+        seen = builder.add(self.shown, word(row))
+        seen = builder.select(builder.icmp_signed("<", seen, none), none, seen)
+        is_fewer = builder.icmp_signed("<", seen, self.count)
+        return builder.select(is_fewer, seen, self.count)
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,12 @@ class _Shares(ABC):
     lanes: int
     score: Score
     inputs: Sequence[tuple[int, int]]
+    causal: bool
+
+    @property
+    def words(self) -> int:
+        """The arguments before the addresses of inputs."""
+        return 5 + self.causal
 
     @abstractmethod
     def emit(self, code: Code, call: _Call) -> None:
@@ -89,12 +107,13 @@ class _Shares(ABC):
 
     def function(self, module: ir.Module) -> ir.Function:
         """Add the function of this block to a module."""
-        function, builder = internal_function(module, "shares", 5 + len(self.inputs))
-        scores, kept, count, first, last, *inputs = function.args
+        number = self.words + len(self.inputs)
+        function, builder = internal_function(module, "shares", number)
+        scores, kept, count, first, last, *shown = function.args[: self.words]
         flags = (builder.trunc(flag, BIT) for flag in (first, last))
-        self.emit(
-            Code(builder, self.element), _Call(scores, kept, count, *flags, inputs)
-        )
+        seen, inputs = (shown[0] if shown else None), function.args[self.words :]
+        call = _Call(scores, kept, count, *flags, seen, inputs)
+        self.emit(Code(builder, self.element), call)
         builder.ret_void()
         return function
 
@@ -171,12 +190,22 @@ class _ColumnShares(_Shares):
             for fact in (LARGEST, TOTAL)
         ]
         before = [builder.select(call.is_first, lowest, v) for v in kept[0]]
+        seen = call.seen(code)
         found = code.loop(
-            call.count,
+            seen,
             1,
             [call.scores, *call.inputs, *[lowest] * self.vectors],
             lambda _, state: self._look(code, state),
         )
+        if call.shown is not None:
+            # A query sees one key more than the one before it.
+            hidden = builder.sub(builder.add(seen, word(1)), call.shown)
+            found = code.loop(
+                builder.sub(call.count, seen),
+                1,
+                found,
+                lambda key, state: self._look(code, state, builder.add(key, hidden)),
+            )
         ends = [
             self.base(code, value, old, lanes)
             for value, old in zip(found[1 + len(self.inputs) :], before, strict=True)
@@ -200,8 +229,13 @@ class _ColumnShares(_Shares):
     ) -> Callable[[LlvmValue, int], None]:
         return lambda value, fact: code.store(value, call.kept, self.width * fact + at)
 
-    def _look(self, code: Code, state: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-        """Change the scores of a key, and find the largest ones."""
+    def _look(
+        self, code: Code, state: Sequence[LlvmValue], hidden: LlvmValue | None = None
+    ) -> Sequence[LlvmValue]:
+        """
+        Change the scores of a key, and find the largest ones; so many queries, the
+        first ones, do not see it.
+        """
         count = len(self.inputs)
         scores, inputs, largest = state[0], state[1 : 1 + count], state[1 + count :]
         new: list[LlvmValue] = []
@@ -213,6 +247,11 @@ class _ColumnShares(_Shares):
             ]
             value = x.made(code.load(scores, at, self.lanes))
             value = self.score(x, value, *given).value
+            if hidden is not None:
+                number = code.builder.sub(hidden, word(at))
+                mask = code.lanes_below(self.lanes, number)
+                lowest = self.splat(code, -inf, self.lanes)
+                value = code.builder.select(mask, lowest, value)
             code.store(value, scores, at)
             new.append(_larger(code, so_far, value))
         moved = [
@@ -259,7 +298,7 @@ class _RowShares(_Shares):
 
     def _emit_row(self, code: Code, call: _Call, row: int) -> None:
         builder, lanes = code.builder, self.lanes
-        wide = self.vectors * lanes
+        wide, seen = self.vectors * lanes, call.seen(code, row)
         scores = code.place(call.scores, row * self.width)
         inputs = [
             code.place(address, row * step)
@@ -270,12 +309,12 @@ class _RowShares(_Shares):
             start: LlvmValue, turn: Callable[..., LlvmValue], name: str
         ) -> LlvmValue:
             """One value over all keys: of many vectors, one, and what is left."""
-            whole = builder.and_(call.count, word(-wide))
+            whole = builder.and_(seen, word(-wide))
             (value,) = code.loop(
                 whole, wide, [start], lambda at, state: [turn(at, state[0], wide, None)]
             )
             value = narrowed(code, name, value, lanes)
-            rest = builder.sub(call.count, whole)
+            rest = builder.sub(seen, whole)
             (value,) = code.loop(
                 rest,
                 lanes,
@@ -328,6 +367,10 @@ class _RowShares(_Shares):
             return builder.fadd(total, value)
 
         total = walk(code.zero(wide), add, "add")
+        if call.shown is not None:
+            self._hide(
+                code, code.advanced(scores, seen, 1), builder.sub(call.count, seen)
+            )
         decay = self.power(code, builder.fsub(before, base))
         code.store(largest, call.kept, row)
         self.keep(
@@ -336,6 +379,16 @@ class _RowShares(_Shares):
             (decay, kept(TOTAL), total),
             lambda value, fact: code.store(value, call.kept, fact * self.rows + row),
         )
+
+    @staticmethod
+    def _hide(code: Code, scores: LlvmValue, count: LlvmValue) -> None:
+        """Put 0 in the places of so many scores."""
+
+        def turn(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            code.store(code.zero(1), code.advanced(scores, at, 1), 0)
+            return ()
+
+        code.loop(count, 1, (), turn)
 
     def _input(
         self,
@@ -366,11 +419,17 @@ def _function_of(shares: _Shares):
         builder.call(shares.function(builder.module), words)
         return context.get_dummy_value()
 
-    @intrinsic
-    def call(_typing, scores, kept, count, first, last, inputs):
-        return types.void(*[types.int64] * 5, addresses), generate
+    numbers = [types.int64] * shares.words
 
-    return call
+    @intrinsic
+    def plain(_typing, scores, kept, count, first, last, inputs):
+        return types.void(*numbers, addresses), generate
+
+    @intrinsic
+    def causal(_typing, scores, kept, count, first, last, shown, inputs):
+        return types.void(*numbers, addresses), generate
+
+    return causal if shares.causal else plain
 
 
 def column_shares(
@@ -380,6 +439,7 @@ def column_shares(
     score: Score,
     inputs: Sequence[tuple[int, int]] = (),
     queries: int = 0,
+    causal: bool = False,
 ):
     """
     A function `shares(scores, kept, keys, first, last, inputs)` of addresses and
@@ -389,8 +449,13 @@ def column_shares(
 
     `inputs` has the steps from a key and from a query (0 or 1) to the next for each
     input of `score`, of which `queries` queries are there.
+
+    A `causal` function takes a number `shown` after `last`: the first query sees so
+    many keys of the block (none if it is below 0), each other one more than the one
+    before it. Shares of keys that are not seen are 0.
     """
-    return _function_of(_ColumnShares(element, vectors, lanes, score, inputs, queries))
+    shares = _ColumnShares(element, vectors, lanes, score, inputs, causal, queries)
+    return _function_of(shares)
 
 
 def row_shares(
@@ -401,6 +466,7 @@ def row_shares(
     inputs: Sequence[tuple[int, int]] = (),
     rows: int = 1,
     width: int = 0,
+    causal: bool = False,
 ):
     """
     The function of `column_shares` for `rows` rows of scores, `width` elements apart,
@@ -408,4 +474,5 @@ def row_shares(
 
     `inputs` has the steps from a key and from a query to the next.
     """
-    return _function_of(_RowShares(element, vectors, lanes, score, inputs, rows, width))
+    shares = _RowShares(element, vectors, lanes, score, inputs, causal, rows, width)
+    return _function_of(shares)

@@ -11,12 +11,15 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
     FloatAttr,
+    IntegerAttr,
     IntegerType,
     TensorType,
     f64,
+    i64,
 )
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
+    AtLeast,
     eq,
     irdl_op_definition,
     operand_def,
@@ -58,6 +61,10 @@ class AttentionOp(TensorOp):
     is to the scores. `q_by`, `k_by` and `v_by` reorder the axes of an operand before,
     `by` those of the result after, as `op.transpose` does.
 
+    With `causal` n row i sees the keys up to number i + n only: no others count. What a
+    row makes of values that are no finite numbers, of keys that it does not see, is not
+    said.
+
     Powers and sums are in the element type; of 16 bits in 32, but that rows of the
     result are rounded with each key where a kernel has no schedule. A row of which the
     mask leaves nothing, as it adds -inf everywhere, is NaN, and so is one with a score
@@ -76,6 +83,7 @@ class AttentionOp(TensorOp):
     k = operand_def(TensorType)
     v = operand_def(TensorType)
     mask = opt_operand_def(TensorType)
+    causal = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
     scale = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(1.0, f64))
     q_by = opt_prop_def(I64List)
     k_by = opt_prop_def(I64List)
@@ -86,8 +94,8 @@ class AttentionOp(TensorOp):
     traits = traits_def(Pure())
 
     assembly_format = (
-        "$q `,` $k `,` $v (`mask` $mask^)? (`scale` $scale^)? (`q_by` $q_by^)? "
-        "(`k_by` $k_by^)? (`v_by` $v_by^)? (`by` $by^)? attr-dict "
+        "$q `,` $k `,` $v (`mask` $mask^)? (`causal` $causal^)? (`scale` $scale^)? "
+        "(`q_by` $q_by^)? (`k_by` $k_by^)? (`v_by` $v_by^)? (`by` $by^)? attr-dict "
         "`:` type($q) `,` type($k) `,` type($v) (`mask` type($mask)^)? "
         "`->` type($result)"
     )
@@ -149,7 +157,13 @@ class AttentionOp(TensorOp):
         # Products for scores and values; scaling, a mask, and what a softmax takes.
         (*_, rows, width), (*_, keys, _), (*_, depth) = self._stacks()
         stack = element_count(self.result.type) // max(1, rows * depth)
-        return stack * rows * keys * (2 * width + 2 * depth + 7)
+        scores = scores_of(rows, keys, self.offset)
+        return stack * scores * (2 * width + 2 * depth + 7)
+
+    @property
+    def offset(self) -> int | None:
+        """How far past its own number a row sees keys; all of them if None."""
+        return None if self.causal is None else self.causal.value.data
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -162,6 +176,9 @@ class AttentionOp(TensorOp):
         scores = scores * scores.dtype.type(self.scale.value.data)
         for mask in operands[3:]:
             scores = scores + mask
+        if self.offset is not None:
+            hidden = np.triu(np.ones(scores.shape[-2:], np.bool_), self.offset + 1)
+            scores[..., hidden] = -np.inf
         with np.errstate(invalid="ignore"):
             powers = np.exp(scores - np.max(scores, -1, keepdims=True))
             shares = powers / np.sum(powers, -1, keepdims=True)
@@ -222,7 +239,7 @@ class _Row:
             k.each(self.depth, mix)
             return [largest, k.add(k.mul(total, decay), power)]
 
-        _, total = k.loop(k.index(0), k.index(self._keys), [lowest, zero], turn)
+        _, total = k.loop(k.index(0), self._seen(k), [lowest, zero], turn)
         share = k.div(one, total)
 
         def finish(k: KernelBuilder, at: SSAValue) -> None:
@@ -235,6 +252,13 @@ class _Row:
     def _keys(self) -> int:
         shape = memref_type(self.ins[1]).get_shape()
         return shape[order_of(self.op.k_by, len(shape))[-2]]
+
+    def _seen(self, k: KernelBuilder) -> SSAValue:
+        """How many keys count for the row, from the first one on."""
+        keys, offset = k.index(self._keys), self.op.offset
+        if offset is None or offset + 1 >= self._keys:
+            return keys
+        return k.minimum(k.add(self.place[-1], k.index(offset + 1)), keys)
 
     def _score(self, k: KernelBuilder, key: SSAValue) -> SSAValue:
         """How well a key fits the row of queries."""
@@ -269,6 +293,14 @@ class _Row:
         """Where an element of the row lies in the result."""
         place = [*self.place, column]
         return [place[axis] for axis in order_of(self.op.by, len(place))]
+
+
+def scores_of(rows: int, keys: int, offset: int | None) -> int:
+    """How many scores count if row i sees the keys up to number i + `offset`."""
+    if offset is None:
+        return rows * keys
+    cut = min(rows, max(0, keys - offset - 1))
+    return cut * (cut + 1) // 2 + cut * offset + (rows - cut) * keys
 
 
 def order_of(order: Order | None, rank: int) -> Sequence[int]:

@@ -8,6 +8,9 @@ How attention is printed for devices, see `penstock.dialects.launch.queries`.
             make powers of the scores; make smaller what came before
             bring values to shared memory, and add them up, weighted with the powers
         divide what has been added up, and store it
+
+If attention is causal, a block goes through the keys that its last query sees, and no
+others.
 """
 
 from __future__ import annotations
@@ -138,6 +141,31 @@ class QueryPrinter:
         place = self.place(name, row, key, column)
         return self.printer.loaded(self.operands[name].memref, place)
 
+    # Keys
+
+    def print_steps(self, keys: int) -> str:
+        """Print how often a block looks at so many keys at once; that number."""
+        attention = self.attention
+        if attention.offset is None:
+            return str(-(-attention.keys // keys))
+        most = self.schedule.queries + attention.offset
+        end = self.call("quotient", f"(first_row + {most + keys - 1})", str(keys))
+        self.line(f"steps = {self.i32(end)}")
+        all = -(-attention.keys // keys)
+        self.chosen("steps", f"steps < {all}", str(all))
+        return "steps"
+
+    def edge(self, keys: int, row: str = "line", key: str = "term") -> str | None:
+        """
+        Whether a key counts for a query, where so many `keys` at once may be more than
+        there are; None if all do.
+        """
+        attention = self.attention
+        edges = [f"{key} < {attention.keys}"] * bool(attention.keys % keys)
+        if attention.offset is not None:
+            edges.append(f"{key} <= {row} + {attention.offset}")
+        return " & ".join(f"({edge})" for edge in edges) or None
+
     # Scores
 
     def _define_score(self, name: str) -> str:
@@ -218,7 +246,7 @@ class QueryTilePrinter(QueryPrinter):
             with self.block(f"for i in range({size}):"):
                 self.line(f"{name}[i] = {self.number(value)}")
         self._print_brought("q", self.queries, self.attention.rows, "first_row")
-        steps = -(-self.attention.keys // self.keys)
+        steps = self.print_steps(self.keys)
         with self.block(f"for j in range({steps}):"):
             self.line(f"first_column = {self.i32(f'j * {self.keys}')}")
             self._print_brought("k", self.keys, self.attention.keys, "first_column")
@@ -364,12 +392,12 @@ class QueryTilePrinter(QueryPrinter):
             with self.block(f"for n in range({width}):"):
                 text = self._of_thread("n", "column", width, self.keys)
                 self.line(f"term = {self.i32(f'first_column + {text}')}")
-                has_edge = bool(attention.keys % self.keys)
-                if has_edge:
-                    self.line(f"inside = term < {attention.keys}")
+                edge = self.edge(self.keys)
+                if edge:
+                    self.line(f"inside = {edge}")
                     self.chosen("term", "inside", str(attention.keys - 1))
                 value = self.score(score, "line", "term")
-                if has_edge:
+                if edge:
                     lowest = self.number(float("-inf"))
                     value = self.call("select", "inside", value, lowest)
                 self.line(f"{score} = {value}")

@@ -50,7 +50,7 @@ class QueryRowPrinter(QueryPrinter):
             value = self._or_zero(self.loaded("q", "first_row", "0", "term"), "terms")
             self.line(f"kept_1[i] = {value}")
         together = WARPS * self.keys
-        with self.block(f"for j in range({-(-self.attention.keys // together)}):"):
+        with self.block(f"for j in range({self.print_steps(together)}):"):
             first = f"j * {together} + warp * {self.keys}"
             self.line(f"first_column = {self.i32(first)}")
             self._print_scores()
@@ -73,9 +73,10 @@ class QueryRowPrinter(QueryPrinter):
     def _print_key(self, number: str) -> bool:
         """Print which key it is, one that there is; whether there may be none."""
         self.line(f"line = {self.i32(f'first_column + {number}')}")
-        if self.attention.keys % (WARPS * self.keys) == 0:
+        edge = self.edge(WARPS * self.keys, "first_row", "line")
+        if edge is None:
             return False
-        self.line(f"live = line < {self.attention.keys}")
+        self.line(f"live = {edge}")
         self.chosen("line", "live", str(self.attention.keys - 1))
         return True
 

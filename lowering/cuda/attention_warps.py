@@ -148,7 +148,7 @@ class QueryWarpPrinter(QueryPrinter):
         self.line("place = 0")
         self._print_copies("q", self.queries, self.attention.rows, "first_row")
         self._print_stage("0")
-        steps = -(-self.attention.keys // self.keys)
+        steps = self.print_steps(self.keys)
         with self.block(f"for j in range({steps}):"):
             with self.block(f"if j + 1 < {steps}:"):
                 self._print_stage("(j + 1)")
@@ -205,7 +205,7 @@ class QueryWarpPrinter(QueryPrinter):
 
     def _print_powers(self) -> None:
         """Print how scores become powers of them: two rows a thread, `i`."""
-        has_edge = bool(self.attention.keys % self.keys)
+        edge = self.edge(self.keys)
         score = "kept_1[n * 4 + i * 2 + k]"
         with self.block("for i in range(2):"):
             self._print_row()
@@ -216,11 +216,11 @@ class QueryWarpPrinter(QueryPrinter):
             ):
                 text = "first_column + n * 8 + (lane & 3) * 2 + k"
                 self.line(f"term = {self.i32(text)}")
-                if has_edge:
-                    self.line(f"inside = term < {self.attention.keys}")
+                if edge:
+                    self.line(f"inside = {edge}")
                     self.chosen("term", "inside", str(self.attention.keys - 1))
                 value = self.score(score, "line", "term")
-                if has_edge:
+                if edge:
                     lowest = self.number(float("-inf"))
                     value = self.call("select", "inside", value, lowest)
                 self.line(f"{score} = {value}")

@@ -3,9 +3,10 @@ Attention among the phases of kernels, found in its loops, without printing it.
 
 It is an `scf.parallel` over rows, the last of its loops, of stacks, the others. A row
 has a loop over keys that carries the largest score and the sum of powers so far
-(`op.attention` builds it): a score is a sum of products of a row of queries and a row
-of keys, changed by any ops of vectors (scaled, masked), and a row of values is added to
-the row of the result, which is made smaller when a score is larger than all before.
+(`op.attention` builds it), up to the last one or, if it is causal, so many after the
+number of the row: a score is a sum of products of a row of queries and a row of keys,
+changed by any ops of vectors (scaled, masked), and a row of values is added to the row
+of the result, which is made smaller when a score is larger than all before.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from xdsl.dialects.builtin import FloatAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.op.attention import scores_of
 from penstock.lowering.numba.contractions import ELEMENTS
 from penstock.lowering.numba.finishing import root_of
 from penstock.lowering.numba.line_loops import is_vector_op, number_of
@@ -67,11 +69,13 @@ class Attention:
     """What makes the score of the sum, in order."""
     inputs: tuple[tuple[SSAValue, Operand], ...]
     """What is loaded for that."""
+    offset: int | None = None
+    """How far past its own number a row sees keys; all of them if None."""
 
     @property
     def work(self) -> int:
         """About how many scalar operations all of it takes."""
-        scores = prod(self.outer) * self.rows * self.keys
+        scores = prod(self.outer) * scores_of(self.rows, self.keys, self.offset)
         return 2 * scores * (self.terms + self.depth + 8)
 
 
@@ -126,7 +130,12 @@ class _Matcher:
 
     def attention(self) -> Attention:
         """The loops. Raises `_Mismatch` if they are others."""
-        ops = _ops(self.op.body.block)
+        # What says how many keys a row sees is matched where it is used.
+        ops = [
+            op
+            for op in _ops(self.op.body.block)
+            if not isinstance(op, arith.AddiOp | arith.MinSIOp)
+        ]
         _expect([type(op) for op in ops] == self._kinds())
         clearing, keys, finishing = (_the(scf.ForOp, ops[n]) for n in (0, 1, 3))
         share = _the(arith.DivfOp, ops[2])
@@ -159,6 +168,19 @@ class _Matcher:
         if number_of(loop.lb) != 0 or number_of(loop.step) != 1 or upper is None:
             raise _Mismatch
         return upper
+
+    def _seen(self, loop: scf.ForOp) -> tuple[int, int | None]:
+        """How many keys there are, and how far past its number a row sees them."""
+        if number_of(loop.ub) is not None:
+            return self._extent(loop), None
+        _expect(number_of(loop.lb) == 0 and number_of(loop.step) == 1)
+        smaller = _the(arith.MinSIOp, loop.ub.owner)
+        keys, end = sorted(smaller.operands, key=lambda v: number_of(v) is None)
+        sum, row = _the(arith.AddiOp, end.owner), self.op.body.block.args[-1]
+        count, further = number_of(keys), number_of(_pair(sum.operands, row))
+        if count is None or further is None or not 0 < further < count:
+            raise _Mismatch
+        return count, further - 1
 
     def _operand(
         self, op: memref.LoadOp | memref.StoreOp, inner: Sequence[SSAValue]
@@ -238,11 +260,12 @@ class _Matcher:
             not any(value in (before, total) for op in changes for value in op.operands)
         )
         *outer, rows = self._extents()
+        count, offset = self._seen(loop)
         return Attention(
             element,
             tuple(outer),
             rows,
-            self._extent(loop),
+            count,
             terms,
             depth,
             q,
@@ -253,6 +276,7 @@ class _Matcher:
             changed,
             tuple(changes),
             tuple(inputs),
+            offset,
         )
 
     @staticmethod

@@ -8,6 +8,9 @@ The source of attention that has a schedule: loops over blocks of queries and ke
             turn_0(...)                    # their powers, and what is kept of them
             strip_1(...)                   # values, added to the rows of the result
 
+If attention is causal, the loop over keys ends with the last one that a query of the
+block sees, and powers of those that only some of them see are 0 for the others.
+
 A unit is a block of queries for one turn of all other loops. Units write different
 rows, so that any part of a kernel may compute any of them at any time. What is called
 is in `penstock.runtime.tiles`, `penstock.runtime.panels` and
@@ -260,7 +263,7 @@ class AttentionPrinter:
             else:
                 steps.append((operand.key, operand.row))
         facts = [str(kind.vectors), str(lanes), f"finish_{self.number}"]
-        facts += [f"inputs={steps}", f"queries={kind.queries}"]
+        facts += [f"inputs={steps}", f"queries={kind.queries}", *self._causal]
         lines.append(self._definition("column_shares", "turn", 0, kind, facts))
         return lines
 
@@ -279,6 +282,7 @@ class AttentionPrinter:
         steps = [(operand.key, operand.row) for _, operand in self.attention.inputs]
         facts = [str(AT_ONCE), str(lanes), f"finish_{self.number}", f"inputs={steps}"]
         facts += [f"rows={kind.queries}", f"width={self.schedule.keys}"]
+        facts += self._causal
         lines.append(self._definition("row_shares", "turn", 0, kind, facts))
         return lines
 
@@ -295,6 +299,11 @@ class AttentionPrinter:
         facts += [f"inputs={inputs}", f"finish={name}"]
         self.names.add(name)
         return self._definition("outer_strip", "strip", 1, kind, facts)
+
+    @property
+    def _causal(self) -> list[str]:
+        """What says that shares are of the keys that a query sees."""
+        return [] if self.attention.offset is None else ["causal=True"]
 
     @property
     def _line(self) -> tuple[int, int]:
@@ -389,17 +398,19 @@ class AttentionPrinter:
             parts = starts[0], self._panel(0), used, str(attention.terms)
             out.line(f"{self._name('pack', 0, kind)}({', '.join(parts)})")
         with out.restoring_depth():
-            key, count, ends = "0", str(attention.keys), ("1", "1")
+            seen = self._seen(kind, block)
+            key, count, ends = "0", seen, ["1", "1"]
             if not self.is_once:
                 block_keys = self.schedule.keys
                 key, count = out.new_loop(), out.new_value()
-                out.open(f"for {key} in range(0, {attention.keys}, {block_keys}):")
-                out.line(f"{count} = min({block_keys}, {attention.keys} - {key})")
+                out.open(f"for {key} in range(0, {seen}, {block_keys}):")
+                out.line(f"{count} = min({block_keys}, {seen} - {key})")
                 first, last = out.new_value(), out.new_value()
                 out.line(f"{first} = 1 if {key} == 0 else 0")
-                end = attention.keys - block_keys
-                out.line(f"{last} = 1 if {key} >= {end} else 0")
-                ends = first, last
+                out.line(f"{last} = 1 if {key} + {block_keys} >= {seen} else 0")
+                ends = [first, last]
+            if attention.offset is not None:
+                ends.append(self._shown(block, key))
             moved = [
                 self._moved(start, operand, key)
                 for start, operand in zip(starts, self._operands(), strict=True)
@@ -407,6 +418,26 @@ class AttentionPrinter:
             self._print_scores(kind, starts[0], moved[1], count)
             self._print_shares(kind, moved[4:], count, ends)
             self._print_mixing(kind, moved[2], starts[3], count)
+
+    def _seen(self, kind: _Kind, block: str) -> str:
+        """
+        How many keys a block of queries looks at: those that its last one sees, and the
+        others of their tile.
+        """
+        keys, tile = self.attention.keys, self.schedule.tile[0]
+        if self.attention.offset is None:
+            return str(keys)
+        most = kind.queries + self.attention.offset + tile - 1
+        text = sum_of([(block, self.group.queries)], most)
+        name = self.printer.new_value()
+        self.printer.line(f"{name} = min({keys}, ({text}) // {tile} * {tile})")
+        return name
+
+    def _shown(self, block: str, key: str) -> str:
+        """How many keys from one on the first query of a block sees; or less than 0."""
+        assert self.attention.offset is not None, "attention is causal"
+        text = sum_of([(block, self.group.queries)], self.attention.offset + 1)
+        return text if key == "0" else f"{text} - {key}"
 
     def _start(
         self, address: str, operand: Operand, outer: Sequence[str], block: str
@@ -444,7 +475,7 @@ class AttentionPrinter:
             out.line(f"{name}({k}, {here}, {there}, {count}, 1, {terms}, 1, 1, ())")
 
     def _print_shares(
-        self, kind: _Kind, inputs: Sequence[str], count: str, ends: tuple[str, str]
+        self, kind: _Kind, inputs: Sequence[str], count: str, ends: Sequence[str]
     ) -> None:
         """Print what makes powers of the scores of a block."""
         out, given = self.printer, list(inputs)

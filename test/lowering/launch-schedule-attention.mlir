@@ -91,6 +91,23 @@ job.job @fewer_vectors placement <cpu, [0:0]> {
   job.output "y", %y : tensor<64x64xf32>
 }
 
+// Where a row does not see all keys, its loop over them ends before the last one: after 1
+// more than 24 past its number.
+// CHECK-LABEL: launch.program @causal
+// CHECK:       %[[KEYS:.+]] = arith.constant 64 : index
+// CHECK:       %[[MORE:.+]] = arith.constant 25 : index
+// CHECK:       %[[END:.+]] = arith.addi %{{.+}}, %[[MORE]]
+// CHECK:       %[[SEEN:.+]] = arith.minsi %[[END]], %[[KEYS]]
+// CHECK:       scf.for {{.*}} to %[[SEEN]] step
+// CHECK:       schedule = #launch.attention<columns, tile [9, 3, 16], mix [8, 1], keys 72>
+job.job @causal placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<40x16xf32>
+  %k = job.input "k" : tensor<64x16xf32>
+  %v = job.input "v" : tensor<64x16xf32>
+  %y = op.attention %q, %k, %v causal 24 : tensor<40x16xf32>, tensor<64x16xf32>, tensor<64x16xf32> -> tensor<40x16xf32>
+  job.output "y", %y : tensor<40x16xf32>
+}
+
 // Vectors of one query are along its terms.
 // CHECK-LABEL: launch.program @one
 // CHECK:       schedule = #launch.attention<rows, tile [4, 1, 16], mix [1, 4], keys 300>

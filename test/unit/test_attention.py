@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
-from xdsl.dialects.builtin import FloatAttr, TensorType, f32, f64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
 from xdsl.ir import Attribute, Block
 
 from penstock.dialects.diagnostics import LocatedPassFailure
@@ -54,6 +54,7 @@ class Case:
     schedule: AttentionAttr | int | None = 64
     """A schedule, the bytes of vectors it is made for, or None: plain loops."""
     dtype: str = "float32"
+    causal: int | None = None
 
     @property
     def shapes(self) -> list[Sequence[int]]:
@@ -70,9 +71,10 @@ def op_of(case: Case) -> AttentionOp:
         name: None if order is None else int_list(order)
         for name, order in orders.items()
     }
-    return AttentionOp.inferred(
-        args, {**properties, "scale": FloatAttr(case.scale, f64)}
-    )
+    properties["scale"] = FloatAttr(case.scale, f64)
+    if case.causal is not None:
+        properties["causal"] = IntegerAttr(case.causal, i64)
+    return AttentionOp.inferred(args, properties)
 
 
 def kernel_of(case: Case) -> KernelOp:
@@ -123,6 +125,13 @@ def run(case: Case, arrays: Sequence[Floats], parts: int = 1) -> Floats:
     return pairs[-1][0]
 
 
+def hidden(case: Case) -> NDArray[np.bool_]:
+    """Which keys each row of queries does not see."""
+    assert case.causal is not None
+    rows, keys = np.arange(case.q[-2]), np.arange(case.k[-2])
+    return keys > rows[:, None] + case.causal
+
+
 def exact(case: Case, arrays: Sequence[Floats]) -> tuple[Exact, float]:
     """Attention in 64 bits, step by step, and the largest score."""
     q, k, v, *mask = (array.astype(np.float64) for array in arrays)
@@ -135,6 +144,8 @@ def exact(case: Case, arrays: Sequence[Floats]) -> tuple[Exact, float]:
     for each in mask:
         scores = scores + each
         finite += np.max(np.abs(each[np.isfinite(each)]), initial=0)
+    if case.causal is not None:
+        scores = np.where(hidden(case), -np.inf, scores)
     with np.errstate(invalid="ignore", over="ignore"):
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
@@ -204,6 +215,33 @@ CASES = {
         (2, 33, 24), (2, 200, 24), (2, 200, 24), (33, 200), dtype="float64"
     ),
     "64 bits of one query": Case((2, 1, 24), (2, 99, 24), (2, 99, 24), dtype="float64"),
+    "causal in plain loops": Case(
+        (2, 7, 5), (2, 9, 5), (2, 9, 3), schedule=None, causal=1
+    ),
+    "causal": Case((2, 71, 37), (2, 71, 37), (2, 71, 41), schedule=COLUMNS, causal=0),
+    "causal in one block": Case((2, 71, 8), (2, 71, 8), (2, 71, 16), causal=0),
+    "causal with keys before": Case(
+        (2, 71, 37), (2, 110, 37), (2, 110, 41), schedule=COLUMNS, causal=39
+    ),
+    "causal under a mask": Case(
+        (2, 71, 37), (2, 73, 37), (2, 73, 41), (71, 73), schedule=COLUMNS, causal=2
+    ),
+    "causal with fewer keys": Case(
+        (1, 71, 8), (1, 20, 8), (1, 20, 8), schedule=COLUMNS, causal=0
+    ),
+    "causal with keys that nobody sees": Case(
+        (1, 9, 8), (1, 90, 8), (1, 90, 8), schedule=COLUMNS, causal=3
+    ),
+    "few causal queries": Case(
+        (2, 4, 21), (2, 53, 21), (2, 53, 41), (4, 53), schedule=ROWS, causal=47
+    ),
+    "few causal queries of few keys": Case(
+        (2, 3, 21), (2, 53, 21), (2, 53, 41), schedule=ROWS, causal=0
+    ),
+    "one causal query": Case((3, 1, 64), (3, 131, 64), (3, 131, 64), causal=99),
+    "causal in 64 bits": Case(
+        (2, 33, 24), (2, 40, 24), (2, 40, 24), dtype="float64", causal=7
+    ),
 }
 
 
@@ -277,6 +315,18 @@ def test_values_that_are_no_numbers_reach_all_rows(name: str) -> None:
     check(case, [q, k, v, mask], result)
 
 
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("odd", [np.nan, np.inf, 1e30])
+def test_scores_that_are_not_seen_do_not_count(name: str, odd: float) -> None:
+    plain = SHAPES[name]
+    case = replace(plain, causal=plain.k[1] - plain.q[1])
+    q, k, v, mask = arrays_of(case)
+    changed = np.where(hidden(case), odd, mask).astype(case.dtype)
+    result = run(case, [q, k, v, changed])
+    assert np.isfinite(result).all()
+    check(case, [q, k, v, mask], result)
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4)])
 def test_there_may_be_no_rows(shape: tuple[int, ...]) -> None:
     case = Case(shape, (shape[0], 3, 4), (shape[0], 3, 5), schedule=None)
@@ -299,6 +349,15 @@ def test_no_terms_make_means() -> None:
 def test_flops_count_both_products() -> None:
     op = op_of(Case((2, 3, 8), (2, 5, 8), (2, 5, 4), by=BY))
     assert op.flops() == 2 * 3 * 5 * (2 * 8 + 2 * 4 + 7)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 9])
+@pytest.mark.parametrize("keys", [1, 5, 12])
+def test_flops_count_scores_that_are_seen(rows: int, keys: int) -> None:
+    for offset in range(13):
+        case = Case((rows, 8), (keys, 8), (keys, 4), causal=offset)
+        seen = np.count_nonzero(~hidden(case))
+        assert op_of(case).flops() == seen * (2 * 8 + 2 * 4 + 7)
 
 
 def test_work_is_cut_into_blocks_of_queries() -> None:

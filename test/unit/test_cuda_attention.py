@@ -31,8 +31,11 @@ TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 3e-6, "f64": 1e-14}
 """Tensor cores take powers that are rounded to 16 bits, and so is the result."""
 
 
-def attention(shape: Shape, type: str, masked: bool, by: str = "") -> str:
+def attention(
+    shape: Shape, type: str, masked: bool, by: str = "", causal: int | None = None
+) -> str:
     """Ops that mix values of stacks, scaled, with a mask for all stacks or without."""
+    seen = "" if causal is None else f"causal {causal}"
     stacks, rows, keys, terms, depth = shape
     q, k, v, o = (
         f"tensor<{stacks}x{m}x{n}x{type}>"
@@ -47,17 +50,15 @@ def attention(shape: Shape, type: str, masked: bool, by: str = "") -> str:
       %k = job.input "k" : {k}
       %v = job.input "v" : {v}
       {read}
-      %y = op.attention %q, %k, %v {"mask %m" * masked} scale 0.125 {by}
+      %y = op.attention %q, %k, %v {"mask %m" * masked} {seen} scale 0.125 {by}
         : {q}, {k}, {v} {f"mask {mask}" * masked} -> {o}
       job.output "y", %y : {o}
     """
 
 
-def mixed(q: Doubles, k: Doubles, v: Doubles, mask: Doubles | None) -> Doubles:
+def mixed(q: Doubles, k: Doubles, v: Doubles, mask: Doubles) -> Doubles:
     """What attention is, with all scores at once."""
-    scores = 0.125 * np.einsum("srt,skt->srk", q, k)
-    if mask is not None:
-        scores = scores + mask
+    scores = 0.125 * np.einsum("srt,skt->srk", q, k) + mask
     # Rows without a key are no numbers.
     with np.errstate(invalid="ignore"):
         powers = np.exp(scores - scores.max(-1, keepdims=True))
@@ -72,6 +73,7 @@ def run(
     by: str = "",
     schedule: str = "",
     aligned: bool = True,
+    causal: int | None = None,
 ) -> str:
     """Compare a kernel with NumPy; its source."""
     stacks, rows, keys, terms, depth = shape
@@ -85,11 +87,15 @@ def run(
         # A row knows the keys up to its own.
         mask = np.where(np.tri(rows, keys, keys - rows) > 0, 0.0, -np.inf)
     exact = [array.astype(np.float64) for array in arrays]
-    expected = mixed(exact[0], exact[1], exact[2], mask)
+    seen = np.zeros((rows, keys)) if mask is None else mask
+    if causal is not None:
+        row, key = np.indices((rows, keys))
+        seen = np.where(key > row + causal, -np.inf, seen)
+    expected = mixed(exact[0], exact[1], exact[2], seen)
     if by:
         arrays[1] = np.ascontiguousarray(arrays[1].swapaxes(1, 2))
     given = [*arrays, *([] if mask is None else [mask.astype(DTYPES[type])])]
-    (kernel,) = kernels(attention(shape, type, masked, by))
+    (kernel,) = kernels(attention(shape, type, masked, by, causal))
     phases = [op for op in kernel.body.block.ops if SCHEDULE in op.attributes]
     assert len(phases) == 1
     if schedule:
@@ -168,6 +174,29 @@ def test_few_queries_have_a_block_each(
 ) -> None:
     source = run(device_kernels, shape, type, masked)
     assert f"Phase(phase_0, {shape[0] * shape[1]}, 256, blockwise=True)" in source
+
+
+@pytest.mark.parametrize(
+    ("shape", "type", "schedule", "causal", "masked"),
+    [
+        ((2, 40, 40, 24, 20), "f32", "tiles 16 16", 0, False),
+        ((1, 37, 59, 8, 16), "f64", "tiles 32 32", 22, True),
+        ((1, 40, 75, 24, 40), "bf16", "warps 16 32", 20, False),
+        ((1, 33, 20, 8, 16), "f16", "", 0, False),
+        ((2, 3, 100, 40, 33), "f32", "", 40, True),
+        ((1, 2, 9, 32, 8), "bf16", "", 0, False),
+    ],
+)
+def test_causal_blocks_end_with_the_last_key_that_is_seen(
+    device_kernels: Kernels,
+    shape: Shape,
+    type: str,
+    schedule: str,
+    causal: int,
+    masked: bool,
+) -> None:
+    source = run(device_kernels, shape, type, masked, schedule=schedule, causal=causal)
+    assert "for j in range(steps):" in source
 
 
 def test_queries_without_a_key_are_no_numbers(device_kernels: Kernels) -> None:

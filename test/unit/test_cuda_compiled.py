@@ -162,6 +162,15 @@ JOBS = {
         -> tensor<12x128x64xf32>
       job.output "y", %y : tensor<12x128x64xf32>
     """,
+    "causal": """
+      %q = job.input "q" : tensor<12x128x64xf32>
+      %k = job.input "k" : tensor<12x160x64xf32>
+      %v = job.input "v" : tensor<12x160x64xf32>
+      %y = op.attention %q, %k, %v causal 32 scale 0.125
+        : tensor<12x128x64xf32>, tensor<12x160x64xf32>, tensor<12x160x64xf32>
+        -> tensor<12x128x64xf32>
+      job.output "y", %y : tensor<12x128x64xf32>
+    """,
     "mixed halves": """
       %q = job.input "q" : tensor<12x128x64xbf16>
       %k = job.input "k" : tensor<12x128x64xbf16>
@@ -422,11 +431,14 @@ def test_sums_stay_in_registers_while_long_functions_finish_them(
 
 
 @needs_compiler
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("job", "architecture"),
+    [*(("mixed", name) for name in ARCHITECTURES), ("causal", "sm_90")],
+)
 def test_attention_stays_in_registers_and_shared_memory(
-    phases_of: Compiled, architecture: str
+    phases_of: Compiled, job: str, architecture: str
 ) -> None:
-    (phase,) = phases_of("mixed", architecture)
+    (phase,) = phases_of(job, architecture)
     assert_lean(phase)
     ptx = phase.path("ptx").read_text()
     assert "ld.global.v4.f32" in ptx

@@ -647,6 +647,12 @@ def attended(q: Wide, k: Wide, v: Wide, mask: Wide) -> Wide:
     return softmax(q @ k.swapaxes(-1, -2) / 2 + mask) @ v
 
 
+def attended_before(q: Wide, k: Wide, v: Wide) -> Wide:
+    """The same for keys up to the one after a row's number."""
+    row, key = np.indices((q.shape[-2], k.shape[-2]))
+    return attended(q, k, v, np.where(key > row + 1, -np.inf, 0.0))
+
+
 def products() -> Iterator[Case]:
     """The cases of sums of products."""
     far: Bounds = {"ulps": 64, "absolute": 64 * EPSILON}
@@ -700,6 +706,13 @@ def products() -> Iterator[Case]:
         [floats(1, 1, 1), floats(1, 1, 1), floats(1, 1, 1), floats(1, 1)],
         attended,
         {"scale": 0.5},
+        **far,
+    )
+    yield Case(
+        ops.AttentionOp,
+        [floats(2, 5, 7), floats(2, 11, 7), floats(2, 11, 3)],
+        attended_before,
+        {"scale": 0.5, "causal": 1},
         **far,
     )
     matrix = floats(4, 4)

@@ -92,6 +92,16 @@ job.job @tall_mask placement <cpu, [0:0]> {
 
 // -----
 
+job.job @no_key placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<3x4xf32>
+  %k = job.input "k" : tensor<5x4xf32>
+  %v = job.input "v" : tensor<5x8xf32>
+  // expected-error@+1 {{op.attention: expected integer >= 0, got -1}}
+  %y = op.attention %q, %k, %v causal -1 : tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x8xf32> -> tensor<3x8xf32>
+}
+
+// -----
+
 job.job @order placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<3x4xf32>
   %k = job.input "k" : tensor<5x4xf32>

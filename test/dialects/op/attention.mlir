@@ -12,8 +12,11 @@ job.job @attention placement <cpu, [0:0]> {
   %y = op.attention %q, %k, %v : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> -> tensor<2x3x8xf32>
   // CHECK: %z = op.attention %q, %k, %v mask %m scale 5.000000e-01 by [1, 0, 2] : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> mask tensor<3x5xf32> -> tensor<3x2x8xf32>
   %z = op.attention %q, %k, %v mask %m scale 0.5 by [1, 0, 2] : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> mask tensor<3x5xf32> -> tensor<3x2x8xf32>
+  // CHECK: %c = op.attention %q, %k, %v mask %m causal 2 scale 5.000000e-01 : tensor
+  %c = op.attention %q, %k, %v mask %m causal 2 scale 0.5 : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> mask tensor<3x5xf32> -> tensor<2x3x8xf32>
   job.output "y", %y : tensor<2x3x8xf32>
   job.output "z", %z : tensor<3x2x8xf32>
+  job.output "c", %c : tensor<2x3x8xf32>
 }
 
 // Stacks are broadcast, and axes may lie in another order.
