@@ -2,11 +2,11 @@
 Give sums of products in kernels for `cpu` a schedule: tiles in vector registers.
 
 A `linalg` op is scheduled if it adds products of two floats or integers of 32 or 64
-bits to its output, and its loops can be sorted into rows, columns and terms
-(`penstock.lowering.numba.contractions`); so can those of matrix products and of
-convolutions. A sum of products for which that does not hold gets the attribute
-`no_schedule` with the reason, and so does one with windows that fewer than four rows
-share. What has one of both already keeps it. The attribute `schedule`, a
+bits to its output, or of two bytes to one of 32 bits, and its loops can be sorted into
+rows, columns and terms (`penstock.lowering.numba.contractions`); so can those of matrix
+products and of convolutions. A sum of products for which that does not hold gets the
+attribute `no_schedule` with the reason, and so does one with windows that fewer than
+four rows share. What has one of both already keeps it. The attribute `schedule`, a
 `#launch.contraction`, says all that the source depends on, and may be written by hand:
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
@@ -34,6 +34,9 @@ share. What has one of both already keeps it. The attribute `schedule`, a
   copied in the order in which tiles read them, and all columns computed with the copy.
   Then `b` is packed as well, for at least 32 rows, and a block has as many terms as
   leave 32 KiB to a panel, and as many rows as the stack allows.
+* *Quads*, if factors are bytes, whose sums have 32 bits: four terms at once. Then rows
+  are copied always, and columns packed, unless `b` is a constant that only this kernel
+  reads, of whole quads of terms: that lies in panels.
 * *Height*. All rows; for several `parts` as many as let them share the units of work
   evenly, or give each at least four.
 * *Folds*. As many phases around it as can be computed in registers
@@ -66,6 +69,7 @@ from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.panels import PANELS
 from penstock.dialects.launch.schedule import (
     MAX_PANEL_ELEMENTS,
+    QUAD,
     REFUSAL,
     SCHEDULE,
     ContractionAttr,
@@ -355,7 +359,8 @@ def reuse_block(
     """
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents
-    depth = reuse_depth(width, terms, BYTES[contraction.element])
+    unit = 1 if contraction.signs is None else QUAD
+    depth = reuse_depth(width, ceil(terms / unit), BYTES[contraction.element])
     most = max(1, MAX_PANEL_ELEMENTS // depth // height)
     tiles, panels = ceil(rows / height), ceil(columns / width)
     fewest = ceil(tiles / most)
@@ -366,7 +371,33 @@ def reuse_block(
     group, blocks = next(
         (pair for pair in pairs if is_shared(outer * prod(pair), parts)), pairs[-1]
     )
-    return ceil(tiles / blocks) * height, depth, ceil(panels / group)
+    return ceil(tiles / blocks) * height, depth * unit, ceil(panels / group)
+
+
+def quad_schedule(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str,
+) -> ContractionAttr:
+    """The schedule of a sum of products of bytes."""
+    rows, columns, terms = contraction.extents
+    lanes, registers = vector_bytes // QUAD, REGISTERS[vector_bytes]
+    quads = ceil(terms / QUAD)
+    tile = best_reusing_tile(rows, columns, quads, lanes, QUAD, registers)
+    *block, reuse = reuse_block(contraction, tile, lanes, parts)
+    is_stored = constant == "b" and terms % QUAD == 0
+    return ContractionAttr(
+        "outer",
+        (*tile, lanes),
+        block,
+        packed=not is_stored,
+        folds=folds,
+        reuse=reuse,
+        quads=True,
+        panels="b" if is_stored else "",
+    )
 
 
 def upright_seconds(
@@ -524,7 +555,7 @@ def window_refusal(contraction: Contraction) -> str | None:
         return None
     if contraction.extents[0] < MIN_WINDOW_ROWS:
         return "too few rows share the windows"
-    if contraction.inner_terms > MAX_WINDOW_TERMS:
+    if contraction.signs is None and contraction.inner_terms > MAX_WINDOW_TERMS:
         return f"windows of {contraction.inner_terms} terms do not fit into panels"
     return None
 
@@ -539,6 +570,8 @@ def schedule_or_refusal(
     """The schedule of a contraction, or why it has none."""
     facts = contraction, vector_bytes, parts, folds
     refusal = window_refusal(contraction)
+    if contraction.signs is not None:
+        return refusal or quad_schedule(*facts, constant)
     if refusal is None:
         return schedule_of(*facts, constant)
     upright = upright_schedule(*facts, inf) if constant == "a" else None

@@ -73,6 +73,7 @@ class Panels(NamedTuple):
     axis: int
     width: int
     depth: int
+    quads: bool = False
 
 
 class Variable(NamedTuple):
@@ -310,7 +311,8 @@ def _variable(op: VariableOp) -> Variable:
 def panels_of(attribute: PanelsAttr) -> Panels:
     """What an attribute says."""
     axis, *sizes = attribute.axis, attribute.width, attribute.depth
-    return Panels(attribute.shape, axis.data, *(size.data for size in sizes))
+    numbers = (size.data for size in sizes)
+    return Panels(attribute.shape, axis.data, *numbers, bool(attribute.quads.data))
 
 
 def kernel_image(op: KernelOp) -> Kernel:

@@ -27,6 +27,7 @@ from penstock.runtime.vector_math import Floats
 ELEMENTS = {
     "f32": (ir.FloatType(), 4),
     "f64": (ir.DoubleType(), 8),
+    "i8": (ir.IntType(8), 1),
     "i32": (ir.IntType(32), 4),
     "i64": (ir.IntType(64), 8),
 }

@@ -382,12 +382,75 @@ def pack_windows(
     return call
 
 
+def least(builder: ir.IRBuilder, *values: LlvmValue) -> LlvmValue:
+    """The least of some words with a sign."""
+    found, *others = values
+    for value in others:
+        found = builder.select(builder.icmp_signed("<", value, found), value, found)
+    return found
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """
+    Some columns of windows, piece by piece: columns of one turn of the innermost loop,
+    as many as a vector has lanes.
+    """
+
+    code: Code
+    """What loads the elements."""
+    count: LlvmValue
+    lanes: int
+    columns: Sequence[tuple[int, int]]
+    """How often each loop runs, and how far apart its elements are."""
+
+    @property
+    def step(self) -> int:
+        """From a column of a piece to the next."""
+        return self.columns[-1][1] if self.columns else 1
+
+    def each(
+        self,
+        source: LlvmValue,
+        column: LlvmValue,
+        copy: Callable[[LlvmValue, LlvmValue, LlvmValue], None],
+    ) -> None:
+        """
+        Emit a loop over the pieces from a column on. `copy` is given where a piece
+        begins, how many columns come before it, and how many it has.
+        """
+        builder = self.code.builder
+        loop, after = (builder.append_basic_block(name) for name in ("piece", "end"))
+        before = builder.block
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        at = builder.phi(WORD)
+        at.add_incoming(word(0), before)
+        here, left = self._place(source, builder.add(column, at))
+        size = least(builder, left, builder.sub(self.count, at), word(self.lanes))
+        copy(here, at, size)
+        end = builder.add(at, size)
+        at.add_incoming(end, builder.block)
+        builder.cbranch(builder.icmp_signed("<", end, self.count), loop, after)
+        builder.position_at_end(after)
+
+    def _place(
+        self, source: LlvmValue, column: LlvmValue
+    ) -> tuple[LlvmValue, LlvmValue]:
+        """Where a column is, and how many the innermost loop has from there on."""
+        builder, left = self.code.builder, word(1)
+        for depth, (extent, stride) in enumerate(reversed(self.columns)):
+            digit = builder.srem(column, word(extent))
+            column = builder.sdiv(column, word(extent))
+            source = self.code.advanced(source, digit, stride)
+            if depth == 0:
+                left = builder.sub(word(extent), digit)
+        return source, left
+
+
 @dataclass(frozen=True)
 class _Windows:
-    """
-    Copies windows piece by piece: columns of one turn of the innermost loop, as many as
-    a vector has lanes, and all their terms.
-    """
+    """Copies windows piece by piece, and all terms of each."""
 
     code: Code
     count: LlvmValue
@@ -420,45 +483,16 @@ class _Windows:
         inner = prod(extent for extent, _ in self.terms[1:])
         turns = builder.sdiv(depth, word(inner))
         source = code.advanced(source, builder.sdiv(term, word(inner)), self._first)
-        loop, after = (builder.append_basic_block(name) for name in ("piece", "end"))
-        before = builder.block
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        at = builder.phi(WORD)
-        at.add_incoming(word(0), before)
-        here, left = self._place(source, builder.add(column, at))
-        size = self._least(left, builder.sub(self.count, at), word(self.lanes))
-        self._copy_piece(here, code.advanced(panel, at, 1), turns, size, at)
-        end = builder.add(at, size)
-        at.add_incoming(end, builder.block)
-        builder.cbranch(builder.icmp_signed("<", end, self.count), loop, after)
-        builder.position_at_end(after)
+
+        def copy(here: LlvmValue, at: LlvmValue, size: LlvmValue) -> None:
+            self._copy_piece(here, code.advanced(panel, at, 1), turns, size, at)
+
+        Pieces(code, self.count, self.lanes, self.columns).each(source, column, copy)
 
     @property
     def _first(self) -> int:
         """From a turn of the first loop of terms to the next."""
         return self.terms[0][1] if self.terms else 0
-
-    def _least(self, *values: LlvmValue) -> LlvmValue:
-        builder = self.code.builder
-        least, *others = values
-        for value in others:
-            is_less = builder.icmp_signed("<", value, least)
-            least = builder.select(is_less, value, least)
-        return least
-
-    def _place(
-        self, source: LlvmValue, column: LlvmValue
-    ) -> tuple[LlvmValue, LlvmValue]:
-        """Where a column is, and how many the innermost loop has from there on."""
-        builder, left = self.code.builder, word(0)
-        for depth, (extent, stride) in enumerate(reversed(self.columns)):
-            digit = builder.srem(column, word(extent))
-            column = builder.sdiv(column, word(extent))
-            source = self.code.advanced(source, digit, stride)
-            if depth == 0:
-                left = builder.sub(word(extent), digit)
-        return source, left
 
     def _copy_piece(
         self,

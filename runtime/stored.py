@@ -74,17 +74,24 @@ def _cut_last(matrices: Array, panels: Panels) -> Array:
 def _pieces(
     matrices: Array, lines: Array, panels: Panels
 ) -> Iterator[tuple[Array, Array]]:
-    """Views of all whole panels of each block, and of the last, at both places."""
+    """
+    Views of all whole panels of each block, and of the last, at both places: matrix,
+    panel, quad (or term), column, and term of the quad.
+    """
     count, all_terms, extent = matrices.shape
+    size = 4 if panels.quads else 1
     rest = extent % panels.width
     whole = extent - rest
     for first in range(0, all_terms, panels.depth):
         block = matrices[:, first : first + panels.depth]
         terms = block.shape[1]
-        shape = count, terms, whole // panels.width, panels.width
         start, middle = first * extent, first * extent + whole * terms
-        head = lines[:, start:middle]
-        tail = lines[:, middle : start + extent * terms]
-        places = head.reshape(count, shape[2], terms, panels.width)
-        yield block[:, :, :whole].reshape(shape).transpose(0, 2, 1, 3), places
-        yield block[:, :, whole:], tail.reshape(count, terms, rest)
+        end = first * extent + extent * terms
+        for columns, place, width in (
+            (block[:, :, :whole], lines[:, start:middle], panels.width),
+            (block[:, :, whole:], lines[:, middle:end], rest or 1),
+        ):
+            number, quads = columns.shape[2] // width, terms // size
+            cut = columns.reshape(count, quads, size, number, width)
+            there = place.reshape(count, number, quads, width, size)
+            yield cut.transpose(0, 3, 1, 4, 2), there

@@ -79,7 +79,7 @@ Piece: TypeAlias = tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """The arguments of a call of a strip, as values in LLVM code."""
 
     a: LlvmValue
@@ -91,6 +91,8 @@ class _Call:
     is_first: LlvmValue
     is_last: LlvmValue
     inputs: Sequence[LlvmValue]
+    starts: Sequence[LlvmValue] = ()
+    """What the sums of each vector of a row begin with."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,11 @@ class _Strip(ABC):
     ahead: tuple[int, int] = (0, 0)
 
     @abstractmethod
-    def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
+    def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         """The address of the tile of a that begins with a row."""
 
     @abstractmethod
-    def sums(self, code: Code, rows: int, call: _Call) -> dict[Place, LlvmValue]:
+    def sums(self, code: Code, rows: int, call: Call) -> dict[Place, LlvmValue]:
         """Emit the sums of the products of one tile."""
 
     @abstractmethod
@@ -128,14 +130,23 @@ class _Strip(ABC):
     ) -> LlvmValue:
         """The sums that one vector of the result consists of."""
 
+    def code(self, builder: ir.IRBuilder) -> Code:
+        """What emits the products of elements."""
+        return Code(builder, self.element)
+
+    def starts(self, code: Code, call: Call) -> Sequence[LlvmValue]:
+        """What the sums of each vector of all rows begin with."""
+        return [code.zero(self.lanes)] * self.vectors
+
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of this strip to a module."""
         function, builder = internal_function(module, "strip", 8 + len(self.inputs))
-        code = Code(builder, self.element)
+        code = self.code(builder)
         a, b, c, height, used, depth, first, last, *inputs = function.args
         mask = code.lanes_below(self.lanes, used) if self.masked else None
         flags = (builder.trunc(flag, BIT) for flag in (first, last))
-        call = _Call(a, b, c, depth, mask, *flags, inputs)
+        call = Call(a, b, c, depth, mask, *flags, inputs)
+        call = replace(call, starts=self.starts(code, call))
         tiles = builder.sdiv(height, word(self.rows))
         with cgutils.for_range(builder, tiles, intp=WORD) as loop:
             row = builder.mul(loop.index, word(self.rows))
@@ -148,7 +159,7 @@ class _Strip(ABC):
         builder.ret_void()
         return function
 
-    def _moved(self, code: Code, call: _Call, row: LlvmValue) -> _Call:
+    def _moved(self, code: Code, call: Call, row: LlvmValue) -> Call:
         """The addresses some rows below."""
         inputs = [
             code.advanced(address, row, of_row)
@@ -161,7 +172,7 @@ class _Strip(ABC):
             inputs=inputs,
         )
 
-    def _emit_tile(self, code: Code, rows: int, call: _Call) -> None:
+    def _emit_tile(self, code: Code, rows: int, call: Call) -> None:
         if self.fetch:
             self._fetch(code, rows, call)
         sums = self.sums(code, rows, call)
@@ -174,7 +185,7 @@ class _Strip(ABC):
             with otherwise:
                 self._write(code, rows, sums, call, ends=False)
 
-    def _fetch_ahead(self, code: Code, call: _Call, tile: LlvmValue) -> None:
+    def _fetch_ahead(self, code: Code, call: Call, tile: LlvmValue) -> None:
         """Fetch a share of what the next strip reads of b."""
         distance, lines = self.ahead
         there = code.place(call.b, distance)
@@ -182,7 +193,7 @@ class _Strip(ABC):
         for line in range(lines):
             code.prefetch(there, line * LINE // code.size, SECOND)
 
-    def _fetch(self, code: Code, rows: int, call: _Call) -> None:
+    def _fetch(self, code: Code, rows: int, call: Call) -> None:
         """Fetch where the sums are stored, and what is then read, as they begin."""
         self._fetch_tile(code, rows, call.c, self.c)
         steps = zip(call.inputs, self.inputs, strict=True)
@@ -208,7 +219,7 @@ class _Strip(ABC):
         code: Code,
         rows: int,
         sums: dict[Place, LlvmValue],
-        call: _Call,
+        call: Call,
         ends: bool,
     ) -> None:
         """Store the sums of columns that are in no vector of a row, if any."""
@@ -218,7 +229,7 @@ class _Strip(ABC):
         code: Code,
         rows: int,
         sums: dict[Place, LlvmValue],
-        call: _Call,
+        call: Call,
         ends: bool,
     ) -> None:
         """Store all sums, after what came before is added and, at the end, `finish`."""
@@ -251,7 +262,7 @@ class _Strip(ABC):
         self.write_edge(code, rows, sums, call, ends)
 
     def _input(
-        self, code: Code, call: _Call, number: int, row: int, piece: int
+        self, code: Code, call: Call, number: int, row: int, piece: int
     ) -> LlvmValue:
         """The elements of an input that belong to a vector of the result."""
         of_row, of_column = self.inputs[number]
@@ -263,7 +274,7 @@ class _Strip(ABC):
 
 
 @dataclass(frozen=True)
-class _OuterStrip(_Strip):
+class OuterStrip(_Strip):
     """Elements of a times vectors along the columns of b."""
 
     a: tuple[int, int] = (0, 0)
@@ -272,7 +283,7 @@ class _OuterStrip(_Strip):
     stored: bool = False
     edge: tuple[int, int, int] = (0, 0, 0)
 
-    def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
+    def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         if not self.stored:
             return code.advanced(call.a, row, self.a[0])
         return code.advanced(call.a, code.builder.mul(row, call.depth), 1)
@@ -292,10 +303,12 @@ class _OuterStrip(_Strip):
     ) -> LlvmValue:
         return sums[row, piece]
 
-    def sums(self, code: Code, rows: int, call: _Call) -> dict[Place, LlvmValue]:
+    def sums(self, code: Code, rows: int, call: Call) -> dict[Place, LlvmValue]:
         places = [(r, v) for r in range(rows) for v in range(self.vectors)]
         places += [(EDGE, column) for column in range(self.edge[0])]
-        zeros = [code.zero(rows if row == EDGE else self.lanes) for row, _ in places]
+        starts = [
+            code.zero(rows) if row == EDGE else call.starts[v] for row, v in places
+        ]
         edge = code.place(call.b, self.edge[1])
 
         def turn(_: LlvmValue, state: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -307,7 +320,7 @@ class _OuterStrip(_Strip):
             a = code.place(a, self.a_steps(rows)[1])
             return [a, code.place(b, self.b), next_edge, *new]
 
-        start = [call.a, call.b, edge, *zeros]
+        start = [call.a, call.b, edge, *starts]
         _, _, _, *sums = code.loop(call.depth, 1, start, turn)
         return dict(zip(places, sums, strict=True))
 
@@ -361,7 +374,7 @@ class _OuterStrip(_Strip):
         code: Code,
         rows: int,
         sums: dict[Place, LlvmValue],
-        call: _Call,
+        call: Call,
         ends: bool,
     ) -> None:
         for number in range(self.edge[0]):
@@ -411,12 +424,12 @@ class _InnerStrip(_Strip):
         code: Code,
         rows: int,
         sums: dict[Place, LlvmValue],
-        call: _Call,
+        call: Call,
         ends: bool,
     ) -> None:
         pass
 
-    def row_of_a(self, code: Code, call: _Call, row: LlvmValue) -> LlvmValue:
+    def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         return code.advanced(call.a, row, self.a)
 
     def pieces(self) -> Sequence[Piece]:
@@ -428,10 +441,10 @@ class _InnerStrip(_Strip):
         totals = [code.sum(sums[row, column]) for column in range(self.vectors)]
         return code.vector_of(totals)
 
-    def sums(self, code: Code, rows: int, call: _Call) -> dict[Place, LlvmValue]:
+    def sums(self, code: Code, rows: int, call: Call) -> dict[Place, LlvmValue]:
         builder = code.builder
         places = [(r, v) for r in range(rows) for v in range(self.vectors)]
-        totals = [code.zero(self.lanes)] * len(places)
+        totals = [call.starts[v] for _, v in places]
 
         def turn(at: LlvmValue, sums: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             return self._add_terms(code, rows, call, at, None, sums)
@@ -446,7 +459,7 @@ class _InnerStrip(_Strip):
         self,
         code: Code,
         rows: int,
-        call: _Call,
+        call: Call,
         at: LlvmValue,
         mask: LlvmValue | None,
         totals: Sequence[LlvmValue],
@@ -465,7 +478,7 @@ class _InnerStrip(_Strip):
         return new
 
 
-def _function_of(strip: _Strip):
+def function_of(strip: _Strip):
     """The function that source calls."""
     count = len(strip.inputs)
     addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
@@ -504,7 +517,7 @@ def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     columns besides those in vectors, where they begin in b, and the step of a term
     there.
     """
-    return _function_of(_OuterStrip(element, rows, vectors, lanes, **facts))
+    return function_of(OuterStrip(element, rows, vectors, lanes, **facts))
 
 
 def inner_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
@@ -515,4 +528,4 @@ def inner_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
     `a` and `b` are the steps from a row of a and from a column of b to the next; the
     other facts are as for `outer_strip`.
     """
-    return _function_of(_InnerStrip(element, rows, vectors, lanes, **facts))
+    return function_of(_InnerStrip(element, rows, vectors, lanes, **facts))

@@ -13,6 +13,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.launch.schedule import QUAD
+
 PANELS = "panels"
 """The attribute of a kernel with the panels of each argument, or `unit`."""
 
@@ -26,10 +28,12 @@ class PanelsAttr(ParametrizedAttribute):
     panels that are `width` wide, and along the other one into blocks of `depth`, the
     last ones of what is left. A panel of a block has, for each place along the other
     axis, its elements one after the other. Panels of a block follow each other, then
-    come the next block and the next matrix.
+    come the next block and the next matrix. With `quads` a panel has, for four places
+    along the other axis, four elements of each line one after the other.
 
     ```mlir
     #launch.panels<[1, 512, 2048], axis 1, width 8, depth 256>
+    #launch.panels<[1, 768, 768], axis 2, width 32, depth 768, quads>
     ```
     """
 
@@ -41,9 +45,17 @@ class PanelsAttr(ParametrizedAttribute):
     axis: IntAttr = param_def(converter=IntAttr.get)
     width: IntAttr = param_def(converter=IntAttr.get)
     depth: IntAttr = param_def(converter=IntAttr.get)
+    quads: IntAttr = param_def(converter=IntAttr.get)
 
-    def __init__(self, shape: Sequence[int], axis: int, width: int, depth: int):
-        super().__init__(*map(IntAttr, (*shape, axis, width, depth)))
+    def __init__(
+        self,
+        shape: Sequence[int],
+        axis: int,
+        width: int,
+        depth: int,
+        quads: bool = False,
+    ):
+        super().__init__(*map(IntAttr, (*shape, axis, width, depth, int(quads))))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -64,6 +76,12 @@ class PanelsAttr(ParametrizedAttribute):
                 raise VerifyException(
                     f"the {name} of panels is 1 to {extent}, got {number}"
                 )
+        places = self.depth.data, self.shape[3 - axis]
+        if self.quads.data and any(place % QUAD for place in places):
+            raise VerifyException(
+                f"panels of quads have {QUAD} places at once, got depth {places[0]} of "
+                f"{places[1]}"
+            )
 
     def verify_shape(self, shape: Sequence[int]) -> None:
         """Raise `VerifyException` unless an array of a shape has as many elements."""
@@ -89,13 +107,17 @@ class PanelsAttr(ParametrizedAttribute):
                 parser.parse_punctuation(",")
                 parser.parse_keyword(keyword)
                 numbers.append(parser.parse_integer())
+            numbers.append(0)
+            if parser.parse_optional_punctuation(","):
+                parser.parse_keyword("quads")
+                numbers[-1] = 1
         return [*map(IntAttr, numbers)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(
                 f"{[*self.shape]}, axis {self.axis.data}, width {self.width.data}, "
-                f"depth {self.depth.data}"
+                f"depth {self.depth.data}{', quads' * self.quads.data}"
             )
 
 

@@ -23,6 +23,8 @@ MAX_ACCUMULATORS = 32
 MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15
 """The elements of a panel; of 64 bits they take 256 KiB."""
+QUAD = 4
+"""The bytes that are multiplied and added at once."""
 
 
 @irdl_attr_definition
@@ -55,11 +57,16 @@ class ContractionAttr(ParametrizedAttribute):
     With `reuse P` the rows of a block are copied to the stack before, in the order in
     which tiles read them, and P panels of columns are computed with the copy.
 
+    With `quads` the factors are bytes, and vectors have L quads: four terms of a column
+    beside each other. A quad of `a` and one of each column are multiplied and added at
+    once. Rows are copied (`reuse`), and columns packed or in panels.
+
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
     #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>
     #launch.contraction<outer, tile [14, 2, 16], block [112, 256], reuse 24, panels b>
+    #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>
     ```
     """
 
@@ -77,6 +84,7 @@ class ContractionAttr(ParametrizedAttribute):
     after: IntAttr = param_def(converter=IntAttr.get)
     edge: IntAttr = param_def(converter=IntAttr.get)
     reuse: IntAttr = param_def(converter=IntAttr.get)
+    quads: IntAttr = param_def(converter=IntAttr.get)
     panels: StringAttr = param_def(converter=StringAttr.get)
 
     def __init__(
@@ -90,9 +98,11 @@ class ContractionAttr(ParametrizedAttribute):
         folds: Sequence[int] = (0, 0),
         edge: int = 0,
         reuse: int = 0,
+        quads: bool = False,
         panels: str = "",
     ):
-        numbers = (*tile, *block, int(packed), prefetch, *folds, edge, reuse)
+        flags = int(packed), prefetch, *folds, edge, reuse, int(quads)
+        numbers = (*tile, *block, *flags)
         super().__init__(StringAttr(form), *map(IntAttr, numbers), StringAttr(panels))
 
     @property
@@ -124,6 +134,16 @@ class ContractionAttr(ParametrizedAttribute):
     def is_packed(self) -> bool:
         """Whether columns of `b` are copied to a panel first."""
         return bool(self.packed.data)
+
+    @property
+    def has_quads(self) -> bool:
+        """Whether factors are bytes, four terms of which are multiplied at once."""
+        return bool(self.quads.data)
+
+    @property
+    def most_elements(self) -> int:
+        """The elements that panels and copies may have on the stack."""
+        return MAX_PANEL_ELEMENTS * (QUAD if self.has_quads else 1)
 
     @property
     def columns(self) -> int:
@@ -174,6 +194,7 @@ class ContractionAttr(ParametrizedAttribute):
             )
         self._verify_stored()
         self._verify_reuse()
+        self._verify_quads()
 
     def _verify_stored(self) -> None:
         if self.stored not in ("", "a", "b"):
@@ -194,10 +215,10 @@ class ContractionAttr(ParametrizedAttribute):
             return
         if not self.is_outer:
             raise VerifyException("only the form outer reads panels")
-        if self.columns * self.depth.data > MAX_PANEL_ELEMENTS:
+        if self.columns * self.depth.data > self.most_elements:
             raise VerifyException(
                 f"a panel of {self.depth.data} x {self.columns} elements is larger "
-                f"than the stack allows: {MAX_PANEL_ELEMENTS}"
+                f"than the stack allows: {self.most_elements}"
             )
 
     def _verify_reuse(self) -> None:
@@ -207,10 +228,20 @@ class ContractionAttr(ParametrizedAttribute):
             raise VerifyException(
                 "rows are reused by the form outer, without panels a or prefetch"
             )
-        if prod(self.block) > MAX_PANEL_ELEMENTS:
+        if prod(self.block) > self.most_elements:
             raise VerifyException(
                 f"{self.height.data} rows of {self.depth.data} terms are more to reuse "
-                f"than the stack allows: {MAX_PANEL_ELEMENTS} elements"
+                f"than the stack allows: {self.most_elements} elements"
+            )
+
+    def _verify_quads(self) -> None:
+        if not self.has_quads:
+            return
+        if not self.reuse.data or not (self.is_packed or self.stored == "b"):
+            raise VerifyException("quads are of rows to reuse and columns in panels")
+        if self.depth.data % QUAD:
+            raise VerifyException(
+                f"a block has whole quads of {QUAD} terms, got {self.depth.data} terms"
             )
 
     @classmethod
@@ -234,11 +265,13 @@ class ContractionAttr(ParametrizedAttribute):
             tile = numbers("tile", 3)
             parser.parse_punctuation(",")
             values = [*tile, *numbers("block", 2)]
-            packed = prefetch = edge = reuse = 0
+            packed = prefetch = edge = reuse = quads = 0
             folds, panels = [0, 0], ""
             while parser.parse_optional_punctuation(","):
                 if parser.parse_optional_keyword("packed"):
                     packed = 1
+                elif parser.parse_optional_keyword("quads"):
+                    quads = 1
                 elif parser.parse_optional_keyword("prefetch"):
                     prefetch = parser.parse_integer()
                 elif parser.parse_optional_keyword("edge"):
@@ -249,7 +282,7 @@ class ContractionAttr(ParametrizedAttribute):
                     panels = parser.parse_identifier()
                 else:
                     folds = numbers("folds", 2)
-        values += [packed, prefetch, *folds, edge, reuse]
+        values += [packed, prefetch, *folds, edge, reuse, quads]
         return [StringAttr(form), *map(IntAttr, values), StringAttr(panels)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -258,6 +291,8 @@ class ContractionAttr(ParametrizedAttribute):
             f"tile {[*self.tile]}",
             f"block {[*self.block]}",
         ]
+        if self.has_quads:
+            parts.append("quads")
         if self.is_packed:
             parts.append("packed")
         if self.prefetch.data:

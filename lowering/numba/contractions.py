@@ -7,18 +7,18 @@ the result have and which follow each other in the result, and loops of *terms*,
 only `a` and `b` have and which are equally far apart in `a`. Any other loops run
 outside.
 Where there are several loops of columns or terms, as in convolutions, columns are
-*windows* on `b`.
+*windows* on `b`. Factors may be bytes, with signs or without, of sums of 32 bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i32, i64
+from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i8, i32, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
@@ -34,6 +34,9 @@ INTEGERS: Mapping[Attribute, str] = {i32: "i32", i64: "i64"}
 TILE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, **INTEGERS}
 """The types whose products are summed in tiles on processors."""
 
+EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
+"""The ops by which factors get as many bits as their sum has."""
+
 DEVICE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, f16: "f16", bf16: "bf16"}
 """The types whose products are summed in tiles on devices."""
 
@@ -43,6 +46,7 @@ class Contraction:
     """A sum of products as loops over rows, columns and terms."""
 
     element: str
+    """What sums are, and factors unless they are bytes."""
     a: int
     """The number of the operand that has rows."""
     b: int
@@ -54,6 +58,8 @@ class Contraction:
     columns: tuple[int, ...]
     """From the outermost loop to the innermost, as the terms."""
     terms: tuple[int, ...]
+    signs: tuple[bool, bool] | None = None
+    """Of factors that are bytes: whether those of `a` and of `b` have a sign."""
 
     @property
     def column(self) -> int | None:
@@ -137,7 +143,7 @@ def nest_of(op: LinalgStructuredOperation) -> Nest | str:
 def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
     """
     The two block arguments whose product a body adds to its output, if it does. Floats
-    of 16 bits are extended first, and the sum is rounded last.
+    of 16 bits and bytes are extended first, and the sum of floats is rounded last.
     """
     block = op.body.block
     if block.last_op is None or len(block.args) != 3:
@@ -151,7 +157,7 @@ def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | Non
         return None
     ops = {product, total, block.last_op}
     others = (
-        op for op in block.ops if not isinstance(op, arith.ExtFOp | arith.TruncFOp)
+        op for op in block.ops if not isinstance(op, (*EXTENSIONS, arith.TruncFOp))
     )
     factors = [*map(_extended, product.operands)]
     is_all = set(others) == ops and set(factors) == set(block.args[:-1])
@@ -161,7 +167,7 @@ def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | Non
 def _extended(value: SSAValue) -> SSAValue:
     """What a number is extended from, if that is an argument."""
     owner = value.owner
-    if isinstance(owner, arith.ExtFOp) and isinstance(owner.input, BlockArgument):
+    if isinstance(owner, EXTENSIONS) and isinstance(owner.input, BlockArgument):
         return owner.input
     return value
 
@@ -180,8 +186,12 @@ def contraction_of(
     """
     if len(op.outputs) != 1 or op.res or factors_of(op) is None:
         return None
-    types = {arg.type for arg in op.body.block.args}
-    element = elements.get(op.body.block.args[-1].type) if len(types) == 1 else None
+    *factors, total = (arg.type for arg in op.body.block.args)
+    element, signs = elements.get(total), None
+    if factors == [i8, i8] and total == i32:
+        signs = _signs(op)
+    elif factors != [total, total]:
+        return None
     if element is None or not all(isa(v.type, MemRefType) for v in op.operands):
         return None
     if op.outputs[0] in op.inputs:
@@ -191,7 +201,19 @@ def contraction_of(
         return None
     if 0 in nest.extents:
         return "there are no elements"
-    return _sorted_loops(element, merged(nest))
+    found = _sorted_loops(element, merged(nest))
+    if signs is None or isinstance(found, str):
+        return found
+    return replace(found, signs=(signs[found.a], signs[found.b]))
+
+
+def _signs(op: LinalgStructuredOperation) -> tuple[bool, bool]:
+    """Whether each of the factors that a body extends has a sign."""
+    unsigned = [
+        inner.input for inner in op.body.block.ops if isinstance(inner, arith.ExtUIOp)
+    ]
+    a, b, _ = op.body.block.args
+    return a not in unsigned, b not in unsigned
 
 
 def _sorted_loops(element: str, nest: Nest) -> Contraction | str:

@@ -5,7 +5,8 @@ A phase is a nest of loops in the order of `penstock.lowering.numba.loops.loop_o
 inputs are loaded as far outside as their loops allow, and innermost loops are made of
 vectors where `penstock.lowering.numba.lines` can, loops around others where
 `penstock.lowering.numba.columns` can. A contraction that has a schedule is printed as
-`penstock.lowering.numba.strips` or `upright` says, with the phases folded in it.
+`penstock.lowering.numba.strips`, `upright` or `quads` says, with the phases folded in
+it.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
 usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
@@ -44,6 +45,7 @@ from penstock.lowering.numba.line_loops import line_of_computation
 from penstock.lowering.numba.lines import LinePrinter
 from penstock.lowering.numba.loops import loop_order
 from penstock.lowering.numba.parts import Split, splits_of
+from penstock.lowering.numba.quads import QUAD_NAMES, QuadPrinter
 from penstock.lowering.numba.scalars import type_name
 from penstock.lowering.numba.stored import uses_of
 from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
@@ -65,6 +67,13 @@ def cpu_source(kernel: KernelOp) -> str:
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
     return CpuPrinter(kernel).text()
+
+
+def printer_of(group: Group) -> type[StripPrinter]:
+    """What prints a group."""
+    if group.schedule.has_quads:
+        return QuadPrinter
+    return UprightPrinter if group.schedule.is_upright else StripPrinter
 
 
 class CpuPrinter(BodyPrinter):
@@ -101,8 +110,7 @@ class CpuPrinter(BodyPrinter):
             else:
                 group = group_of(op, phases)
             if isinstance(group, Group):
-                kind = UprightPrinter if group.schedule.is_upright else StripPrinter
-                found[op] = kind(self, group, len(found))
+                found[op] = printer_of(group)(self, group, len(found))
             elif isinstance(group, TransformGroup):
                 found[op] = TransformPrinter(self, group, len(found))
             elif isinstance(group, DepthwiseGroup):
@@ -189,6 +197,7 @@ class CpuPrinter(BodyPrinter):
         of_lines, of_columns = self._lines.names, self._columns.names
         of_transforms = of_strips & TransformPrinter.names
         elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
+        elsewhere |= QUAD_NAMES
         names = {
             "attention": of_strips & ATTENTION_NAMES,
             "columns": of_columns,
@@ -196,6 +205,7 @@ class CpuPrinter(BodyPrinter):
             "kernel_support": self.scalars.names,
             "lines": of_lines,
             "panels": of_strips & PANEL_NAMES,
+            "quads": of_strips & QUAD_NAMES,
             "tiles": of_strips - elsewhere - of_transforms
             | {"address_of" for _ in of_lines | of_columns | of_transforms},
             "transforms": of_transforms,

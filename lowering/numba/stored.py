@@ -18,7 +18,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.panels import PanelsAttr
-from penstock.dialects.launch.schedule import ContractionAttr
+from penstock.dialects.launch.schedule import QUAD, ContractionAttr
 from penstock.lowering.numba.contractions import Contraction
 from penstock.lowering.numba.finishing import NO_PHASES, root_of
 from penstock.lowering.numba.upright_lines import lines_of
@@ -70,7 +70,10 @@ def panels_of(
     width, depth = schedule.columns, terms
     if operand == "a" and not schedule.is_upright:
         width, depth = schedule.tile[0], min(schedule.block[1], terms)
-    return PanelsAttr(shape, axis, min(width, shape[axis]), depth)
+    if schedule.has_quads and terms % QUAD:
+        return None
+    width = min(width, shape[axis])
+    return PanelsAttr(shape, axis, width, depth, schedule.has_quads)
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -109,6 +112,10 @@ def misstored(
 
 def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     """Why the elements of a contraction do not lie as a schedule needs it, if so."""
+    if schedule.has_quads != (contraction.signs is not None):
+        return "quads are of bytes, and other factors are none"
+    if schedule.has_quads:
+        return None
     if schedule.is_upright:
         return _upright_misfit(contraction, schedule)
     if contraction.has_windows:

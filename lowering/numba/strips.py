@@ -132,6 +132,7 @@ class StripPrinter:
         self.printer, self.group, self.number = printer, group, number
         self.contraction, self.schedule = group.contraction, group.schedule
         self.size = BYTES[self.contraction.element]
+        self.factor_size = self.size if self.contraction.signs is None else 1
         self.rows, self.columns, self.terms = self.contraction.extents
         self.names: set[str] = set()
         """The functions of `penstock.runtime.tiles` and `panels` that are used."""
@@ -160,14 +161,15 @@ class StripPrinter:
         for tail in self._kinds():
             lines += self._strip(tail)
         if self.schedule.reuse.data:
-            rows, _, lanes = self.schedule.tile
-            facts = f'"{self.contraction.element}", {rows}, {lanes}'
-            a = self.contraction.a_steps
-            rest = self.rows % rows
-            definition = f"pack_rows({facts}, a={a}, rest={rest})"
-            lines.append(f"{self._name('rows', False)} = {definition}")
-            self.names.add("pack_rows")
+            lines.append(self._copied_rows())
         return lines
+
+    def _copied_rows(self) -> str:
+        """The definition of what copies rows."""
+        rows, _, lanes = self.schedule.tile
+        facts = [f'"{self.contraction.element}"', str(rows), str(lanes)]
+        facts += [f"a={self.contraction.a_steps}", f"rest={self.rows % rows}"]
+        return self._definition("pack_rows", "rows", False, facts)
 
     def _kinds(self) -> list[bool]:
         """Which strips there are: of whole tiles, and of what is left (True)."""
@@ -214,8 +216,23 @@ class StripPrinter:
                 facts.append(f"edge={edge}")
         else:
             facts += [f"a={a[0]}", f"b={b[1]}"]
-        facts += [f"c={self.contraction.stride(-1, self.contraction.row)}"]
-        facts += [f"rest={self.rows % rows}"]
+        facts += self._common_facts(tail)
+        lines = [self._definition(f"{form}_strip", "strip", tail, facts)]
+        if self.schedule.is_packed:
+            facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
+            if self._is_masked(tail):
+                facts.append("masked=True")
+            kind = "pack_windows" if self.contraction.has_windows else "pack"
+            lines.append(self._definition(kind, "pack", tail, facts))
+            if (edge := self._edge(tail)) is not None:
+                facts = [f'"{element}"', str(edge[0]), "1", str(b)]
+                lines.append(self._definition(kind, "edge", tail, facts))
+        return lines
+
+    def _common_facts(self, tail: bool) -> list[str]:
+        """What strips of all forms are told."""
+        facts = [f"c={self.contraction.stride(-1, self.contraction.row)}"]
+        facts += [f"rest={self.rows % self.schedule.tile[0]}"]
         if self._is_masked(tail):
             facts.append("masked=True")
         if self.is_blocked:
@@ -229,17 +246,7 @@ class StripPrinter:
         if not is_trivial(self.group.finish):
             steps = [(i.row, i.column) for i in self.group.finish.inputs]
             facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
-        lines = [self._definition(f"{form}_strip", "strip", tail, facts)]
-        if self.schedule.is_packed:
-            facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
-            if self._is_masked(tail):
-                facts.append("masked=True")
-            kind = "pack_windows" if self.contraction.has_windows else "pack"
-            lines.append(self._definition(kind, "pack", tail, facts))
-            if (edge := self._edge(tail)) is not None:
-                facts = [f'"{element}"', str(edge[0]), "1", str(b)]
-                lines.append(self._definition(kind, "edge", tail, facts))
-        return lines
+        return facts
 
     def _is_far(self) -> bool:
         """Whether the result is larger than the caches of one processor."""
@@ -251,8 +258,12 @@ class StripPrinter:
             return None
         height, depth = self.schedule.block
         tiles = max(1, min(height, self.rows) // self.schedule.tile[0])
-        lines = -(-self.schedule.columns * depth * self.size // LINE)
-        return self.schedule.columns * self.terms, -(-lines // tiles)
+        lines = -(-self.schedule.columns * depth * self.factor_size // LINE)
+        return self._steps(self.schedule.columns * self.terms), -(-lines // tiles)
+
+    def _steps(self, terms: int) -> int:
+        """The terms of products that a strip adds at once as one."""
+        return terms
 
     def _width(self, tail: bool) -> int:
         """The columns of a panel."""
@@ -385,8 +396,8 @@ class StripPrinter:
                 out.line(f"{known[buffer]} = address_of({out.name(buffer)})")
             names.append(known[buffer])
         a, b, c, *inputs = names
-        panel = self._scratch("panel", panel_bytes(self.schedule, self.size))
-        rows = self._scratch("copy", reused_bytes(self.schedule, self.size))
+        panel = self._scratch("panel", panel_bytes(self.schedule, self.factor_size))
+        rows = self._scratch("copy", reused_bytes(self.schedule, self.factor_size))
         return Addresses(a, b, c, inputs, panel, rows)
 
     def _places(self, unit: str) -> Places:
@@ -435,8 +446,13 @@ class StripPrinter:
         ]
         tuple_text = f"({', '.join(rest)}{',' if len(rest) == 1 else ''})"
         height = self._height(places)
-        parts = (addresses.a, b, c, height, used, count, *ends, tuple_text)
+        steps = self._counted(count)
+        parts = (addresses.a, b, c, height, used, steps, *ends, tuple_text)
         out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
+
+    def _counted(self, count: str) -> str:
+        """How many products a strip adds for so many terms."""
+        return count
 
     def _print_packing(
         self,
@@ -459,6 +475,11 @@ class StripPrinter:
         call = ", ".join((source, place, "1", count, *more))
         out.line(f"{self._name('edge', tail)}({call})")
 
+    @property
+    def _packs_windows(self) -> bool:
+        """Whether what packs columns is told their number."""
+        return self.contraction.has_windows
+
     def _packed(
         self, address: str, places: Places, term: str, first: int = 0
     ) -> tuple[str, ...]:
@@ -467,7 +488,7 @@ class StripPrinter:
         windows the address of the first one, and the numbers of the first column and
         term.
         """
-        if not self.contraction.has_windows:
+        if not self._packs_windows:
             source = self._at(address, places, self.contraction.b, term)
             step = first * self.contraction.b_steps[1]
             return (self._sum(source, [], step),)
@@ -541,7 +562,8 @@ class StripPrinter:
             terms = [(places.panel, columns * self.terms), (term, self._width(tail))]
         access = contraction.nest.accesses[operand]
         outer = zip(places.outer, contraction.outer_strides(access), strict=True)
-        return self._sum(address, [*outer, *terms], access.offset)
+        size = self.size if operand == -1 else self.factor_size
+        return self._sum(address, [*outer, *terms], access.offset, size)
 
     def _input_at(self, address: str, number: int, places: Places) -> str:
         """The address where a unit begins in an input."""
@@ -553,14 +575,22 @@ class StripPrinter:
         ]
         return self._sum(address, terms, input.offset)
 
-    def _sum(self, address: str, terms: Sequence[tuple[str, int]], offset: int) -> str:
+    def _sum(
+        self,
+        address: str,
+        terms: Sequence[tuple[str, int]],
+        offset: int,
+        size: int | None = None,
+    ) -> str:
+        """A place from an address on, in elements of a size, or that of the result."""
+        size = size or self.size
         parts = [
-            f"{name} * {stride * self.size}"
+            f"{name} * {stride * size}"
             for name, stride in terms
             if stride and name != "0"
         ]
         if offset:
-            parts.append(str(offset * self.size))
+            parts.append(str(offset * size))
         return " + ".join((address, *parts)).replace("+ -", "- ")
 
 

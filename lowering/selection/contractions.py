@@ -23,7 +23,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE, ContractionAttr
+from penstock.dialects.launch.schedule import (
+    QUAD,
+    REFUSAL,
+    SCHEDULE,
+    ContractionAttr,
+)
 from penstock.lowering.launch_schedule_attention import schedule_attention
 from penstock.lowering.launch_schedule_contractions import (
     BYTES,
@@ -184,7 +189,8 @@ class Site:
         if not schedule.is_outer:
             return None
         rows, columns, terms = self.contraction.extents
-        time = tile_seconds(tile, rows, columns, terms, self.lanes) * PRODUCT_NS
+        steps = ceil(terms / QUAD) if schedule.has_quads else terms
+        time = tile_seconds(tile, rows, columns, steps, self.lanes) * PRODUCT_NS
         if schedule.is_packed:
             time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
         if schedule.reuse.data:
@@ -297,7 +303,7 @@ class Site:
             rows, columns = columns, ceil(rows / self.lanes)
         if schedule.rows.data > rows or schedule.vectors.data > columns:
             return False
-        if schedule.depth.data > terms:
+        if schedule.depth.data > rounded(terms, QUAD if schedule.has_quads else 1):
             return False
         return not schedule.stored or self.stored(schedule) is not None
 

@@ -42,22 +42,28 @@ def brute_force(array: NDArray[np.generic], panels: Panels) -> list[object]:
         terms, extent = lines.shape
         for block in range(0, terms, panels.depth):
             for panel in range(0, extent, panels.width):
-                for term in range(block, min(terms, block + panels.depth)):
-                    found += list(lines[term, panel : panel + panels.width])
+                step = 4 if panels.quads else 1
+                for term in range(block, min(terms, block + panels.depth), step):
+                    quads = lines[term : term + step, panel : panel + panels.width]
+                    found += list(quads.T.reshape(-1))
     return found
 
 
 @given(
     shape=st.tuples(*[st.integers(1, 9)] * 3),
     axis=st.sampled_from([1, 2]),
+    size=st.sampled_from([1, 4]),
     data=st.data(),
 )
 def test_elements_are_stored_panel_by_panel(
-    shape: tuple[int, int, int], axis: int, data: st.DataObject
+    shape: tuple[int, int, int], axis: int, size: int, data: st.DataObject
 ) -> None:
     width = data.draw(st.integers(1, shape[axis]))
-    depth = data.draw(st.integers(1, shape[3 - axis]))
-    panels = Panels(shape, axis, width, depth)
+    depth = data.draw(st.integers(1, shape[3 - axis])) * size
+    matrices, *extents = shape
+    extents[2 - axis] *= size
+    shape = matrices, *extents
+    panels = Panels(shape, axis, width, depth, size == 4)
     array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     stored = as_stored(array, panels)
     assert stored.reshape(-1).tolist() == brute_force(array, panels)

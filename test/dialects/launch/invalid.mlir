@@ -484,6 +484,11 @@ launch.program @p rank 0 {
 
 // -----
 
+// expected-error@+1 {{panels of quads have 4 places at once, got depth 4 of 6}}
+"test.op"() {p = #launch.panels<[1, 6, 4], axis 2, width 4, depth 4, quads>} : () -> ()
+
+// -----
+
 // expected-error@+1 {{the depth of panels is 1 to 8, got 0}}
 "test.op"() {p = #launch.panels<[1, 8, 4], axis 2, width 4, depth 0>} : () -> ()
 

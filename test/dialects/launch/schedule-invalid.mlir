@@ -122,3 +122,19 @@
 
 // expected-error@+1 {{128 rows of 512 terms are more to reuse than the stack allows: 32768 elements}}
 "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [128, 512], reuse 2>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{quads are of rows to reuse and columns in panels}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 512], quads, packed>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a block has whole quads of 4 terms, got 510 terms}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 510], quads, reuse 1, panels b>} : () -> ()
+
+// -----
+
+// A byte is a fourth of what other elements have at least.
+// expected-error@+1 {{a panel of 4096 x 48 elements is larger than the stack allows: 131072}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 4096], quads, packed, reuse 1>} : () -> ()

@@ -1,0 +1,53 @@
+"""
+The source of products of bytes in quads: loops over strips, as those of other tiles.
+
+What quads are is in `penstock.runtime.quads`. Columns are always packed as windows are,
+and rows copied one after the other, so that a block of terms begins with a quad.
+"""
+
+from __future__ import annotations
+
+from penstock.dialects.launch.schedule import QUAD
+from penstock.lowering.numba.strips import StripPrinter
+
+QUAD_NAMES = frozenset(("pack_quad_rows", "pack_quads", "quad_strip"))
+"""The functions of `penstock.runtime.quads`."""
+
+
+class QuadPrinter(StripPrinter):
+    """Prints a group: definitions of its strips, and the loops that call them."""
+
+    @property
+    def _packs_windows(self) -> bool:
+        return True
+
+    def _steps(self, terms: int) -> int:
+        return -(-terms // QUAD)
+
+    def _counted(self, count: str) -> str:
+        if count.isdigit():
+            return str(self._steps(int(count)))
+        return f"({count} + {QUAD - 1}) // {QUAD}"
+
+    def _copied_rows(self) -> str:
+        depth, a = self.schedule.block[1], self.contraction.a_steps
+        facts = [str(self.contraction.signs), str(self.schedule.tile[2]), str(depth)]
+        return self._definition("pack_quad_rows", "rows", False, [*facts, f"a={a}"])
+
+    def _strip(self, tail: bool) -> list[str]:
+        rows, vectors, lanes = self.schedule.tile
+        vectors = self._tail_vectors() if tail else vectors
+        is_packed = self.schedule.is_packed
+        width = vectors * lanes if is_packed else self._width(tail)
+        facts = [str(self.contraction.signs), *map(str, (rows, vectors, lanes))]
+        facts += [f"a={(self._steps(self.schedule.block[1]), 1)}", f"b={width}"]
+        facts += self._common_facts(tail)
+        lines = [self._definition("quad_strip", "strip", tail, facts)]
+        if is_packed:
+            found = self.contraction
+            loops = (*map(found.windows, (found.terms, found.columns)),)
+            facts = [str(vectors), str(lanes), str(loops)]
+            if self._is_masked(tail):
+                facts.append("masked=True")
+            lines.append(self._definition("pack_quads", "pack", tail, facts))
+        return lines

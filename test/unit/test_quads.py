@@ -1,0 +1,204 @@
+"""Products of bytes: exact sums, whatever signs, shapes, tiles and processors."""
+
+# numba carries no types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUntypedFunctionDecorator=false
+# pyright: reportCallIssue=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numba import njit
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i64
+from xdsl.ir import Attribute, Block
+
+from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
+from penstock.dialects.numpy_types import element_type_of
+from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.linear import MatmulOp
+from penstock.lowering.launch_schedule_contractions import schedule_kernel
+from penstock.lowering.numba.finishing import phases_of
+from penstock.lowering.numba_target import kernel_source
+from penstock.runtime import quads
+from penstock.runtime.image import panels_of
+from penstock.runtime.jit import compile_cpu
+from penstock.runtime.stored import as_stored
+
+Array: TypeAlias = NDArray[np.integer]
+Signs: TypeAlias = tuple[bool, bool]
+SIGNS = [*product([False, True], repeat=2)]
+GUARD = 7
+
+
+def bytes_(signed: bool, *shape: int) -> Array:
+    """Any bytes, the extreme ones more often than others."""
+    random = np.random.default_rng()
+    limits = np.iinfo(np.int8 if signed else np.uint8)
+    low, high = limits.min, limits.max
+    some = random.integers(low, high, shape, np.int64, endpoint=True)
+    ends = random.choice([low, high, 0, low + 1], shape)
+    return np.where(random.random(shape) < 0.5, ends, some).astype(limits.dtype)
+
+
+def wide(
+    kind: type[TensorOp], arrays: Sequence[Array], **properties: Attribute
+) -> TensorOp:
+    """An op with wide sums on arrays of bytes."""
+    block = Block(
+        arg_types=[TensorType(element_type_of(a.dtype), a.shape) for a in arrays]
+    )
+    return kind.inferred(block.args, {"wide": UnitAttr(), **properties})
+
+
+def run(
+    op: TensorOp,
+    arrays: Sequence[Array],
+    vector_bytes: int = 64,
+    constants: Sequence[int] = (),
+    parts: int = 1,
+) -> Array:
+    """What a scheduled kernel makes, in parts; none may touch what lies around."""
+    kernel = KernelOp("k", "cpu", kernel_body(op))
+    schedule_kernel(kernel, vector_bytes, parts, constants)
+    schedules = [
+        phase.attributes.get(SCHEDULE) for phase in phases_of(kernel.body.block)
+    ]
+    assert isinstance(schedules[-1], ContractionAttr)
+    assert schedules[-1].has_quads
+    compiled = compile_cpu(kernel_source(kernel), "k")
+    orders = [panels and panels_of(panels) for panels in kernel.panels]
+    given = [as_stored(x, order) for x, order in zip(arrays, orders, strict=False)]
+    shape = tensor_type(op.results[0]).get_shape()
+    whole = np.full(int(np.prod(shape)) + 32, GUARD, np.int32)
+    words = [array.ctypes.data for array in given] + [whole[16:].ctypes.data]
+    row = np.array(words, np.int64)
+    for part in reversed(range(parts)):
+        assert compiled(row.ctypes.data, part, parts) == 0
+    assert (whole[:16] == GUARD).all()
+    assert (whole[-16:] == GUARD).all()
+    return whole[16:-16].reshape(shape)
+
+
+@pytest.mark.parametrize("signs", SIGNS)
+@pytest.mark.parametrize("constants", [(), (1,)])
+def test_products(signs: Signs, constants: Sequence[int]) -> None:
+    a, b = bytes_(signs[0], 13, 148), bytes_(signs[1], 148, 83)
+    found = run(wide(MatmulOp, [a, b]), [a, b], 64, constants, parts=2)
+    np.testing.assert_array_equal(found, a.astype(np.int64) @ b.astype(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "vector_bytes", "constants"),
+    [
+        (1, 40, 67, 64, (1,)),
+        (33, 9, 1030, 32, ()),
+        (70, 100, 1028, 64, (1,)),
+        (5, 17, 2, 16, ()),
+    ],
+)
+def test_products_of_other_sizes_and_transposed(
+    m: int, n: int, k: int, vector_bytes: int, constants: Sequence[int]
+) -> None:
+    a, b = bytes_(False, k, m), bytes_(False, n, k)
+    flags = {"transpose_a": UnitAttr(), "transpose_b": UnitAttr()}
+    op = wide(MatmulOp, [a, b], **flags)
+    found = run(op, [a, b], vector_bytes, constants)
+    np.testing.assert_array_equal(found, a.astype(np.int64).T @ b.astype(np.int64).T)
+
+
+@pytest.mark.parametrize("signs", SIGNS)
+def test_extreme_sums_are_not_cut(signs: Signs) -> None:
+    """Where pairs of products were added in 16 bits, these would be cut."""
+    rows = [np.iinfo(np.int8 if signed else np.uint8) for signed in signs]
+    for ends in product(*((limits.min, limits.max) for limits in rows)):
+        a, b = (
+            np.full(shape, end, limits.dtype)
+            for shape, end, limits in zip([(2, 36), (36, 20)], ends, rows, strict=True)
+        )
+        found = run(wide(MatmulOp, [a, b]), [a, b])
+        assert (found == 36 * ends[0] * ends[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("image", "weights", "signs", "stride", "groups", "vector_bytes"),
+    [
+        ((2, 3, 9, 21), (6, 3, 3, 3), (False, True), (1, 1), 1, 64),
+        ((1, 5, 12, 43), (8, 5, 3, 2), (True, True), (2, 2), 1, 64),
+        ((1, 6, 9, 40), (8, 3, 1, 3), (False, False), (1, 3), 2, 32),
+        ((1, 36, 5, 7), (5, 36, 1, 1), (True, False), (1, 1), 1, 64),
+    ],
+)
+def test_convolutions(
+    image: tuple[int, ...],
+    weights: tuple[int, ...],
+    signs: Signs,
+    stride: tuple[int, int],
+    groups: int,
+    vector_bytes: int,
+) -> None:
+    x, w = bytes_(signs[0], *image), bytes_(signs[1], *weights)
+    properties = {
+        "strides": int_list(stride),
+        "groups": IntegerAttr(groups, i64),
+    }
+    found = run(wide(Conv2dOp, [x, w], **properties), [x, w], vector_bytes)
+    windows = sliding_window_view(x.astype(np.int64), weights[2:], (2, 3))
+    windows = windows[:, :, :: stride[0], :: stride[1]]
+    windows = windows.reshape(len(x), groups, weights[1], *windows.shape[2:])
+    own = w.astype(np.int64).reshape(groups, -1, *weights[1:])
+    wanted = np.einsum("ngcyxpq,gocpq->ngoyx", windows, own)
+    np.testing.assert_array_equal(found, wanted.reshape(found.shape))
+
+
+@pytest.mark.parametrize("kind", ["vnni", "pairs", None])
+@pytest.mark.parametrize("signs", SIGNS)
+def test_processors(
+    signs: Signs, kind: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any way to multiply quads comes to the same, if the processor has it."""
+    if kind == "vnni" and quads.dot_product(8) != "vnni":
+        pytest.skip("this processor has no VNNI")
+
+    def dot_product(lanes: int) -> str | None:
+        return kind if lanes == 8 else None
+
+    monkeypatch.setattr(quads, "dot_product", dot_product)
+    rows, pack, strip = (
+        quads.pack_quad_rows(signs, 8, 12, a=(11, 1)),
+        quads.pack_quads(1, 8, (((11, 8),), ((8, 1),))),
+        quads.quad_strip(signs, 3, 1, 8, a=(3, 1), b=8, c=8, rest=0),
+    )
+
+    @njit
+    def multiply(a: int, b: int, c: int, copy: int, panel: int) -> None:
+        rows(a, copy, 3, 11)
+        pack(b, panel, 8, 11, 0, 0)
+        strip(copy, panel, c, 3, 8, 3, 1, 1, ())
+
+    a, b = bytes_(signs[0], 3, 11), bytes_(signs[1], 11, 8)
+    found, copy, panel = (np.empty(24, np.int32) for _ in range(3))
+    multiply(*(array.ctypes.data for array in (a, b, found, copy, panel)))
+    wanted = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(found.reshape(3, 8), wanted)
+
+
+def test_quads_of_anything_else_are_refused() -> None:
+    a, b = bytes_(True, 4, 8), bytes_(True, 8, 4)
+    kernel = KernelOp("k", "cpu", kernel_body(wide(MatmulOp, [a, b])))
+    schedule = ContractionAttr("outer", (4, 1, 16), (4, 8), packed=True)
+    phases_of(kernel.body.block)[-1].attributes[SCHEDULE] = schedule
+    with pytest.raises(LocatedPassFailure) as failure:
+        kernel_source(kernel)
+    assert "quads are of bytes, and other factors are none" in str(failure.value)
