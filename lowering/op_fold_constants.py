@@ -5,7 +5,8 @@ The ops of each job are visited in order. A tensor op all of whose operands are
 `op.constant`s is replaced by `op.constant`s with what its NumPy meaning gives, bit for
 bit. An op is left alone if a result would have more than `max_elements` elements or a
 shape that is not known, or if it cannot be computed (an index out of range stays an
-error of the run). The constants that nothing uses any more are left to `dce`.
+error of the run). `op.triangle` stays, too: it says in a line what a matrix says. The
+constants that nothing uses any more are left to `dce`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.numpy_types import array_of, dense_of
 from penstock.dialects.op import ConstantOp
 from penstock.dialects.op.rates import RateOp
+from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.walks import outermost
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def computed(op: TensorOp, operands: Sequence[ConstantOp]) -> Sequence[Array] | 
 
 def fold(op: TensorOp, max_elements: int) -> None:
     """Replace an op by its results if they are constants."""
-    if isinstance(op, ConstantOp) or not is_small(op, max_elements):
+    if isinstance(op, ConstantOp | TriangleOp) or not is_small(op, max_elements):
         return
     if (operands := constant_operands(op)) is None:
         return

@@ -6,7 +6,11 @@ From each product `softmax(x) * v` of matrices on, along the last dimension, the
 of `x` is followed up to a product of queries and keys. On the way there may be
 
 * a product with, or a quotient by, a constant: the `scale`;
-* after that, a sum with one other tensor, which broadcasts: the `mask`.
+* after that, a sum with one other tensor, which broadcasts: the `mask`;
+* before or after that, what hides the keys that come after a diagonal, for row i those
+  after number i + n: a sum with an `op.triangle`, or a constant like one, of 0 up to
+  there and -inf, or the least finite number, after that; or an `op.where` that puts
+  such a number there. Then the op is `causal` n, and no matrix is read.
 
 All of these must be used by the next one only, have static shapes, and be floats of 32
 or 64 bits, or on `cuda` of 16, whose rows have up to 256 elements there (128 of 64
@@ -34,8 +38,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FloatAttr, ModuleOp, StringAttr, f32, f64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f32,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -45,13 +57,13 @@ from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.walks import outermost
 from penstock.lowering.attention_groups import repeat_of, split, split_order
+from penstock.lowering.causal_masks import hidden_of, splat_of
 from penstock.lowering.in_place_hints import Overwritten
 from penstock.lowering.job_layouts import OPERANDS, RESULTS
 
@@ -87,6 +99,8 @@ class Scores:
     product: MatmulOp
     scale: float
     mask: SSAValue | None
+    offset: int | None
+    """How far past its own number a row sees keys; all of them if None."""
     ops: tuple[Operation, ...]
 
 
@@ -113,13 +127,8 @@ class Attention:
     by: tuple[int, ...]
     scale: float
     mask: SSAValue | None
+    offset: int | None
     group: Group | None = None
-
-
-def splat_of(value: SSAValue) -> float | None:
-    """The number that all elements of a constant are."""
-    op = value.owner
-    return op.splat if isinstance(op, ConstantOp) else None
 
 
 def is_only_for(value: SSAValue, user: Operation) -> bool:
@@ -146,17 +155,20 @@ def scaled_by(op: Operation) -> tuple[SSAValue, float] | None:
 def scores_of(softmax: SoftmaxOp) -> Scores:
     """What the scores of a softmax are made of. Raises `Refused`."""
     value, user = softmax.input, softmax
-    scale, mask, ops = 1.0, None, list[Operation]()
+    scale, mask, offsets, ops = 1.0, None, list[int](), list[Operation]()
     while True:
         op = value.owner
         if not isinstance(op, Operation) or not is_only_for(value, user):
             raise Refused("scores are used by others, too")
         ops.append(op)
         if isinstance(op, MatmulOp):
-            return Scores(op, scale, mask, tuple(ops))
+            return Scores(op, scale, mask, min(offsets, default=None), tuple(ops))
         if (scaled := scaled_by(op)) is not None:
             value, factor = scaled
             scale *= factor
+        elif scale == 1 and (hidden := hidden_of(op)) is not None:
+            value = hidden.scores
+            offsets.append(hidden.offset)
         elif isinstance(op, AddOp) and mask is None and scale == 1:
             value, mask = _masked(op)
         else:
@@ -167,10 +179,20 @@ def scores_of(softmax: SoftmaxOp) -> Scores:
 def _masked(op: AddOp) -> tuple[SSAValue, SSAValue]:
     """The scores and the mask that an op adds. Raises `Refused`."""
     for scores, mask in (tuple(op.operands), tuple(reversed(op.operands))):
-        is_made = isinstance(scores.owner, MatmulOp | MulOp | DivOp)
-        if is_made and scores.type == op.results[0].type and scores is not mask:
+        if (
+            makes_scores(scores.owner)
+            and scores.type == op.results[0].type
+            and scores is not mask
+        ):
             return scores, mask
     raise Refused("scores are not made by op.matmul")
+
+
+def makes_scores(op: Operation | Block) -> bool:
+    """Whether what an op makes may be scores that are masked after that."""
+    if isinstance(op, Block):
+        return False
+    return isinstance(op, MatmulOp | MulOp | DivOp) or hidden_of(op) is not None
 
 
 def transposed(order: Sequence[int], by: Sequence[int]) -> tuple[int, ...]:
@@ -272,7 +294,7 @@ def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
             ops, by = (last, *ops), order
     ops += (*v.passed, *q.passed, *k.passed)
     scale = scores.scale * q.factor * k.factor
-    found = Attention(ops, softmax, q, k, v, by, scale, scores.mask)
+    found = Attention(ops, softmax, q, k, v, by, scale, scores.mask, scores.offset)
     return grouped(found, first, product)
 
 
@@ -390,6 +412,7 @@ def attention_op(found: Attention) -> AttentionOp:
     return AttentionOp.inferred(
         operands,
         {
+            "causal": None if found.offset is None else IntegerAttr(found.offset, i64),
             "scale": FloatAttr(found.scale, f64),
             "q_by": as_order(found.q.order),
             "k_by": as_order(found.k.order),

@@ -103,6 +103,7 @@ from penstock.dialects.op.rounding import Log1pOp, RemOp, RoundOp
 from penstock.dialects.op.rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
+from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.op.trigonometry import (
     AcoshOp,
     AcosOp,
@@ -217,6 +218,7 @@ Op = Dialect(
         TanhOp,
         TopKOp,
         TransposeOp,
+        TriangleOp,
         UnpackOp,
         WhereOp,
         WinogradJoinOp,

@@ -44,6 +44,140 @@ job.job @scaled_and_masked placement <cpu, [0:0]> {
   job.output "y", %y : !y
 }
 
+// What hides all keys after a diagonal is no mask that is read: a sum with a triangle of 0
+// and -inf, before a mask or after it,
+// CHECK-LABEL: job.job @causal
+job.job @causal placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %m = job.input "m" : !m
+  %zero = op.constant dense<0.0> : tensor<f32>
+  %none = op.constant dense<"0x000080FF"> : tensor<f32>
+  // CHECK-NOT: op.softmax
+  // CHECK:     %y = op.attention %q, %k, %v causal 8 scale 5.000000e-01 :
+  // CHECK:     %z = op.attention %q, %k, %v mask %m causal 8 scale 5.000000e-01 :
+  %half = op.constant dense<0.5> : tensor<f32>
+  %t = op.triangle %zero, %none to [24, 32] offset 8 : tensor<f32>, tensor<f32> -> !m
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %h = op.mul %p, %half : !s, tensor<f32> -> !s
+  %a = op.add %h, %t : !s, !m -> !s
+  %s = op.softmax %a axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  %p2 = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %h2 = op.mul %p2, %half : !s, tensor<f32> -> !s
+  %b2 = op.add %t, %h2 : !m, !s -> !s
+  %a2 = op.add %b2, %m : !s, !m -> !s
+  %s2 = op.softmax %a2 axis 2 : !s -> !s
+  %z = op.matmul %s2, %v : !s, !v -> !y
+  job.output "y", %y : !y
+  job.output "z", %z : !y
+}
+
+// or a choice of the least finite number, or of less, there.
+// CHECK-LABEL: job.job @chosen
+job.job @chosen placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %yes = op.constant dense<true> : tensor<i1>
+  %no = op.constant dense<false> : tensor<i1>
+  %least = op.constant dense<-3.40282347E+38> : tensor<f32>
+  %none = op.constant dense<"0x000080FF"> : tensor<f32>
+  // CHECK-NOT: op.softmax
+  // CHECK:     %y = op.attention %q, %k, %v causal 0 :
+  // CHECK:     %z = op.attention %q, %k, %v causal 2 :
+  %seen = op.triangle %yes, %no to [24, 32] offset 0 : tensor<i1>, tensor<i1> -> tensor<24x32xi1>
+  %all = op.reshape %seen to [1, 24, 32] : tensor<24x32xi1> -> tensor<1x24x32xi1>
+  %after = op.triangle %no, %yes to [24, 32] offset 2 : tensor<i1>, tensor<i1> -> tensor<24x32xi1>
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.where %all, %p, %least : tensor<1x24x32xi1>, !s, tensor<f32> -> !s
+  %s = op.softmax %a axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  %p2 = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a2 = op.where %after, %none, %p2 : tensor<24x32xi1>, tensor<f32>, !s -> !s
+  %s2 = op.softmax %a2 axis 2 : !s -> !s
+  %z = op.matmul %s2, %v : !s, !v -> !y
+  job.output "y", %y : !y
+  job.output "z", %z : !y
+}
+
+// Constants tell it by their elements, as do choices of numbers.
+// CHECK-LABEL: job.job @constants
+job.job @constants placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<3x8xf32>
+  %k = job.input "k" : tensor<16x8xf32>
+  %v = job.input "v" : tensor<16x8xf32>
+  // CHECK-NOT: op.softmax
+  // CHECK:     op.attention %q, %k, %v causal 13 :
+  %zero = op.constant dense<0.0> : tensor<f32>
+  %least = op.constant dense<-3.40282347E+38> : tensor<f32>
+  %seen = op.constant dense<[[true, true, true, true, true, true, true, true, true, true, true, true, true, true, false, false], [true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, false], [true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true]]> : tensor<3x16xi1>
+  %m = op.where %seen, %zero, %least : tensor<3x16xi1>, tensor<f32>, tensor<f32> -> tensor<3x16xf32>
+  %p = op.matmul %q, %k transpose_b : tensor<3x8xf32>, tensor<16x8xf32> -> tensor<3x16xf32>
+  %a = op.add %p, %m : tensor<3x16xf32>, tensor<3x16xf32> -> tensor<3x16xf32>
+  %s = op.softmax %a axis 1 : tensor<3x16xf32> -> tensor<3x16xf32>
+  %y = op.matmul %s, %v : tensor<3x16xf32>, tensor<16x8xf32> -> tensor<3x8xf32>
+  job.output "y", %y : tensor<3x8xf32>
+}
+
+// Masks with other numbers stay: scores that are made smaller by 10000 may count, the
+// first row may not be without a key, and a row of a mask may be that of all rows.
+// CHECK-LABEL: job.job @no_causal
+job.job @no_causal placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %zero = op.constant dense<0.0> : tensor<f32>
+  %one = op.constant dense<1.0> : tensor<f32>
+  %less = op.constant dense<-10000.0> : tensor<f32>
+  %none = op.constant dense<"0x000080FF"> : tensor<f32>
+  // CHECK:     op.attention %q, %k, %v mask %small :
+  // CHECK:     op.attention %q, %k, %v mask %empty :
+  // CHECK:     op.attention %q, %k, %v mask %raised :
+  // CHECK:     op.attention %q, %k, %v mask %row :
+  %small = op.triangle %zero, %less to [24, 32] offset 8 : tensor<f32>, tensor<f32> -> !m
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.add %p, %small : !s, !m -> !s
+  %s = op.softmax %a axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+  %empty = op.triangle %zero, %none to [24, 32] offset -1 : tensor<f32>, tensor<f32> -> !m
+  %p2 = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a2 = op.add %p2, %empty : !s, !m -> !s
+  %s2 = op.softmax %a2 axis 2 : !s -> !s
+  %y2 = op.matmul %s2, %v : !s, !v -> !y
+  job.output "y2", %y2 : !y
+  %raised = op.triangle %one, %none to [24, 32] offset 8 : tensor<f32>, tensor<f32> -> !m
+  %p3 = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a3 = op.add %p3, %raised : !s, !m -> !s
+  %s3 = op.softmax %a3 axis 2 : !s -> !s
+  %y3 = op.matmul %s3, %v : !s, !v -> !y
+  job.output "y3", %y3 : !y
+  %row = op.triangle %zero, %none to [1, 32] offset 8 : tensor<f32>, tensor<f32> -> tensor<1x32xf32>
+  %p4 = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a4 = op.add %p4, %row : !s, tensor<1x32xf32> -> !s
+  %s4 = op.softmax %a4 axis 2 : !s -> !s
+  %y4 = op.matmul %s4, %v : !s, !v -> !y
+  job.output "y4", %y4 : !y
+}
+
+// Nor are scores that are chosen by anything else.
+// CHECK-LABEL: job.job @other_choice
+job.job @other_choice placement <cpu, [0:0]> {
+  %q = job.input "q" : !q
+  %k = job.input "k" : !k
+  %v = job.input "v" : !v
+  %c = job.input "c" : tensor<24x32xi1>
+  %none = op.constant dense<"0x000080FF"> : tensor<f32>
+  // CHECK: no_attention = "scores are made by op.where"
+  %p = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a = op.where %c, %p, %none : tensor<24x32xi1>, !s, tensor<f32> -> !s
+  %s = op.softmax %a axis 2 : !s -> !s
+  %y = op.matmul %s, %v : !s, !v -> !y
+  job.output "y", %y : !y
+}
+
 // Constants that queries and keys are multiplied with are a part of it: 0.5 * 4 * 0.25.
 // CHECK-LABEL: job.job @scaled_sides
 job.job @scaled_sides placement <cpu, [0:0]> {

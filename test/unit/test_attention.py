@@ -551,6 +551,12 @@ NODES: Mapping[
 ] = {
     "plain": ([2, 4, 20, 8], [2, 4, 24, 8], None, {}),
     "causal": ([2, 4, 24, 8], [2, 4, 24, 8], None, {"is_causal": 1}),
+    "causal as PyTorch writes it": (
+        [2, 4, 24, 8],
+        [2, 4, 24, 8],
+        None,
+        {"is_causal": 1, "softcap": 0.0, "qk_matmul_output_mode": 0},
+    ),
     "a mask of numbers": ([2, 4, 20, 8], [2, 4, 24, 8], ([20, 24], float), {}),
     "a mask for each stack": ([2, 4, 20, 8], [2, 4, 24, 8], ([2, 1, 20, 24], bool), {}),
     "groups": ([2, 6, 20, 8], [2, 2, 24, 8], None, {}),
@@ -609,7 +615,9 @@ def test_attention_of_onnx_is_one_op(name: str) -> None:
     compiler, known = installed_compiler()
     copy = imported.module.clone()
     run_pipeline(compiler, known, copy, "op-infer-shapes,job-clean,op-fuse-attention")
-    assert [op for op in copy.walk() if isinstance(op, AttentionOp)]
+    (found,) = (op for op in copy.walk() if isinstance(op, AttentionOp))
+    assert (found.offset == 0) == ("is_causal" in attributes)
+    assert (found.mask is None) == (mask is None)
     assert not [op for op in copy.walk() if isinstance(op, SoftmaxOp)]
     with Session(Model(imported.module, imported.weights, Path())) as session:
         result = session.run(given)["y"]

@@ -404,6 +404,18 @@ def movement() -> Iterator[Case]:
     for array in (filled(EDGES, (3, 7, 5)), floats(0, 7, 5)):
         yield from of_cube(array)
     yield from (c._replace(is_compiled=False) for c in of_cube(floats(1, 1, 1)))
+    for shape, offset, inside, outside in (
+        ([2, 5, 7], 2, floats(), floats()),
+        ([7, 5], -3, np.array(True), np.array(False)),
+        ([0, 3], 0, floats(), floats()),
+    ):
+        is_inside = np.broadcast_to(np.tri(shape[-2], shape[-1], offset), shape) > 0
+        yield Case(
+            ops.TriangleOp,
+            [inside, outside],
+            lambda a, b, is_inside=is_inside: np.where(is_inside, a, b),
+            {"shape": shape, "offset": offset},
+        )
     mirrored = {"before": [2, 1], "after": [1, 0], "mode": PadModeAttr(PadMode.REFLECT)}
     pads = [(2, 1), (1, 0)]
     yield Case(

@@ -14,7 +14,10 @@ from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.tools.onnx_import.graph import Converter, Declined, Node
 from penstock.tools.onnx_import.ops import Ops, Value
 
-ATTRIBUTES = {"is_causal", "q_num_heads", "kv_num_heads", "scale"}
+ATTRIBUTES = {
+    *("is_causal", "q_num_heads", "kv_num_heads", "scale"),
+    *("softcap", "qk_matmul_output_mode"),
+}
 """What is converted here; ONNX's own definition does what has others."""
 
 MASK, PAST_KEY, PAST_VALUE, LENGTHS = 3, 4, 5, 6
@@ -66,6 +69,7 @@ def decline_if_rare(node: Node) -> None:
         node.attribute_names - ATTRIBUTES
         or node.has(LENGTHS)
         or node.wants(3)
+        or node.float("softcap", 0)
         or node.element() == f16
         or drops
         or (node.int("is_causal", 0) and mask is not None)

@@ -3,7 +3,8 @@ A job that is being made from an ONNX graph, value by value.
 
 A value is an array while it is known (an initializer, or what follows from known
 values alone) and becomes part of the job when an op needs it as a tensor: a short one
-as `op.constant`, any other as `job.variable`.
+as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any other as
+`job.variable`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from typing import TypeAlias
 import numpy as np
 import onnx
 from onnx import NodeProto
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
 from penstock.dialects.numpy_types import dense_of, element_type_of
+from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.checks import normal_axis
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.triangle import TriangleOp, triangle_of
 from penstock.tools.onnx_import.ops import Array, Ops, Value
 
 LONGEST_CONSTANT = 8
@@ -90,10 +93,26 @@ class JobBuilder:
     def _materialize(self, name: str, array: Array) -> SSAValue:
         if array.size <= LONGEST_CONSTANT:
             return self._insert(ConstantOp(dense_of(array)), [name])[0]
+        if (triangle := self._triangle(name, array)) is not None:
+            return triangle
         type = TensorType(element_type_of(array.dtype), array.shape)
         self.weights[name] = np.asarray(array, order="C")
         init = InitAttr("npz", {"file": self._weights_file})
         return self._insert(VariableOp(name, init, type), [name])[0]
+
+    def _triangle(self, name: str, array: Array) -> SSAValue | None:
+        """A mask that says what comes after what, without its elements."""
+        is_mask = isinstance(type := element_type_of(array.dtype), AnyFloat)
+        if not (is_mask or type == i1) or (found := triangle_of(array)) is None:
+            return None
+        numbers = (
+            ConstantOp(dense_of(np.asarray(number, array.dtype)))
+            for number in (found.inside, found.outside)
+        )
+        operands = [self._insert(number, [""])[0] for number in numbers]
+        offset = IntegerAttr(found.offset, i64)
+        properties = {"shape": int_list(array.shape), "offset": offset}
+        return self.add(TriangleOp, operands, properties, names=[name])[0]
 
     def add(
         self,

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from penstock.dialects.job import VariableOp
+from penstock.dialects.op import AttentionOp
 from penstock.runtime import cuda
 from penstock.runtime.cuda_driver_recorded import RecordedDriver
 from penstock.runtime.executor import Executor
 from penstock.tools.comparing import relative_error
+from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
 from penstock.tools.onnx_import.model import (
     ImportedModel,
@@ -108,6 +110,16 @@ def test_a_model_of_pytorch_runs_in_order_on_a_device(
     if name in COMPUTED:
         for output, array in reference(imported.proto, inputs).items():
             assert relative_error(got[output], array) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_masks_of_what_comes_later_are_not_read(name: str, exported: Exported) -> None:
+    imported, _ = exported(name)
+    compiler, known = installed_compiler()
+    passes = "op-infer-shapes,job-clean,op-fold-constants,job-clean,op-fuse-attention"
+    run_pipeline(compiler, known, imported.module, passes)
+    found = [op for op in imported.module.walk() if isinstance(op, AttentionOp)]
+    assert [(op.offset, op.mask) for op in found] == [(0, None)] * 2
 
 
 def test_arithmetic_on_shapes_is_not_left(exported: Exported) -> None:

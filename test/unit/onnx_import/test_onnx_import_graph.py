@@ -18,6 +18,7 @@ from onnx.external_data_helper import (
 from xdsl.ir import Operation
 
 from penstock.dialects.job import InputOp, VariableOp
+from penstock.dialects.op import TriangleOp
 from penstock.tools.diagnostics import Rejected, UsageError
 from penstock.tools.onnx_import.model import (
     ImportedModel,
@@ -73,6 +74,10 @@ def ops_of(imported: ImportedModel, kind: type[Operation]) -> list[Operation]:
     return [op for op in imported.module.walk() if isinstance(op, kind)]
 
 
+def triangles_of(imported: ImportedModel) -> list[TriangleOp]:
+    return [op for op in imported.module.walk() if isinstance(op, TriangleOp)]
+
+
 def node(
     op: str, *inputs: str, outputs: tuple[str, ...] = ("y",), **attributes: Attribute
 ) -> NodeProto:
@@ -114,6 +119,27 @@ def test_constant_nodes_are_known(
         node("Add", "x", "c"),
     ]
     check(make_model(nodes, {"x": x}), {"x": x})
+
+
+def test_masks_of_what_comes_later_are_no_data(make_model: MakeModel, check: Check):
+    x = np.random.default_rng(5).standard_normal((2, 4, 6)).astype(np.float32)
+    known = {
+        "mask": np.where(np.tri(4, 6, 2) > 0, 0.0, -np.inf).astype(np.float32),
+        "seen": np.tri(4, 6, -1, dtype=np.bool_)[None],
+        "least": number(-3e38),
+        "other": np.eye(4, 6, dtype=np.float32),
+    }
+    nodes = [
+        node("Add", "x", "mask", outputs=("masked",)),
+        node("Where", "seen", "masked", "least", outputs=("chosen",)),
+        node("Add", "chosen", "other"),
+    ]
+    model = make_model(nodes, {"x": x}, known=known)
+    check(model, {"x": x})
+    imported = import_model(model, "model")
+    assert [*imported.weights] == ["other"]
+    offsets = [op.offset.value.data for op in triangles_of(imported)]
+    assert offsets == [2, -1]
 
 
 def test_constants_of_a_shape_and_ranges_are_known(make_model: MakeModel, check: Check):
