@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     f32,
     f64,
-    i1,
 )
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -32,7 +31,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from penstock.dialects.interfaces import TensorOp, element_bytes, tensor_type
+from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.kernel import memref_type
 from penstock.dialects.op.axes import (
     I64List,
@@ -41,6 +40,7 @@ from penstock.dialects.op.axes import (
     int_list,
     one_per_axis,
 )
+from penstock.dialects.op.checks import highest, lowest
 from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.number import Number
 from penstock.dialects.op.windows import MAX_EDGES, MIN_LINE, Window
@@ -290,9 +290,9 @@ def verify_element(value: float, type: TensorType) -> None:
     if isinstance(element, AnyFloat):
         fits = _fits_float(value, element)
     else:
-        end = 2.0 ** (8 * element_bytes(type) - 1)
-        low, end = (0, 2) if element == i1 else (-end, end)
-        fits = low <= value < end and value.is_integer()
+        # The highest integer of 64 bits is no float: the number after it is one.
+        end = float(highest(element) + 1)
+        fits = lowest(element) <= value < end and value.is_integer()
     if not fits:
         raise VerifyException(f"an {element} cannot be {value}")
 

@@ -221,6 +221,12 @@
 
 // -----
 
+%a = "test.op"() : () -> tensor<4xui8>
+// expected-error@+1 {{an ui8 cannot be -1.0}}
+%r = op.pad %a before [1] after [0] value -1 : tensor<4xui8> -> tensor<5xui8>
+
+// -----
+
 %a = "test.op"() : () -> tensor<4xi1>
 // expected-error@+1 {{an i1 cannot be -1.0}}
 %r = op.pad %a before [1] after [0] value -1 : tensor<4xi1> -> tensor<5xi1>
