@@ -7,12 +7,13 @@ from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr, ScatterNdOp
+from penstock.dialects.op.linear import BYTES
 from penstock.tools.onnx_import.graph import Converter, Node
 from penstock.tools.onnx_import.ops import Ops, Value
 from penstock.tools.onnx_import.windows import Steps, image_rank, pads_of, per_axis
@@ -45,11 +46,17 @@ def conv_properties(steps: Steps, groups: int) -> dict[str, Attribute | None]:
 def convolved(
     ops: Ops, x: Value, weights: Value, bias: Value | None, steps: Steps, groups: int
 ) -> Value:
-    """A convolution over any number of axes, made of those of images."""
+    """
+    A convolution over any number of axes, made of those of images. That of bytes has
+    sums of 32 bits.
+    """
     rank = len(steps.strides)
     if rank == 2:
         given = [x, weights] if bias is None else [x, weights, bias]
-        return ops.apply(Conv2dOp, given, conv_properties(steps, groups))[0]
+        properties = conv_properties(steps, groups)
+        if ops.element(x) in BYTES:
+            properties["wide"] = UnitAttr()
+        return ops.apply(Conv2dOp, given, properties)[0]
     if rank == 1:
         wide, taps = (with_rows(ops, value) for value in (x, weights))
         result = convolved(ops, wide, taps, bias, steps.widened(), groups)

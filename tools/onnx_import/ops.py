@@ -164,11 +164,13 @@ class Ops:
         *,
         transpose_a: bool = False,
         transpose_b: bool = False,
+        wide: bool = False,
     ) -> Value:
-        """The product of matrices."""
+        """The product of matrices; `wide` ones of bytes have sums of 32 bits."""
         flags = {
             "transpose_a": UnitAttr() if transpose_a else None,
             "transpose_b": UnitAttr() if transpose_b else None,
+            "wide": UnitAttr() if wide else None,
         }
         return self.one(MatmulOp, a, b, **flags)
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
+import numpy as np
 from onnx import TensorProto
-from xdsl.dialects.builtin import f32, i32
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, i32
+from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.op.checks import highest, lowest, normal_axis
 from penstock.dialects.op.comparison import EqualOp
 from penstock.dialects.op.elementwise import INTEGERS, MaximumOp, MinimumOp
-from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMinOp
+from penstock.dialects.op.linear import BYTES
+from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMinOp, ReduceSumOp
 from penstock.dialects.op.rounding import RoundOp
 from penstock.dialects.signless import ui8
 from penstock.tools.onnx_import.convolutions import convolved
@@ -129,30 +132,129 @@ def rows(ops: Ops, value: Value) -> int:
     return max(0, len(ops.shape(value)) - 2)
 
 
+class Factor(NamedTuple):
+    """A factor of products of bytes, and its zero point unless that is 0."""
+
+    value: Value
+    zero: Value | None
+
+
+def factor(ops: Ops, value: Value, zero: Value | None, axis: int) -> Factor:
+    """
+    A factor whose zero points are scalars or lie along an axis. What is known less its
+    zero point is bytes without one, if these can hold it.
+    """
+    if zero is not None:
+        zero = spread(ops, zero, ops.shape(value), axis, 0)
+    if isinstance(zero, SSAValue) or zero is None:
+        return Factor(value, zero)
+    if not np.any(zero):
+        return Factor(value, None)
+    if isinstance(value, SSAValue):
+        return Factor(value, zero)
+    numbers = value.astype(np.int16) - zero.astype(np.int16)
+    for dtype in (np.int8, np.uint8):
+        limits = np.iinfo(dtype)
+        if limits.min <= numbers.min(initial=0) <= numbers.max(initial=0) <= limits.max:
+            return Factor(numbers.astype(dtype), None)
+    return Factor(value, zero)
+
+
+def are_bytes(ops: Ops, *values: Value) -> bool:
+    """Whether products of some values may have wide sums."""
+    return all(ops.element(value) in BYTES for value in values)
+
+
+def product(
+    ops: Ops, a: Value, zero_a: Value | None, b: Value, zero_b: Value | None
+) -> Value:
+    """
+    A product of matrices of integers less their zero points, of which there may be one
+    for each row of a and column of b.
+
+    `(a - z) (b - w)` is `a b - z (the sums of the columns of b - k w) - w (the sums of
+    the rows of a)` for k terms: bytes are multiplied as they are.
+    """
+    terms = ops.shape(a)[-1]
+    shapes = [*ops.shape(a), *ops.shape(b)]
+    ranks = len(ops.shape(a)), len(ops.shape(b))
+    if min(ranks) < 2 or DYNAMIC_INDEX in shapes or not are_bytes(ops, a, b):
+        left = centred(ops, a, zero_a, rows(ops, a))
+        return ops.matmul(left, centred(ops, b, zero_b, -1))
+    left, right = factor(ops, a, zero_a, ranks[0] - 2), factor(ops, b, zero_b, -1)
+    result = ops.matmul(left.value, right.value, wide=True)
+    ones = np.ones((1, terms), np.int8)
+    if left.zero is not None:
+        sums = ops.matmul(ones, right.value, wide=True)
+        if right.zero is not None:
+            sums = ops.sub(sums, ops.mul(ops.cast(right.zero, i32), terms))
+        result = ops.sub(result, ops.mul(ops.cast(left.zero, i32), sums))
+    if right.zero is not None:
+        sums = ops.matmul(left.value, ones.T, wide=True)
+        result = ops.sub(result, ops.mul(ops.cast(right.zero, i32), sums))
+    return result
+
+
 def matmul_integer(node: Node) -> None:
     """A product of matrices of integers."""
-    ops, a, b = node.ops, node.value(), node.value(1)
-    left = centred(ops, a, node.optional(2), rows(ops, a))
-    right = centred(ops, b, node.optional(3), -1)
-    node.give_value(ops.matmul(left, right))
+    zeros = node.optional(2), node.optional(3)
+    node.give_value(product(node.ops, node.value(), zeros[0], node.value(1), zeros[1]))
 
 
 def conv_integer(node: Node) -> None:
     """A convolution of integers. What lies outside is the zero point."""
-    ops = node.ops
-    left = centred(ops, node.value(), node.optional(2), 0)
-    right = centred(ops, node.value(1), node.optional(3), 0)
-    node.give_value(convolution(node, left, right, None))
+    zeros = node.optional(2), node.optional(3)
+    node.give_value(convolution(node, node.value(1), zeros, None))
 
 
-def convolution(node: Node, x: Value, weights: Value, bias: Value | None) -> Value:
-    """A convolution as the attributes of a node say."""
-    kernel = node.ops.shape(weights)[2:]
+MIN_OUTPUTS = 4
+"""The out channels of a group whose products are worth packing windows."""
+
+
+def convolution(
+    node: Node,
+    weights: Value,
+    zeros: tuple[Value | None, Value | None],
+    bias: Value | None,
+) -> Value:
+    """
+    A convolution of the first operand of a node, as its attributes say, of integers
+    less their zero points; the bias is of 32 bits.
+
+    Where bytes can be convolved as they are, what the zero point of the image adds to
+    each sum follows from the weights.
+    """
+    ops, x, groups = node.ops, node.value(), node.int("group", 1)
+    steps = steps_of(node, ops.shape(weights)[2:])
+    own = factor(ops, weights, zeros[1], 0)
+    few = ops.shape(weights)[0] // groups < MIN_OUTPUTS
+    is_open = DYNAMIC_INDEX in ops.shape(x)
+    if own.zero is not None or few or is_open or not are_bytes(ops, x, weights):
+        left, right = centred(ops, x, zeros[0], 0), centred(ops, weights, zeros[1], 0)
+        return convolved(ops, left, right, bias, steps, groups)
+    image = factor(ops, x, zeros[0], 0)
+    if image.zero is None:
+        return convolved(ops, x, own.value, bias, steps, groups)
+    zero = ops.cast(image.zero, i32)
+    if isinstance(image.zero, SSAValue):
+        ones = np.ones([1, *ops.shape(x)[1:]], np.int8)
+        sums = convolved(ops, ones, own.value, None, steps, groups)
+        result = convolved(ops, x, own.value, bias, steps, groups)
+        return ops.sub(result, ops.mul(zero, sums))
+    pads = ([0, 0, *steps.before], [0, 0, *steps.after])
+    padded = ops.pad(x, *pads, float(image.zero))
+    axes = range(1, len(ops.shape(weights)))
+    sums = ops.reduce(ReduceSumOp, ops.cast(own.value, i32), axes, keepdims=False)
+    moved = ops.sub(0 if bias is None else bias, ops.mul(zero, sums))
+    return convolved(ops, padded, own.value, moved, steps.unpadded(), groups)
+
+
+def steps_of(node: Node, kernel: Sequence[int]) -> Steps:
+    """How windows move, as the attributes of a node say."""
     strides, dilations = (
         per_axis(node, name, len(kernel)) for name in ("strides", "dilations")
     )
-    steps = Steps(strides, dilations, pads_of(node, kernel, strides, dilations))
-    return convolved(node.ops, x, weights, bias, steps, node.int("group", 1))
+    return Steps(strides, dilations, pads_of(node, kernel, strides, dilations))
 
 
 def requantized(
@@ -170,26 +272,23 @@ def requantized(
 def linear_matmul(node: Node) -> None:
     """A product of quantized matrices, quantized."""
     ops, a, b = node.ops, node.value(), node.value(3)
-    left = centred(ops, a, node.value(2), rows(ops, a))
-    right = centred(ops, b, node.value(5), -1)
     scale_a = spread(ops, node.value(1), ops.shape(a), rows(ops, a), 0)
     scale_b = spread(ops, node.value(4), ops.shape(b), -1, 0)
     scale = ops.mul(ops.cast(scale_a, f32), ops.cast(scale_b, f32))
-    product = ops.matmul(left, right)
-    shape = ops.shape(product)
-    node.give_value(requantized(node, product, 6, scale, shape))
+    result = product(ops, a, node.value(2), b, node.value(5))
+    shape = ops.shape(result)
+    node.give_value(requantized(node, result, 6, scale, shape))
 
 
 def linear_conv(node: Node) -> None:
     """A convolution of quantized numbers, quantized."""
-    ops, x, weights = node.ops, node.value(), node.value(3)
-    left = centred(ops, x, node.value(2), 0)
-    right = centred(ops, weights, node.value(5), 0)
-    product = convolution(node, left, right, node.optional(8))
-    shape = ops.shape(product)
+    ops = node.ops
+    zeros = node.value(2), node.value(5)
+    result = convolution(node, node.value(3), zeros, node.optional(8))
+    shape = ops.shape(result)
     scales = spread(ops, node.value(4), shape, 1, 0)
     scale = ops.mul(ops.cast(node.value(1), f32), ops.cast(scales, f32))
-    node.give_value(requantized(node, product, 6, scale, shape))
+    node.give_value(requantized(node, result, 6, scale, shape))
 
 
 CONVERTERS: Mapping[str, Converter] = {

@@ -58,6 +58,10 @@ class Steps:
         pads = [*self.before[1:], *self.after[1:]]
         return Steps(self.strides[1:], self.dilations[1:], pads)
 
+    def unpadded(self) -> Steps:
+        """How it moves over an image that is padded already."""
+        return Steps(self.strides, self.dilations, [0] * 2 * len(self.strides))
+
     def widened(self) -> Steps:
         """How it moves over one axis more, of extent 1, before the others."""
         pads = [0, *self.before, 0, *self.after]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper
 
@@ -144,6 +145,54 @@ def test_convolutions_of_integers(
     nodes = [node("ConvInteger", "x w zx zw", group=groups, pads=pads)]
     model = make_model(nodes, inputs, ["y"], known, opset=10)
     check(model, inputs, run_onnxruntime(model, inputs))
+
+
+@pytest.mark.parametrize("left", ["int8", "uint8"])
+@pytest.mark.parametrize("right", ["int8", "uint8"])
+@pytest.mark.parametrize("known", ["", "b", "zb", "b za", "b za zb"])
+def test_zero_points_of_products(
+    make_model: MakeModel, left: str, right: str, known: str
+) -> None:
+    """Each may be known or not; weights may hold what they are less theirs or not."""
+    arrays = {"a": bytes_(left, 5, 9), "b": bytes_(right, 9, 6)}
+    arrays |= {"za": bytes_(left), "zb": bytes_(right)}
+    inputs = {name: x for name, x in arrays.items() if name not in known.split()}
+    weights = {name: arrays[name] for name in known.split()}
+    model = make_model([node("MatMulInteger", "a b za zb")], inputs, ["y"], weights)
+    a, b, za, zb = (array.astype(np.int32) for array in arrays.values())
+    check(model, inputs, {"y": (a - za) @ (b - zb)})
+
+
+@pytest.mark.parametrize("zero", [0, 100, 128])
+def test_weights_less_their_zero_point(make_model: MakeModel, zero: int) -> None:
+    """What they are then fits into a byte, or does not."""
+    a, b = bytes_("int8", 3, 8), bytes_("uint8", 8, 4)
+    b[0, :2] = 0, 255
+    known = {"b": b, "za": np.int8(0), "zb": np.uint8(zero)}
+    model = make_model([node("MatMulInteger", "a b za zb")], {"a": a}, ["y"], known)
+    imported = import_model(model, "model.onnx")
+    assert ("sub" in str(imported.module)) == (zero == 100)
+    wanted = a.astype(np.int32) @ (b.astype(np.int32) - zero)
+    check(model, {"a": a}, {"y": wanted})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_convolutions_with_zero_points(
+    make_model: MakeModel, dtype: str, is_known: bool
+) -> None:
+    """What lies outside is the zero point, whether it is known or not."""
+    x, w, zero = bytes_(dtype, 1, 3, 6, 9), bytes_("int8", 8, 3, 3, 3), bytes_(dtype)
+    zeros = {"zx": zero}
+    known, inputs = {"w": w, **(zeros if is_known else {})}, {"x": x}
+    if not is_known:
+        inputs |= zeros
+    nodes = [node("ConvInteger", "x w zx", pads=[1, 2, 0, 1], strides=[1, 2])]
+    model = make_model(nodes, inputs, ["y"], known, opset=10)
+    centred = np.pad(x.astype(np.int32) - zero, [(0, 0), (0, 0), (1, 0), (2, 1)])
+    windows = sliding_window_view(centred, (3, 3), (2, 3))[:, :, :, ::2]
+    wanted = np.einsum("ncyxpq,ocpq->noyx", windows, w.astype(np.int32))
+    check(model, inputs, {"y": wanted.astype(np.int32)})
 
 
 def test_quantized_products(make_model: MakeModel) -> None:
