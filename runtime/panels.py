@@ -218,7 +218,7 @@ def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int
             module = builder.module
             function, inside = internal_function(module, "rows", 4)
             source, panels, height, depth = function.args
-            task = _Rows(Code(inside, element), lanes, a)
+            task = Rows(Code(inside, element), lanes, a)
             tiles = inside.sdiv(height, word(rows))
 
             def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -241,7 +241,7 @@ def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """
     Copies rows to panels. Vectors are stored from the first element on, so that the
     next one writes over the lanes that are none of a panel.

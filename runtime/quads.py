@@ -41,7 +41,7 @@ from penstock.runtime.lanes import (
     internal_function,
     word,
 )
-from penstock.runtime.panels import Pieces, least
+from penstock.runtime.panels import LINE, Pieces, Rows, least
 from penstock.runtime.tiles import Call, OuterStrip, function_of
 
 QUAD = 4
@@ -164,11 +164,12 @@ class _QuadStrip(OuterStrip):
 
 def quad_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     """
-    Tiles of quads of a times vectors of quads of b, as `outer_strip`: `a`, `b` and the
-    depth count quads, all of it in 32 bits. `signs` says whether the bytes of a and of
-    b have a sign; those of a are as `pack_quad_rows` leaves them.
+    Tiles of quads of a times vectors of quads of b, as `outer_strip` of an a in panels
+    has them: `b` and the depth count quads, all of it in 32 bits. `signs` says whether
+    the bytes of a and of b have a sign; those of a are as `pack_quad_rows` leaves them.
     """
-    return function_of(_QuadStrip("i32", rows, vectors, lanes, signs=signs, **facts))
+    facts |= {"signs": signs, "stored": True}
+    return function_of(_QuadStrip("i32", rows, vectors, lanes, **facts))
 
 
 ################################################################################
@@ -176,30 +177,40 @@ def quad_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
 ################################################################################
 
 
-def pack_quad_rows(signs: Signs, lanes: int, depth: int, a: tuple[int, int]):
+def pack_quad_rows(
+    signs: Signs, rows: int, lanes: int, depth: int, a: tuple[int, int], rest: int = 0
+):
     """
-    A function `pack(a, copy, height, count)` that copies `count` terms of `height` rows
-    of a to rows that are `depth` bytes apart, for `quad_strip` of such bytes and lanes.
-    What lies between rows is left as it is, for columns have zeros there.
+    A function `pack(a, panels, height, count)` that copies up to `depth` terms of
+    `height` rows of a to panels of quads as wide as a tile has `rows`, as `pack_rows`
+    does, for a `quad_strip` of such bytes and lanes. The last quad of a row ends in
+    anything, for those of columns end in zeros.
 
     `a` is the steps from a row and from a term to the next.
     """
     turned = HIGHEST if is_turned(signs, lanes) else 0
 
     @intrinsic
-    def call(_typing, source, copy, height, count):
+    def call(_typing, source, panels, height, count):
         def generate(context, builder, signature, args):
             function, inside = internal_function(builder.module, "rows", 4)
-            source, copy, height, count = function.args
-            task = _Rows(inside, lanes * QUAD, turned, a[1])
+            source, panels, height, count = function.args
+            lines = inside.alloca(ir.ArrayType(BYTE, rows * depth + lanes * QUAD))
+            lines.align = LINE
+            task = _Rows(inside, lanes, turned, a, depth, inside.ptrtoint(lines, WORD))
+            code = Code(inside, "i32")
 
-            def row(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-                here = inside.add(source, inside.mul(n, word(a[0])))
-                there = inside.add(copy, inside.mul(n, word(depth)))
-                task.copy(here, there, count)
+            def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+                row = inside.mul(number, word(rows))
+                task.copy(rows, source, panels, row, count)
                 return ()
 
-            Code(inside, "i32").loop(height, 1, (), row)
+            tiles = inside.sdiv(height, word(rows))
+            code.loop(tiles, 1, (), tile)
+            if rest:
+                row = inside.mul(tiles, word(rows))
+                with inside.if_then(inside.icmp_signed("<", row, height)):
+                    task.copy(rest, source, panels, row, count)
             inside.ret_void()
             builder.call(function, args)
             return context.get_dummy_value()
@@ -211,61 +222,81 @@ def pack_quad_rows(signs: Signs, lanes: int, depth: int, a: tuple[int, int]):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Copies the bytes of a row, some bits of which are turned."""
+    """
+    Copies the rows of a tile to where each begins with a quad, and from there to their
+    panel.
+    """
 
     builder: ir.IRBuilder
-    size: int
-    """The bytes of a vector."""
+    lanes: int
     turned: int
-    step: int
+    a: tuple[int, int]
+    depth: int
+    lines: LlvmValue
+    """Where the rows of a tile lie, `depth` bytes apart."""
 
-    def copy(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
-        """Copy so many bytes to where they follow each other."""
+    def copy(
+        self,
+        rows: int,
+        source: LlvmValue,
+        panels: LlvmValue,
+        row: LlvmValue,
+        count: LlvmValue,
+    ) -> None:
+        """Copy so many terms of the rows from one on."""
         builder = self.builder
-        if self.step != 1:
-            self._copy_single(here, there, word(0), count)
+        code = Code(builder, "i32")
+        first = builder.add(source, builder.mul(row, word(self.a[0])))
+
+        def line(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = builder.add(first, builder.mul(n, word(self.a[0])))
+            there = builder.add(self.lines, builder.mul(n, word(self.depth)))
+            self._copy_line(here, there, count)
+            return ()
+
+        code.loop(word(rows), 1, (), line)
+        quads = builder.ashr(builder.add(count, word(QUAD - 1)), word(2))
+        panel = code.advanced(panels, builder.mul(row, quads), 1)
+        task = Rows(code, self.lanes, (self.depth // QUAD, 1))
+        task.copy(rows, self.lines, panel, quads)
+
+    def _copy_line(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
+        """Copy so many bytes of a row to where they follow each other."""
+        builder, size = self.builder, word(self.lanes * QUAD)
+        if self.a[1] != 1:
+            self._copy_single(here, there, count)
             return
-        # The last vector begins where it has to for the row to end with it.
-        with builder.if_else(builder.icmp_signed("<", count, word(self.size))) as (
-            short,
-            long,
-        ):
+        is_short = builder.icmp_signed("<", count, size)
+        with builder.if_else(is_short) as (short, long):
             with short:
-                self._copy_single(here, there, word(0), count)
+                self._copy_single(here, there, count)
             with long:
-                last = builder.sub(count, word(self.size))
+                # The last vector begins where it has to for the row to end with it.
+                last = builder.sub(count, size)
 
                 def block(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
                     self._copy_vector(here, there, at)
                     return ()
 
-                Code(builder, "i32").loop(last, self.size, (), block)
+                Code(builder, "i32").loop(last, self.lanes * QUAD, (), block)
                 self._copy_vector(here, there, last)
 
     def _copy_vector(self, here: LlvmValue, there: LlvmValue, at: LlvmValue) -> None:
-        builder = self.builder
-        type = ir.VectorType(BYTE, self.size)
-        source, target = (
-            builder.inttoptr(builder.add(place, at), type.as_pointer())
-            for place in (here, there)
-        )
-        bits = ir.Constant(type, [self.turned & 0x80] * self.size)
-        builder.store(builder.xor(builder.load(source, align=1), bits), target, align=1)
+        builder, code = self.builder, Code(self.builder, "i32")
+        value = code.load(builder.add(here, at), 0, self.lanes)
+        value = builder.xor(value, ir.Constant(value.type, [self.turned] * self.lanes))
+        code.store(value, builder.add(there, at), 0)
 
-    def _copy_single(
-        self, here: LlvmValue, there: LlvmValue, first: LlvmValue, count: LlvmValue
-    ) -> None:
-        builder = self.builder
+    def _copy_single(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
+        builder, code = self.builder, Code(self.builder, "i8")
         bits = ir.Constant(BYTE, self.turned & 0x80)
 
         def one(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            source = builder.add(here, builder.mul(at, word(self.step)))
-            value = builder.load(builder.inttoptr(source, BYTE.as_pointer()))
-            target = builder.inttoptr(builder.add(there, at), BYTE.as_pointer())
-            builder.store(builder.xor(value, bits), target)
+            value = code.load_scalar(code.advanced(here, at, self.a[1]), 0)
+            code.store_scalar(builder.xor(value, bits), builder.add(there, at), 0)
             return ()
 
-        Code(builder, "i32").loop(count, 1, (), one)
+        code.loop(count, 1, (), one)
 
 
 ################################################################################

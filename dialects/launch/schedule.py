@@ -323,4 +323,5 @@ def reused_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
     """
     if not schedule.reuse.data:
         return 0
-    return (prod(schedule.block) + schedule.lanes.data) * element_bytes
+    spare = schedule.lanes.data * (QUAD if schedule.has_quads else 1)
+    return (prod(schedule.block) + spare) * element_bytes

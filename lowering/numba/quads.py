@@ -1,8 +1,7 @@
 """
 The source of products of bytes in quads: loops over strips, as those of other tiles.
 
-What quads are is in `penstock.runtime.quads`. Columns are always packed as windows are,
-and rows copied one after the other, so that a block of terms begins with a quad.
+What quads are is in `penstock.runtime.quads`. Columns are always packed as windows are.
 """
 
 from __future__ import annotations
@@ -30,9 +29,11 @@ class QuadPrinter(StripPrinter):
         return f"({count} + {QUAD - 1}) // {QUAD}"
 
     def _copied_rows(self) -> str:
-        depth, a = self.schedule.block[1], self.contraction.a_steps
-        facts = [str(self.contraction.signs), str(self.schedule.tile[2]), str(depth)]
-        return self._definition("pack_quad_rows", "rows", False, [*facts, f"a={a}"])
+        rows, _, lanes = self.schedule.tile
+        facts = [str(self.contraction.signs), str(rows), str(lanes)]
+        facts += [str(self.schedule.block[1]), f"a={self.contraction.a_steps}"]
+        facts += [f"rest={self.rows % rows}"]
+        return self._definition("pack_quad_rows", "rows", False, facts)
 
     def _strip(self, tail: bool) -> list[str]:
         rows, vectors, lanes = self.schedule.tile
@@ -40,7 +41,7 @@ class QuadPrinter(StripPrinter):
         is_packed = self.schedule.is_packed
         width = vectors * lanes if is_packed else self._width(tail)
         facts = [str(self.contraction.signs), *map(str, (rows, vectors, lanes))]
-        facts += [f"a={(self._steps(self.schedule.block[1]), 1)}", f"b={width}"]
+        facts += [f"b={width}"]
         facts += self._common_facts(tail)
         lines = [self._definition("quad_strip", "strip", tail, facts)]
         if is_packed:
