@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -52,6 +53,17 @@ class NotKnown(Unsupported):
         self.value = value
 
 
+@dataclass(frozen=True)
+class Dequantized:
+    """Bytes that a value of floats was made of: less a zero point, times a scale."""
+
+    value: Value
+    scale: Value
+    zero: Value | None
+    axis: int
+    """Along which scales and zero points lie, if there are several."""
+
+
 class JobBuilder:
     """
     The block of a job, the ONNX values it has so far, and the weights it needs.
@@ -63,9 +75,12 @@ class JobBuilder:
         self.block = Block()
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
+        self.dequantized: dict[str, Dequantized] = {}
+        """What is known of values of floats that are bytes in the model."""
         self.ops = Ops(self)
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
+        self._unnamed = 0
 
     def add_input(self, name: str, type: TensorType) -> None:
         """Add a tensor that the caller feeds."""
@@ -132,7 +147,8 @@ class JobBuilder:
         """A value of no name as a tensor of the job."""
         if isinstance(value, SSAValue):
             return value
-        return self._materialize(f"known_{len(self.weights)}", value)
+        self._unnamed += 1
+        return self._materialize(f"known_{self._unnamed}", value)
 
     def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
         self.block.add_op(op)
@@ -178,6 +194,10 @@ class Node:
     def tensors(self) -> list[SSAValue]:
         """All operands that are given, as tensors of the job."""
         return [self.builder.tensor(name) for name in self.inputs if name]
+
+    def dequantized(self, index: int) -> Dequantized | None:
+        """What bytes an operand of floats is made of, if that is known."""
+        return self.builder.dequantized.get(self.inputs[index])
 
     def shape(self, index: int = 0) -> list[int]:
         """The shape of an operand."""

@@ -23,6 +23,7 @@ from xdsl.ir import Region
 from penstock.dialects.job import JobOp, PlacementAttr
 from penstock.tools.diagnostics import UsageError, suggest
 from penstock.tools.files import explain_os_error
+from penstock.tools.onnx_import.channels import fold_channels
 from penstock.tools.onnx_import.graph import JobBuilder, hint
 from penstock.tools.onnx_import.ops import Array
 from penstock.tools.onnx_import.random_weights import with_random_weights
@@ -188,6 +189,7 @@ def import_model(
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
     reader.read(outputs, names_of(model.graph))
     reader.complaints.raise_if_any()
+    fold_channels(builder)
     symbol = hint(model.graph.name or Path(name).stem) or "main"
     region = Region(reader.builder.block)
     job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), region)
