@@ -51,6 +51,7 @@ from penstock.tools.onnx_import import (
     arithmetic,
     attention,
     convolutions,
+    dequantized,
     einsum,
     fourier,
     images,
@@ -64,6 +65,7 @@ from penstock.tools.onnx_import import (
     sampling,
     training,
 )
+from penstock.tools.onnx_import.dequantized import first_of
 from penstock.tools.onnx_import.graph import (
     Converter,
     Node,
@@ -314,6 +316,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "Cast": cast,
     "Ceil": same(functions.CeilOp),
     "Clip": clip,
+    "Conv": first_of(dequantized.conv, convolutions.conv),
     "Div": same(elementwise.DivOp),
     "Dropout": dropout,
     "Equal": same(comparison.EqualOp),
@@ -321,7 +324,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "Exp": same(functions.ExpOp),
     "Floor": same(functions.FloorOp),
     "Gelu": gelu,
-    "Gemm": gemm,
+    "Gemm": first_of(dequantized.gemm, gemm),
     "GlobalAveragePool": same(GlobalAveragePoolOp),
     "Greater": same(comparison.GreaterOp),
     "GreaterOrEqual": same(comparison.GreaterEqualOp),
@@ -333,7 +336,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "LessOrEqual": same(comparison.LessEqualOp),
     "Log": same(functions.LogOp),
     "LogSoftmax": along_axis(LogSoftmaxOp),
-    "MatMul": same(MatmulOp),
+    "MatMul": first_of(dequantized.matmul, same(MatmulOp)),
     "Max": variadic(elementwise.MaximumOp),
     "Min": variadic(elementwise.MinimumOp),
     "Mul": same(elementwise.MulOp),

@@ -260,7 +260,6 @@ def column_places(
 
 CONVERTERS: Mapping[str, Converter] = {
     "Col2Im": col2im,
-    "Conv": conv,
     "ConvTranspose": conv_transpose,
 }
 """How convolutions are converted."""

@@ -26,6 +26,7 @@ from penstock.dialects.signless import ui8
 from penstock.tools.onnx_import.convolutions import convolved
 from penstock.tools.onnx_import.graph import (
     Converter,
+    Dequantized,
     Node,
     Unsupported,
     element_type_of_onnx,
@@ -92,6 +93,9 @@ def dequantize(node: Node) -> None:
     code = node.int("output_dtype", TensorProto.UNDEFINED)
     to = element_type_of_onnx(code) if code else ops.element(scale)
     node.give_value(ops.cast(ops.mul(value, ops.cast(scale, f32)), to))
+    if to == f32 and not block and are_bytes(ops, node.value()):
+        given = Dequantized(node.value(), node.value(1), node.optional(2), axis)
+        node.builder.dequantized[node.outputs[0]] = given
 
 
 def dynamic_quantize(node: Node) -> None:
@@ -204,49 +208,64 @@ def matmul_integer(node: Node) -> None:
 def conv_integer(node: Node) -> None:
     """A convolution of integers. What lies outside is the zero point."""
     zeros = node.optional(2), node.optional(3)
-    node.give_value(convolution(node, node.value(1), zeros, None))
+    node.give_value(convolution(node, node.value(), node.value(1), zeros, None))
 
 
 MIN_OUTPUTS = 4
 """The out channels of a group whose products are worth packing windows."""
 
 
+def weights_as_bytes(
+    node: Node, x: Value, weights: Value, zero: Value | None
+) -> Value | None:
+    """
+    The bytes that bytes are convolved with as they are, None if there are none: if the
+    zero points of weights are in the way, shapes are open, or groups are small.
+    """
+    ops = node.ops
+    if not are_bytes(ops, x, weights) or DYNAMIC_INDEX in ops.shape(x):
+        return None
+    if ops.shape(weights)[0] // node.int("group", 1) < MIN_OUTPUTS:
+        return None
+    found = factor(ops, weights, zero, 0)
+    return found.value if found.zero is None else None
+
+
 def convolution(
     node: Node,
+    x: Value,
     weights: Value,
     zeros: tuple[Value | None, Value | None],
     bias: Value | None,
 ) -> Value:
     """
-    A convolution of the first operand of a node, as its attributes say, of integers
-    less their zero points; the bias is of 32 bits.
+    A convolution as the attributes of a node say, of integers less their zero points;
+    the bias is of 32 bits.
 
     Where bytes can be convolved as they are, what the zero point of the image adds to
     each sum follows from the weights.
     """
-    ops, x, groups = node.ops, node.value(), node.int("group", 1)
+    ops, groups = node.ops, node.int("group", 1)
     steps = steps_of(node, ops.shape(weights)[2:])
-    own = factor(ops, weights, zeros[1], 0)
-    few = ops.shape(weights)[0] // groups < MIN_OUTPUTS
-    is_open = DYNAMIC_INDEX in ops.shape(x)
-    if own.zero is not None or few or is_open or not are_bytes(ops, x, weights):
+    own = weights_as_bytes(node, x, weights, zeros[1])
+    if own is None:
         left, right = centred(ops, x, zeros[0], 0), centred(ops, weights, zeros[1], 0)
         return convolved(ops, left, right, bias, steps, groups)
     image = factor(ops, x, zeros[0], 0)
     if image.zero is None:
-        return convolved(ops, x, own.value, bias, steps, groups)
+        return convolved(ops, x, own, bias, steps, groups)
     zero = ops.cast(image.zero, i32)
     if isinstance(image.zero, SSAValue):
         ones = np.ones([1, *ops.shape(x)[1:]], np.int8)
-        sums = convolved(ops, ones, own.value, None, steps, groups)
-        result = convolved(ops, x, own.value, bias, steps, groups)
+        sums = convolved(ops, ones, own, None, steps, groups)
+        result = convolved(ops, x, own, bias, steps, groups)
         return ops.sub(result, ops.mul(zero, sums))
     pads = ([0, 0, *steps.before], [0, 0, *steps.after])
     padded = ops.pad(x, *pads, float(image.zero))
     axes = range(1, len(ops.shape(weights)))
-    sums = ops.reduce(ReduceSumOp, ops.cast(own.value, i32), axes, keepdims=False)
+    sums = ops.reduce(ReduceSumOp, ops.cast(own, i32), axes, keepdims=False)
     moved = ops.sub(0 if bias is None else bias, ops.mul(zero, sums))
-    return convolved(ops, padded, own.value, moved, steps.unpadded(), groups)
+    return convolved(ops, padded, own, moved, steps.unpadded(), groups)
 
 
 def steps_of(node: Node, kernel: Sequence[int]) -> Steps:
@@ -284,7 +303,8 @@ def linear_conv(node: Node) -> None:
     """A convolution of quantized numbers, quantized."""
     ops = node.ops
     zeros = node.value(2), node.value(5)
-    result = convolution(node, node.value(3), zeros, node.optional(8))
+    x, weights, bias = node.value(), node.value(3), node.optional(8)
+    result = convolution(node, x, weights, zeros, bias)
     shape = ops.shape(result)
     scales = spread(ops, node.value(4), shape, 1, 0)
     scale = ops.mul(ops.cast(node.value(1), f32), ops.cast(scales, f32))

@@ -65,7 +65,7 @@ def check(
 
 
 def node(
-    op: str, inputs: str, outputs: str = "y", **attributes: int | Sequence[int]
+    op: str, inputs: str, outputs: str = "y", **attributes: float | Sequence[int]
 ) -> NodeProto:
     proto = helper.make_node(op, inputs.split(), outputs.split())
     proto.attribute.extend(
@@ -219,6 +219,81 @@ def test_quantized_convolutions(make_model: MakeModel, dtype: str) -> None:
     ]
     model = make_model(nodes, inputs, ["y"], known)
     check(model, inputs, run_onnxruntime(model, inputs), steps=1)
+
+
+def real(array: Numbers, scale: Numbers, zero: Numbers, axis: int = -1) -> Numbers:
+    """What quantized numbers stand for, in 64 bits."""
+    shape = [1] * array.ndim
+    shape[axis] = scale.size
+    numbers = array.astype(np.float64) - zero.astype(np.float64).reshape(shape)
+    return np.asarray(numbers * scale.astype(np.float64).reshape(shape))
+
+
+@pytest.mark.parametrize("gemm", [False, True])
+@pytest.mark.parametrize("each", [1, 6])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_products_of_what_was_quantized(
+    make_model: MakeModel, gemm: bool, each: int, dtype: str
+) -> None:
+    """Bytes are multiplied, whatever their scales and zero points."""
+    a, b = bytes_("uint8", 5, 9), bytes_(dtype, 9, 6)
+    sa, sb = scales(1), scales(each)
+    za, zb, c = bytes_("uint8", 1), bytes_(dtype, each), floats(6)
+    known = {"b": b.T if gemm else b, "sa": sa, "za": za, "sb": sb, "zb": zb, "c": c}
+    nodes = [
+        node("DequantizeLinear", "a sa za", "x"),
+        node("DequantizeLinear", "b sb zb", "w", axis=0 if gemm else 1),
+    ]
+    wanted = real(a, sa, za) @ real(b, sb, zb)
+    if gemm:
+        nodes.append(node("Gemm", "x w c", transB=1, alpha=0.5, beta=2.0))
+        wanted = 0.5 * wanted + 2 * c
+    else:
+        nodes.append(node("MatMul", "x w"))
+    model = make_model(nodes, {"a": a}, ["y"], known)
+    assert "wide" in str(import_model(model, "model.onnx").module)
+    got = compiled(model, {"a": a})["y"].astype(np.float64)
+    np.testing.assert_allclose(got, wanted, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("each", [1, 8])
+def test_convolutions_of_what_was_quantized(make_model: MakeModel, each: int) -> None:
+    x, w = bytes_("uint8", 1, 3, 6, 9), bytes_("int8", 8, 3, 3, 3)
+    sx, sw, zx, bias = scales(1), scales(each), bytes_("uint8", 1), floats(8)
+    zw = np.zeros(each, np.int8)
+    known = {"w": w, "sx": sx, "zx": zx, "sw": sw, "zw": zw, "c": bias}
+    nodes = [
+        node("DequantizeLinear", "x sx zx", "xd"),
+        node("DequantizeLinear", "w sw zw", "wd", axis=0),
+        node("Conv", "xd wd c", pads=[1, 2, 0, 1]),
+    ]
+    model = make_model(nodes, {"x": x}, ["y"], known)
+    assert "wide" in str(import_model(model, "model.onnx").module)
+    padded = np.pad(real(x, sx, zx), [(0, 0), (0, 0), (1, 0), (2, 1)])
+    windows = sliding_window_view(padded, (3, 3), (2, 3))
+    wanted = np.einsum("ncyxpq,ocpq->noyx", windows, real(w, sw, zw, 0))
+    got = compiled(model, {"x": x})["y"].astype(np.float64)
+    np.testing.assert_allclose(got, wanted + bias[:, None, None], 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scales_along_terms_are_taken_in_before(
+    make_model: MakeModel, axis: int
+) -> None:
+    """Where scales differ from term to term, sums are of floats."""
+    b = bytes_("int8", 4, 4)
+    known = {"b": b, "s": scales(1), "sb": scales(4), "zb": bytes_("int8", 4)}
+    nodes = [
+        node("DequantizeLinear", "a s", "x"),
+        node("DequantizeLinear", "b sb zb", "w", axis=axis),
+        node("MatMul", "x w"),
+    ]
+    a = bytes_("uint8", 3, 4)
+    model = make_model(nodes, {"a": a}, ["y"], known)
+    assert ("wide" in str(import_model(model, "model.onnx").module)) == (axis == 1)
+    wanted = real(a, known["s"], np.zeros(1)) @ real(b, known["sb"], known["zb"], axis)
+    got = compiled(model, {"a": a})["y"].astype(np.float64)
+    np.testing.assert_allclose(got, wanted, 1e-5, 1e-5)
 
 
 def test_a_network_of_quantized_layers(make_model: MakeModel) -> None:
