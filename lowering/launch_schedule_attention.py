@@ -11,10 +11,11 @@ the result, do not follow each other, which the attribute `no_schedule` says the
   for a line of queries, the one with the least modelled time for all queries, where the
   last block may have fewer vectors.
 * *Mix*. Of tiles whose vectors divide a row of the result, the one with the least
-  modelled time for each product.
-* *Keys*. Blocks of up to 176 keys, as even as whole tiles allow, so that scores stay in
-  the nearest caches; up to 2048 in the form `rows`. Where a mask is transposed, several
-  blocks have whole vectors of keys, so that none of their elements is copied alone.
+  modelled time for the rows of a block of queries.
+* *Keys*. Blocks of up to 144 keys, as even as whole tiles allow, so that scores and
+  values stay in the nearest caches; up to 2048 in the form `rows`. Where a mask is
+  transposed, several blocks have whole vectors of keys, so that none of their elements
+  is copied alone.
 * *Stack*. Panels of queries, scores and transposed masks take 256 KiB at most: where
   they would take more, blocks have fewer keys, and if less than a tile of them were
   left, fewer vectors of queries.
@@ -40,6 +41,7 @@ from penstock.lowering.launch_schedule_contractions import (
     REGISTERS,
     VECTOR_BYTES,
     evenly,
+    strip_time,
     tile_time,
     vector_bytes_here,
 )
@@ -56,7 +58,7 @@ from penstock.lowering.numba.finishing import phases_of
 BYTES = {"f32": 4, "f64": 8}
 MAX_VECTORS, MAX_HEIGHT = 4, 14
 MAX_MIXED, MAX_MIXED_ROWS = 6, 8
-KEYS, KEYS_OF_ROWS = 176, 2048
+KEYS, KEYS_OF_ROWS = 144, 2048
 FEW_ROWS, KEYS_AT_ONCE = 4, 4
 
 
@@ -87,28 +89,39 @@ def best_vectors(rows: int, lanes: int, registers: int) -> int:
 
 @lru_cache(maxsize=1024)
 def best_mix(depth: int, rows: int, lanes: int, registers: int) -> tuple[int, int]:
-    """The rows and vectors of the tiles in which values are added to the result."""
+    """
+    The rows and vectors of the tiles in which values are added to so many rows of the
+    result, those of a block.
+    """
     vectors = ceil(depth / lanes)
+    tiles = [
+        (height, width)
+        for width in range(1, min(MAX_MIXED, vectors) + 1)
+        if vectors % width == 0
+        for height in range(
+            1, min(height_of(width, registers, MAX_MIXED_ROWS), rows) + 1
+        )
+    ]
 
-    def tile(width: int) -> tuple[int, int]:
-        height = min(height_of(width, registers, MAX_MIXED_ROWS), rows)
-        # Powers of two divide the blocks of queries.
-        return 1 << (height.bit_length() - 1), width
+    def time(tile: tuple[int, int]) -> float:
+        return vectors // tile[1] * strip_time(tile, rows, tile[1], KEYS)
 
-    most = min(MAX_MIXED, vectors)
-    tiles = [tile(n) for n in range(1, most + 1) if vectors % n == 0]
-    return min(tiles, key=lambda tile: (tile_time(*tile) / (tile[0] * tile[1]), tile))
+    return min(tiles, key=lambda tile: (time(tile), tile))
 
 
 def attention_schedule_of(attention: Attention, vector_bytes: int) -> AttentionAttr:
     """The schedule of attention that can have one."""
     lanes, registers = vector_bytes // BYTES[attention.element], REGISTERS[vector_bytes]
-    mix = best_mix(attention.depth, attention.rows, lanes, registers)
+
+    def mix(queries: int) -> tuple[int, int]:
+        rows = min(queries, attention.rows)
+        return best_mix(attention.depth, rows, lanes, registers)
+
     if attention.rows <= FEW_ROWS:
         found = AttentionAttr(
             "rows",
             (KEYS_AT_ONCE, 1, lanes),
-            mix,
+            mix(attention.rows),
             keys_of(attention.keys, KEYS_OF_ROWS, KEYS_AT_ONCE),
         )
         if attention_misfit(attention, found) is None:
@@ -122,7 +135,9 @@ def attention_schedule_of(attention: Attention, vector_bytes: int) -> AttentionA
     transposes = any(is_packed(operand) for _, operand in attention.inputs)
     if transposes and whole <= most < attention.keys:
         keys = most // whole * whole
-    return AttentionAttr("columns", (height, vectors, lanes), mix, keys)
+    return AttentionAttr(
+        "columns", (height, vectors, lanes), mix(vectors * lanes), keys
+    )
 
 
 def room_of(attention: Attention, vectors: int, lanes: int, registers: int) -> int:

@@ -7,11 +7,11 @@
 // ODD: launch-schedule-attention: vectors have 16, 32, 64 bytes, got 48
 
 // Of 128 queries two blocks are made of 4 vectors each, of 128 keys one block of whole
-// tiles, of rows of 64 elements one tile. Short vectors leave 16 registers.
+// tiles; 64 rows of 4 vectors are 10 tiles and 4 rows. Short vectors leave 16 registers.
 // CHECK-LABEL:  launch.program @blocks
-// CHECK:        schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 132>
+// CHECK:        schedule = #launch.attention<columns, tile [6, 4, 16], mix [6, 4], keys 132>
 // NARROW-LABEL: launch.program @blocks
-// NARROW:       schedule = #launch.attention<columns, tile [6, 2, 8], mix [2, 4], keys 132>
+// NARROW:       schedule = #launch.attention<columns, tile [6, 2, 8], mix [6, 2], keys 132>
 // PLAIN-LABEL:  launch.program @blocks
 // PLAIN-NOT:    schedule
 job.job @blocks placement <cpu, [0:0]> {
@@ -22,9 +22,9 @@ job.job @blocks placement <cpu, [0:0]> {
   job.output "y", %y : tensor<12x128x64xf32>
 }
 
-// 1024 keys are 6 blocks of 171, and of whole tiles.
+// 1024 keys are 8 blocks of 128, and of whole tiles.
 // CHECK-LABEL: launch.program @long
-// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 174>
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [6, 4], keys 132>
 job.job @long placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<1024x64xf32>
   %k = job.input "k" : tensor<1024x64xf32>
@@ -35,7 +35,7 @@ job.job @long placement <cpu, [0:0]> {
 
 // Under a mask for each score, blocks have a multiple of 6 and 16 keys.
 // CHECK-LABEL: launch.program @masked
-// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 144>
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [6, 4], keys 144>
 job.job @masked placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<1024x64xf32>
   %k = job.input "k" : tensor<1024x64xf32>
@@ -47,7 +47,7 @@ job.job @masked placement <cpu, [0:0]> {
 
 // Not so under one for each key.
 // CHECK-LABEL: launch.program @keys
-// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 174>
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [6, 4], keys 132>
 job.job @keys placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<1024x64xf32>
   %k = job.input "k" : tensor<1024x64xf32>
@@ -57,9 +57,9 @@ job.job @keys placement <cpu, [0:0]> {
   job.output "y", %y : tensor<1024x64xf32>
 }
 
-// 20 queries are 2 vectors.
+// 20 queries are 2 vectors, and three tiles of 7 rows of the result at most.
 // CHECK-LABEL: launch.program @few
-// CHECK:       schedule = #launch.attention<columns, tile [14, 2, 16], mix [8, 1], keys 42>
+// CHECK:       schedule = #launch.attention<columns, tile [14, 2, 16], mix [7, 1], keys 42>
 job.job @few placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<20x16xf32>
   %k = job.input "k" : tensor<40x16xf32>
@@ -71,7 +71,7 @@ job.job @few placement <cpu, [0:0]> {
 // Panels of 64 queries of 960 terms leave room on the stack for 60 keys:
 // 256 KiB / (64 * 4) bytes - 960 - 4.
 // CHECK-LABEL: launch.program @fewer_keys
-// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [4, 4], keys 54>
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 16], mix [6, 4], keys 54>
 job.job @fewer_keys placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<64x960xf32>
   %k = job.input "k" : tensor<200x960xf32>
@@ -82,7 +82,7 @@ job.job @fewer_keys placement <cpu, [0:0]> {
 
 // Of 1200 terms there is room for three vectors of queries, and of keys for 160.
 // CHECK-LABEL: launch.program @fewer_vectors
-// CHECK:       schedule = #launch.attention<columns, tile [9, 3, 16], mix [4, 4], keys 108>
+// CHECK:       schedule = #launch.attention<columns, tile [9, 3, 16], mix [6, 4], keys 108>
 job.job @fewer_vectors placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<64x1200xf32>
   %k = job.input "k" : tensor<200x1200xf32>
@@ -121,7 +121,7 @@ job.job @one placement <cpu, [0:0]> {
 
 // They are not where the terms of keys lie apart.
 // CHECK-LABEL: launch.program @apart
-// CHECK:       schedule = #launch.attention<columns, tile [14, 1, 16], mix [1, 4], keys 154>
+// CHECK:       schedule = #launch.attention<columns, tile [14, 1, 16], mix [1, 4], keys 112>
 job.job @apart placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<1x64xf32>
   %k = job.input "k" : tensor<64x300xf32>
@@ -132,7 +132,7 @@ job.job @apart placement <cpu, [0:0]> {
 
 // Elements of 64 bits make vectors of half the lanes.
 // CHECK-LABEL: launch.program @doubles
-// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 8], mix [4, 4], keys 66>
+// CHECK:       schedule = #launch.attention<columns, tile [6, 4, 8], mix [6, 4], keys 66>
 job.job @doubles placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<64x64xf64>
   %k = job.input "k" : tensor<64x64xf64>
