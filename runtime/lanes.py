@@ -28,6 +28,7 @@ ELEMENTS = {
     "f32": (ir.FloatType(), 4),
     "f64": (ir.DoubleType(), 8),
     "i8": (ir.IntType(8), 1),
+    "i16": (ir.IntType(16), 2),
     "i32": (ir.IntType(32), 4),
     "i64": (ir.IntType(64), 8),
 }
@@ -265,13 +266,29 @@ class Vector:
         self._lanes, self.value = lanes, value
 
     def __add__(self, other: Vector) -> Vector:
-        return self._lanes.made(self._lanes.added(self.value, other.value))
+        builder = self._lanes.builder
+        return self._computed(builder.add, builder.fadd, other)
 
     def __sub__(self, other: Vector) -> Vector:
-        return self._lanes.made(self._lanes.builder.fsub(self.value, other.value))
+        builder = self._lanes.builder
+        return self._computed(builder.sub, builder.fsub, other)
 
     def __mul__(self, other: Vector) -> Vector:
-        return self._lanes.made(self._lanes.builder.fmul(self.value, other.value))
+        builder = self._lanes.builder
+        return self._computed(builder.mul, builder.fmul, other)
+
+    def _computed(
+        self,
+        of_integers: Callable[[LlvmValue, LlvmValue], LlvmValue],
+        of_floats: Callable[[LlvmValue, LlvmValue], LlvmValue],
+        other: Vector,
+    ) -> Vector:
+        emit = of_integers if self._is_integer else of_floats
+        return self._lanes.made(emit(self.value, other.value))
+
+    @property
+    def _is_integer(self) -> bool:
+        return isinstance(self.value.type.element, ir.IntType)
 
     def __truediv__(self, other: Vector) -> Vector:
         return self._lanes.made(self._lanes.builder.fdiv(self.value, other.value))
@@ -293,7 +310,8 @@ class Vector:
 
     def _compared(self, relation: str, other: Vector) -> Vector:
         builder = self._lanes.builder
-        return self._lanes.made(builder.fcmp_ordered(relation, self.value, other.value))
+        compare = builder.icmp_signed if self._is_integer else builder.fcmp_ordered
+        return self._lanes.made(compare(relation, self.value, other.value))
 
 
 def _llvm(name: str) -> Callable[..., Vector]:
@@ -339,7 +357,7 @@ class Lanes:
 
     def __init__(self, code: Code, count: int):
         self._code, self._count = code, count
-        self.builder, self.added = code.builder, code.added
+        self.builder = code.builder
 
     def made(self, value: LlvmValue) -> Vector:
         """A vector of a value in LLVM code."""
@@ -352,6 +370,30 @@ class Lanes:
 
     f32 = number
     f64 = number
+
+    def _integer(self, value: Vector | int, bits: int) -> Vector:
+        """An integer in every lane; vectors are as they are."""
+        if isinstance(value, Vector):
+            return value
+        type = ir.VectorType(ir.IntType(bits), self._count)
+        return self.made(ir.Constant(type, [value] * self._count))
+
+    def i8(self, value: Vector | int) -> Vector:
+        """An integer of 8 bits."""
+        return self._integer(value, 8)
+
+    def i16(self, value: Vector | int) -> Vector:
+        """An integer of 16 bits."""
+        return self._integer(value, 16)
+
+    def i32(self, value: Vector | int) -> Vector:
+        """An integer of 32 bits."""
+        return self._integer(value, 32)
+
+    def cast(self, name: str, value: Vector, to: str) -> Vector:
+        """Numbers of another type, by the op of this name in LLVM."""
+        type = ir.VectorType(ELEMENTS[to][0], self._count)
+        return self.made(getattr(self.builder, name)(value.value, type))
 
     def select(self, condition: Vector, a: Vector, b: Vector) -> Vector:
         """`a` where the condition holds, else `b`."""

@@ -124,8 +124,10 @@ def _same(number: int, lanes: int) -> LlvmValue:
 
 
 def code_for(code: Code, type: str) -> Code:
-    """What loads and stores elements of a type that are computed with as in `code`."""
-    return HalfCode(code.builder, type) if type in _HALVES else code
+    """What loads and stores elements of a type in a line that computes in `code`."""
+    if type in _HALVES:
+        return HalfCode(code.builder, type)
+    return code if type == code.element else Code(code.builder, type)
 
 
 ################################################################################
@@ -471,7 +473,8 @@ def line(
 
     `memory` says what elements are in memory, of all loads and then of all stores, if
     that is not what is computed in: `bf16` and `f16` may be, in a line of `f32`, and
-    what is stored as one should be rounded to it.
+    what is stored as one should be rounded to it. So may integers, `i8` to `i32`, which
+    the body is given as such.
 
     A turn of the loop loads before it stores, so that what is stored may lie where
     something is loaded that no other turn needs.

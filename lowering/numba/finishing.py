@@ -10,15 +10,24 @@ column to column. Sums of integers may start from zeros or from what is read.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
 
 from xdsl.dialects import arith, linalg, memref
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, i1
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+    f32,
+    i1,
+    i8,
+    i16,
+    i32,
+)
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.lowering.numba.contractions import (
@@ -30,7 +39,7 @@ from penstock.lowering.numba.contractions import (
     stride_along,
 )
 from penstock.lowering.numba.loops import Nest, row_major
-from penstock.lowering.numba.scalars import EXPRESSIONS, Scalars
+from penstock.lowering.numba.scalars import EXPRESSIONS, Scalars, type_name
 
 NO_PHASES = (arith.ConstantOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
 """What stands between phases."""
@@ -46,6 +55,25 @@ VECTOR_OPS = frozenset(
 
 CASTS = ("arith.extf", "arith.truncf")
 """What stands between floats of 16 bits and those that they are computed in."""
+
+INTEGER_CASTS = {
+    "arith.extsi": "sext",
+    "arith.extui": "zext",
+    "arith.fptosi": "fptosi",
+    "arith.fptoui": "fptoui",
+    "arith.sitofp": "sitofp",
+    "arith.trunci": "trunc",
+    "arith.uitofp": "uitofp",
+}
+"""The casts from or to integers, with their names in LLVM."""
+
+INTEGER_OPS = frozenset(
+    f"arith.{name}" for name in ("addi", "maxsi", "minsi", "muli", "subi")
+)
+"""What is computed of vectors of integers, besides floats of 32 bits."""
+
+SMALL_INTEGERS: Mapping[Attribute, str] = {i8: "i8", i16: "i16", i32: "i32"}
+"""The integers that vectors of `f32` are cast from and to."""
 
 ORDERED = range(2, 6)
 """The predicates of `arith.cmpf` that vectors are compared by: `ogt` to `ole`."""
@@ -260,6 +288,16 @@ def _is_number(op: Operation) -> bool:
     return isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr)
 
 
+def is_of_integers(op: Operation) -> bool:
+    """Whether an op on vectors computes integers, or casts them from or to `f32`."""
+    for value in (*op.operands, *op.results):
+        if value.type != f32 and value.type not in SMALL_INTEGERS:
+            return False
+    if isinstance(op, arith.ConstantOp):
+        return op.result.type in SMALL_INTEGERS
+    return op.name in INTEGER_CASTS or op.name in INTEGER_OPS
+
+
 def _is_of_vectors(op: Operation, element: str) -> bool:
     computed = {element} if element in ELEMENTS.values() else {element, "f32"}
     for value in (*op.operands, *op.results):
@@ -277,6 +315,12 @@ def _is_of_vectors(op: Operation, element: str) -> bool:
 
 class VectorScalars(Scalars):
     """Prints scalar ops as ops of vectors: functions are methods of `x`."""
+
+    def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
+        if (name := INTEGER_CASTS.get(op.name)) is not None:
+            to = type_name(op.results[0].type)
+            return self.call("cast", f'"{name}"', *operands, f'"{to}"')
+        return super().expression(op, operands)
 
     def call(self, function: str, *arguments: str) -> str:
         return f"x.{function}({', '.join(arguments)})"

@@ -6,8 +6,9 @@ one type, or comparisons of them; if what it loads is the same in all turns or u
 `MAX_STEP` elements apart; if what it stores follows each other; and if what it carries
 from turn to turn are sums and products that may be taken in any order, or the largest
 or least of numbers. What is the same in all turns is loaded before. Floats of 16 bits
-may be loaded, stored and rounded to in a line of `f32`. Any other loop is printed as a
-loop of Python, which LLVM may vectorise.
+may be loaded, stored and rounded to in a line of `f32`; so may integers of up to 32
+bits, which are cast from or to it, and added and multiplied as such. Any other loop is
+printed as a loop of Python, which LLVM may vectorise.
 """
 
 from __future__ import annotations
@@ -37,11 +38,16 @@ from penstock.lowering.numba.body import (
     running_sum,
 )
 from penstock.lowering.numba.contractions import ELEMENTS
-from penstock.lowering.numba.finishing import VECTOR_OPS, root_of
+from penstock.lowering.numba.finishing import (
+    SMALL_INTEGERS,
+    VECTOR_OPS,
+    is_of_integers,
+    root_of,
+)
 from penstock.lowering.numba.loops import Nest, Order, row_major
 from penstock.lowering.numba.scalars import EXPRESSIONS
 
-BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8}
+BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4}
 
 HALVES: Mapping[Attribute, str] = {bf16: "bf16", f16: "f16"}
 """The types of which lines load and store elements that they compute in `f32`."""
@@ -139,23 +145,33 @@ def line_of_for(op: scf.ForOp) -> Line | None:
 
 def element_of(block: Block) -> str | None:
     """The only type of floats that a block computes in, if it is one of vectors."""
-    types = {
-        computed_in(value.type)
+    used = {
+        value.type
         for op in block.ops
         for value in (*op.operands, *op.results)
         if not isinstance(value.type, IndexType | MemRefType) and value.type != i1
     }
-    return types.pop() if len(types) == 1 else None
+    types = {computed_in(type) for type in used - SMALL_INTEGERS.keys()}
+    if len(types) != 1:
+        return None
+    found = types.pop()
+    return found if found == "f32" or not used & SMALL_INTEGERS.keys() else None
 
 
 def computed_in(type: Attribute) -> str | None:
-    """What a line computes elements of a type in, None if no line does."""
+    """The floats that a line computes elements of a type in, None if no line does."""
     return "f32" if type in HALVES else ELEMENTS.get(type)
+
+
+def is_element(type: Attribute, element: str) -> bool:
+    """Whether a line of some floats loads and stores elements of a type."""
+    is_cast = element == "f32" and type in SMALL_INTEGERS
+    return is_cast or computed_in(type) == element
 
 
 def stored_as(type: Attribute) -> str:
     """What elements of a type that lines compute with are in memory."""
-    return HALVES.get(type) or ELEMENTS[type]
+    return HALVES.get(type) or ELEMENTS.get(type) or SMALL_INTEGERS[type]
 
 
 def _is_index(op: Operation) -> TypeGuard[IndexOp]:
@@ -205,7 +221,7 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
     match op:
         case memref.LoadOp():
             stride = _stride(op.memref, op.indices, variable)
-            if computed_in(op.res.type) != line.element:
+            if not is_element(op.res.type, line.element):
                 return False
             if stride is None or not 0 <= stride <= MAX_STEP:
                 return False
@@ -221,7 +237,7 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
             )
         case memref.StoreOp():
             line.stores.append((op.value, op))
-            if computed_in(op.value.type) != line.element:
+            if not is_element(op.value.type, line.element):
                 return False
             return _stride(op.memref, op.indices, variable) == 1
         case _:
@@ -313,7 +329,12 @@ def is_vector_op(op: Operation, element: str) -> bool:
 
 
 def is_line_op(op: Operation, element: str) -> bool:
-    """Whether there is an op for vectors of the element type, or to and from halves."""
+    """
+    Whether there is an op for vectors of the element type, or to and from others that
+    it is cast from and to.
+    """
+    if element == "f32" and is_of_integers(op):
+        return True
     if element == "f32" and isinstance(op, arith.ExtFOp | arith.TruncFOp):
         types = [op.input.type, op.result.type]
         return f32 in types and any(type in HALVES for type in types)
@@ -333,7 +354,7 @@ def line_of_computation(computation: Computation, order: Order) -> Line | None:
     folds = nest.reductions[loop]
     if (
         element is None
-        or any(computed_in(arg.type) != element for arg in block.args)
+        or not all(is_element(arg.type, element) for arg in block.args)
         or any(step not in (0, 1) for step in steps)
         or written != (0 if folds else 1)
         or not _reads_result_in_place(computation, folds)
