@@ -7,6 +7,9 @@ blocks: the *largest* score so far, the *total* of powers so far, the *decay* th
 was mixed so far has to be multiplied with (-1 if nothing was), and the *share* that
 each power has at last (1 before the last block). `mixed` is how the sums of tiles use
 the last two.
+
+Powers of what lies 87 below the largest score (708 with 64 bits) are 0, as are those
+of masked scores: each is less than 1e-37 of the largest power.
 """
 
 # llvmlite and most of numba carry no types.
@@ -29,6 +32,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from penstock.runtime import vector_math, wide_math
 from penstock.runtime.lanes import (
     BIT,
     INDEX,
@@ -40,6 +44,7 @@ from penstock.runtime.lanes import (
     word,
 )
 from penstock.runtime.lines import LineLanes, narrowed
+from penstock.runtime.vector_math import Floats
 
 Score: TypeAlias = Callable[..., Vector]
 """A score, given `LineLanes`, a sum of products, and a vector of each input."""
@@ -48,6 +53,10 @@ KEPT = 4
 """The numbers that are kept of each row."""
 
 LARGEST, TOTAL, DECAY, SHARE = range(KEPT)
+
+
+POWERS = {"f32": vector_math.share, "f64": wide_math.share}
+"""e to the power of a number by its type; 0 where that is next to nothing."""
 
 
 def mixed(x: Lanes, fresh: Vector, so_far: Vector, decay: Vector, share: Vector):
@@ -153,9 +162,8 @@ class _Shares(ABC):
 
     @staticmethod
     def power(code: Code, value: LlvmValue) -> LlvmValue:
-        """e to the power of each lane."""
-        x = Lanes(code, value.type.count)
-        return x.exp(x.made(value)).value
+        """e to the power of each lane, which has no share of 1 if it is far below."""
+        return POWERS[code.element](Floats(code.builder, value)).value
 
 
 def _larger(code: Code, so_far: LlvmValue, value: LlvmValue) -> LlvmValue:

@@ -318,6 +318,15 @@ def exp(x: Floats, scaling: bool | None = None) -> Floats:
     return _times_power(p, n, has_scaling() if scaling is None else scaling)
 
 
+def share(x: Floats) -> Floats:
+    """
+    e to the power of x up to 88, but 0 for x below -87: numbers that are not normal, as
+    where a mask adds -inf, take many times as long.
+    """
+    p, n = _exp_parts(x)
+    return (p * _power(x, n)).where(x.compared("<", -87.0), 0.0)
+
+
 def _exp_near(x: Floats) -> Floats:
     """e to the power of x from -87 to 88."""
     p, n = _exp_parts(x)

@@ -211,6 +211,12 @@ def exp(x: Floats, scaling: bool | None = None) -> Floats:
     return _times_power(p + 1.0, n, has_scaling() if scaling is None else scaling)
 
 
+def share(x: Floats) -> Floats:
+    """e to the power of x up to 709, but 0 for x below -708, as of 32 bits."""
+    p, n = _exp_parts(x)
+    return ((p + 1.0) * _power(x, n)).where(x.compared("<", -708.0), 0.0)
+
+
 def exp2(x: Floats, scaling: bool | None = None) -> Floats:
     """2 to the power of x."""
     x = x.at_least(-1076.0).at_most(1025.0)

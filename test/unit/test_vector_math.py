@@ -172,6 +172,24 @@ def test_documentation_has_all_functions() -> None:
         assert all(f"`{name}` " in texts[type] for name in ulps)
 
 
+@pytest.mark.parametrize(("element", "least"), [("f32", -87.0), ("f64", -708.0)])
+def test_shares_have_no_numbers_that_are_not_normal(element: str, least: float) -> None:
+    module = vector_math if element == "f32" else wide_math
+
+    def generate(context, builder, signature, args):
+        return module.share(vector_math.Floats(builder, args[0])).value
+
+    number = types.float32 if element == "f32" else types.float64
+    function = intrinsic(lambda _typing, a: (number(a), generate))
+    x = every(65_537) if element == "f32" else wide(5_000)
+    x = x[~(x > -least)]
+    got = applied(function, x)
+    assert (np.signbit(got) <= np.isnan(got)).all()
+    np.testing.assert_array_equal(got == 0, x < least)
+    kept = ~(x < least)
+    check("exp", got[kept], (x[kept],))
+
+
 @pytest.mark.parametrize("name", TRUTHS)
 def test_results_are_as_near_as_documented(name: str) -> None:
     x = every(65_537)
