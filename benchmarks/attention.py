@@ -1,8 +1,9 @@
 """
 Attention alone, and a step of a decoder that keeps keys and values: ours and peers.
 
-All inputs come at run time, masks too. Peers compute a case as they are asked to: ONNX
-Runtime from the same model, PyTorch by `scaled_dot_product_attention`.
+All inputs come at run time, masks too, but those that are causal. Peers compute a case
+as they are asked to: ONNX Runtime from the same model, PyTorch by
+`scaled_dot_product_attention`.
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ TEXT = """\
 Milliseconds of a run (the median and the extremes of all rounds) and the ratio of a
 peer's time to ours: above 1, we are faster. A case is named by its heads, its queries
 and, where there are others, its keys, and by the width of a head; `mask` adds a number
-to each score; `step` is a layer of GPT-2 for one token after many, whose keys and
-values it reads and writes with its own."""
+to each score; `causal` hides what comes after a query, of PyTorch by `is_causal`, of
+others by a constant that is added; `step` is a layer of GPT-2 for one token after many,
+whose keys and values it reads and writes with its own."""
 
 WIDTH, HEADS, HIDDEN, PAST = 768, 12, 3072, 1023
 """The sizes of a layer of GPT-2, and the tokens before."""
 
-CASES = ("12x128x64", "12x1024x64", "12x1024x64-mask", "12x1:1024x64", "step")
+CASES = (
+    *("12x128x64", "12x1024x64", "12x1024x64-mask", "12x1024x64-causal"),
+    *("12x1:1024x64", "step"),
+)
 """Names of cases."""
 
 
@@ -63,7 +68,7 @@ def attention_alone(name: str) -> Case:
     import numpy as np
     from onnx import helper
 
-    text, _, mask = name.partition("-")
+    text, _, masked = name.partition("-")
     heads, rows, width = text.split("x")
     queries, _, keys = rows.partition(":")
     keys = keys or queries
@@ -72,21 +77,26 @@ def attention_alone(name: str) -> Case:
         name: normal(1, int(heads), int(extent), int(width))
         for name, extent in shapes.items()
     }
-    nodes = list(mixing("q", "k", "v", "y", "m" if mask else None))
-    if mask:
+    nodes = list(mixing("q", "k", "v", "y", "m" if masked else None))
+    weights: dict[str, Array] = {"scale": np.array(1 / sqrt(64), np.float32)}
+    is_causal = masked == "causal"
+    if is_causal:
+        seen = np.tri(int(queries), int(keys), dtype=np.bool_)
+        weights["m"] = np.where(seen, np.float32(0), np.float32(-np.inf))
+    elif masked:
         inputs["m"] = normal(int(queries), int(keys))
 
     def forward(given: Tensors) -> Sequence[Tensor]:
         from torch.nn import functional
 
         q, k, v = (given[name] for name in "qkv")
+        mask = None if is_causal else given.get("m")
         return [
             functional.scaled_dot_product_attention(
-                q, k, v, attn_mask=given.get("m"), scale=1 / sqrt(64)
+                q, k, v, attn_mask=mask, is_causal=is_causal, scale=1 / sqrt(64)
             )
         ]
 
-    weights: dict[str, Array] = {"scale": np.array(1 / sqrt(64), np.float32)}
     outputs = [helper.make_tensor_value_info("y", 1, inputs["q"].shape)]
     model = model_of(nodes, inputs, weights, outputs)
     return Case(model, inputs, weights, forward)
