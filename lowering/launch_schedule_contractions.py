@@ -26,7 +26,7 @@ four rows share. What has one of both already keeps it. The attribute `schedule`
 * *Packed*, if columns do not follow each other or are windows, or if at least 64 rows
   read a `b` of more than 256 KiB, or one whose terms do not all begin at the same place
   of a 64-byte line, so that vectors lie across lines. The panel has up to 32768
-  elements; where `a` lies in panels, up to 32 KiB, unless all fits into 64. Where
+  elements; where `a` lies in panels, up to 20 KiB, unless all fits into 64. Where
   nothing is packed, blocks of up to 256 terms (or 16384 elements) keep columns in the
   cache.
 * *Reuse*. Where columns take several tiles, and there are at least 16 rows of together
@@ -123,6 +123,8 @@ TRANSPOSING = 128
 PACKED_ROWS, CACHED_BYTES, LINE = 64, 1 << 18, 64
 NEAR_BYTES = 1 << 15
 """What stays in the nearest cache while tiles run over it."""
+PANEL_BESIDE_BYTES = 20 << 10
+"""What does while panels of `a`, which are read once for it, go through that cache."""
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
 REUSE_ROWS, REUSE_PACKED_ROWS, REUSE_ELEMENTS = 16, 32, 1 << 15
 """What makes a copy of rows worth it; and where columns have to be packed for it."""
@@ -254,7 +256,7 @@ def most_terms(columns: int, terms: int, size: int, packed: bool, stored: bool) 
     if packed:
         most = MAX_PANEL_ELEMENTS
         if stored and columns * terms * size > 2 * NEAR_BYTES:
-            most = NEAR_BYTES // size
+            most = PANEL_BESIDE_BYTES // size
         return max(1, most // columns)
     return max(CACHED_TERMS, CACHED_ELEMENTS // columns)
 

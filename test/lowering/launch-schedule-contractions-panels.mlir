@@ -7,9 +7,9 @@
 // A weight that one kernel reads in one place lies in panels as tiles read it: of 8 rows,
 // and as many terms as fit 32 KiB with 49 columns. These are 3 vectors and an edge.
 // CHECK-LABEL: launch.program @left
-// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158> : memref<512x2048xf32>
-// CHECK:         launch.kernel @k target "cpu" ({{.*}}) attributes {panels = [#launch.panels<[1, 512, 2048], axis 1, width 8, depth 158>, unit, unit]}
-// CHECK:         #launch.contraction<outer, tile [8, 3, 16], block [512, 158], packed, edge 1, panels a>
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 103> : memref<512x2048xf32>
+// CHECK:         launch.kernel @k target "cpu" ({{.*}}) attributes {panels = [#launch.panels<[1, 512, 2048], axis 1, width 8, depth 103>, unit, unit]}
+// CHECK:         #launch.contraction<outer, tile [8, 3, 16], block [512, 103], packed, edge 1, panels a>
 launch.program @left rank 0 {
   launch.chunk @v on <0, host> size 8388608
   launch.chunk @c on <0, host> size 2097152
@@ -124,8 +124,8 @@ launch.program @cached rank 0 {
 
 // Two weights of two calls of one kernel both do.
 // CHECK-LABEL: launch.program @two
-// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158>
-// CHECK:         launch.variable @u in @v at 4194304 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 158>
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 103>
+// CHECK:         launch.variable @u in @v at 4194304 init <ones> panels <[1, 512, 2048], axis 1, width 8, depth 103>
 launch.program @two rank 0 {
   launch.chunk @v on <0, host> size 8388608
   launch.chunk @c on <0, host> size 2097152
