@@ -314,8 +314,11 @@ def _exp_parts(x: Floats) -> tuple[Floats, LlvmValue]:
 
 def exp(x: Floats, scaling: bool | None = None) -> Floats:
     """e to the power of x."""
-    p, n = _exp_parts(x.at_least(-104.0).at_most(89.0))
-    return _times_power(p, n, has_scaling() if scaling is None else scaling)
+    # A product that rounds to 0 takes many times as long as others.
+    is_zero = x.compared("<", -104.0)
+    p, n = _exp_parts(x.where(is_zero, 0.0).at_most(89.0))
+    scaling = has_scaling() if scaling is None else scaling
+    return _times_power(p, n, scaling).where(is_zero, 0.0)
 
 
 def share(x: Floats) -> Floats:

@@ -207,8 +207,11 @@ def _exp_parts(x: Floats, less: Floats | None = None) -> tuple[Floats, LlvmValue
 
 def exp(x: Floats, scaling: bool | None = None) -> Floats:
     """e to the power of x."""
-    p, n = _exp_parts(x.at_least(-746.0).at_most(710.0))
-    return _times_power(p + 1.0, n, has_scaling() if scaling is None else scaling)
+    # A product that rounds to 0 takes many times as long as others.
+    is_zero = x.compared("<", -746.0)
+    p, n = _exp_parts(x.where(is_zero, 0.0).at_most(710.0))
+    scaling = has_scaling() if scaling is None else scaling
+    return _times_power(p + 1.0, n, scaling).where(is_zero, 0.0)
 
 
 def share(x: Floats) -> Floats:
