@@ -258,6 +258,33 @@ class ContractionOp(TensorOp, ABC):
     """
 
 
+class AccumulatingOp(ContractionOp, ABC):
+    """A contraction whose sums may start from the elements of a tensor."""
+
+    @property
+    def can_start(self) -> bool:
+        """Whether this op, with its properties, can start them so."""
+        return True
+
+    @abstractmethod
+    def build_sums(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        out: SSAValue,
+        start: SSAValue | None,
+    ) -> None:
+        """
+        Build a kernel like `build_kernel`, which adds to the elements of a memref of
+        the type of `out`, if there is one. It may be `out` itself.
+        """
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        self.build_sums(k, ins, outs[0], None)
+
+
 def rounded(array: Array, element: Attribute) -> Array:
     """What was computed in more bits than the element type has."""
     import numpy as np

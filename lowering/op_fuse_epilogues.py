@@ -14,6 +14,11 @@ other hints go on to the whole where the operand they are about is still there.
 What is saved is a tensor that is written and read again. On a processor the op that
 follows costs next to nothing (`launch-schedule-contractions`); on any device the two
 are one kernel.
+
+On a `cpu`, a tensor of the type of the sums (`f32` or `f64`) that is added to them, be
+it after others, is what they start from (`starts`): so the result may lie over it, and
+what is written has been read before. The other addends follow; the order of additions
+changes.
 """
 
 from __future__ import annotations
@@ -22,15 +27,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, f32, f64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import ContractionOp, ElementwiseOp, tensor_type
+from penstock.dialects.interfaces import (
+    AccumulatingOp,
+    ContractionOp,
+    ElementwiseOp,
+    tensor_type,
+)
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.dialects.walks import outermost
@@ -96,7 +107,9 @@ def _tensors(op: ElementwiseOp) -> Iterator[SSAValue]:
             yield from (*member.operands, *member.results)
 
 
-def fuse(root: ContractionOp, op: ElementwiseOp, overwritten: Overwritten) -> None:
+def fuse(
+    root: ContractionOp, op: ElementwiseOp, job: JobOp, overwritten: Overwritten
+) -> None:
     """Replace both ops by one, where the elementwise op stood."""
     made = root.results[0]
     ins = dict.fromkeys((*root.operands, *op.operands))
@@ -125,6 +138,72 @@ def fuse(root: ContractionOp, op: ElementwiseOp, overwritten: Overwritten) -> No
             member.attributes.pop(key, None)
         block.add_op(member)
     block.add_op(YieldOp.create(operands=op.results))
+    if can_start(root, epilogue, job):
+        start_sums(epilogue)
+
+
+def can_start(root: ContractionOp, epilogue: EpilogueOp, job: JobOp) -> bool:
+    """Whether the sums of an op may start from what is added to them."""
+    device = placement_of(epilogue, job).single_device()
+    return (
+        device is not None
+        and device.kind.data == "cpu"
+        and isinstance(root, AccumulatingOp)
+        and root.can_start
+        and tensor_type(epilogue.result).element_type in (f32, f64)
+    )
+
+
+def start_sums(epilogue: EpilogueOp) -> None:
+    """Let sums start from a tensor of their type that is added to them, if one is."""
+    first, (op,) = epilogue.members
+    made = first.results[0]
+    if isinstance(op, AddOp):
+        if made.has_one_use() and all(x.type == made.type for x in op.operands):
+            epilogue.starts = UnitAttr()
+        return
+    if not isinstance(op, FusedOp) or (found := added_to(op, made)) is None:
+        return
+    added, argument = found
+    start = op.operands[argument.index]
+    sums = AddOp.inferred([made, start])
+    sums.location = op.location
+    Rewriter.insert_op(sums, InsertPoint.before(op))
+    (before,) = (value for value in added.operands if value is not argument)
+    Rewriter.replace_op(added, [], [before])
+    op.operands = [
+        sums.result if value is made else value
+        for value in op.operands
+        if value is not start
+    ]
+    op.body.block.erase_arg(argument)
+    epilogue.starts = UnitAttr()
+
+
+def added_to(op: FusedOp, made: SSAValue) -> tuple[AddOp, BlockArgument] | None:
+    """What adds an operand of the type of the sums `made` to these, and which."""
+    places = [index for index, value in enumerate(op.operands) if value is made]
+    value: SSAValue = op.body.block.args[places[0]]
+    while len(places) == 1 and value.has_one_use():
+        (use,) = value.uses
+        added = use.operation
+        if not isinstance(added, AddOp) or added.result.type != made.type:
+            break
+        other = added.operands[1 - use.index]
+        if (
+            isinstance(other, BlockArgument)
+            and other.type == made.type
+            and other.has_one_use()
+            and not (isinstance(value, BlockArgument) and is_last(added))
+        ):
+            return added, other
+        value = added.result
+    return None
+
+
+def is_last(op: Operation) -> bool:
+    """Whether an op of a group is what this yields."""
+    return any(isinstance(use.operation, YieldOp) for use in op.results[0].uses)
 
 
 def fuse_job(job: JobOp) -> None:
@@ -132,7 +211,7 @@ def fuse_job(job: JobOp) -> None:
     overwritten = Overwritten(job.body.block.ops)
     for op in tuple(job.body.block.ops):
         if isinstance(op, ElementwiseOp) and (root := root_of(op, job, overwritten)):
-            fuse(root, op, overwritten)
+            fuse(root, op, job, overwritten)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import (
@@ -26,7 +27,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import ContractionOp, element_count, tensor_type
+from penstock.dialects.interfaces import AccumulatingOp, element_count, tensor_type
 from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.checks import (
@@ -52,7 +53,7 @@ T = TypeVar("T")
 
 
 @irdl_op_definition
-class Conv2dOp(ContractionOp):
+class Conv2dOp(AccumulatingOp):
     """
     The cross-correlation of images [n, channels, h, w] with weights [out channels,
     channels / groups, taps down, taps across], plus a bias [out channels] if there is
@@ -220,19 +221,27 @@ class Conv2dOp(ContractionOp):
             result = np.add(result, addend[:, None, None])
         return (result if self.result_last is None else np.moveaxis(result, 1, -1),)
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    @property
+    def can_start(self) -> bool:
+        return self.groups.value.data == 1 and not any(self.pads.iter_values())
+
+    def build_sums(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        out: SSAValue,
+        start: SSAValue | None,
     ) -> None:
         if self.is_depthwise:
             input, weights, *bias = ins
             bias = bias[0] if bias else None
-            Depthwise(self.windows, input, weights, bias, outs[0]).build(k)
+            Depthwise(self.windows, input, weights, bias, out).build(k)
             return
-        views = self._group_views(k, ins, outs[0])
+        views = self._group_views(k, ins, out)
         if any(self.pads.iter_values()):
             self._build_padded(k, views)
         else:
-            self._build_dense(k, views)
+            self._build_dense(k, views, start)
 
     def _group_views(
         self, k: KernelBuilder, ins: Sequence[SSAValue], out: SSAValue
@@ -255,7 +264,9 @@ class Conv2dOp(ContractionOp):
         images = split(input, of_input), split(weights, 0), bias, split(out, of_out)
         return _Views(*images, *is_last)
 
-    def _build_dense(self, k: KernelBuilder, views: _Views) -> None:
+    def _build_dense(
+        self, k: KernelBuilder, views: _Views, start: SSAValue | None
+    ) -> None:
         """All sums in one phase, after one that starts them."""
         rank = memref_type(views.out).get_num_dims()
         dims = [AffineExpr.dimension(index) for index in range(rank + 3)]
@@ -267,7 +278,7 @@ class Conv2dOp(ContractionOp):
                 (row, column), taps, self.windows, strict=True
             )
         ]
-        _start_sums(k, views)
+        _start_sums(k, views, start)
         k.generic(
             [views.input, views.weights],
             views.out,
@@ -361,15 +372,24 @@ def first(dimensions: Sequence[T], is_last: bool) -> list[T]:
     return [image, *rest[2:], *rest[:2]] if is_last else [*dimensions]
 
 
-def _start_sums(k: KernelBuilder, views: _Views) -> None:
-    """Write the bias, or zero, to each element of the result."""
-    if views.bias is None:
+def _start_sums(k: KernelBuilder, views: _Views, start: SSAValue | None) -> None:
+    """Write what sums start from, the bias, their sum, or zero to the result."""
+    if views.bias is None and start is None:
         k.fill(views.out, 0)
         return
     rank = memref_type(views.out).get_num_dims()
     dims = [AffineExpr.dimension(index) for index in range(rank)]
     out_channel = first(dims, views.result_last)[1:-2]
-    maps = [AffineMap(rank, 0, tuple(out_channel)), AffineMap.identity(rank)]
-    k.generic(
-        [views.bias], views.out, maps, [PARALLEL] * rank, lambda k, scalars: scalars[0]
-    )
+    identity = AffineMap.identity(rank)
+    given = [
+        (views.bias, AffineMap(rank, 0, tuple(out_channel))),
+        (start, identity),
+    ]
+    ins = [value for value, _ in given if value is not None]
+    maps = [map for value, map in given if value is not None]
+
+    def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+        *addends, _ = scalars
+        return reduce(k.add, addends)
+
+    k.generic(ins, views.out, [*maps, identity], [PARALLEL] * rank, body)

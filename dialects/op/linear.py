@@ -33,6 +33,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.interfaces import (
+    AccumulatingOp,
     ContractionOp,
     broadcast_shapes,
     element_count,
@@ -70,7 +71,7 @@ BYTES = (i8, ui8)
 
 
 @irdl_op_definition
-class MatmulOp(ContractionOp):
+class MatmulOp(AccumulatingOp):
     """
     The products of two stacks of matrices, as `numpy.matmul` has them: the last two
     dimensions are multiplied, those before are broadcast, and a tensor of one dimension
@@ -164,15 +165,22 @@ class MatmulOp(ContractionOp):
             a, b = a.astype(np.int32), b.astype(np.int32)
         return (np.asarray(np.matmul(a, b)),)
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    def build_sums(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        out: SSAValue,
+        start: SSAValue | None,
     ) -> None:
-        k.fill(outs[0], 0)
+        if start is None:
+            k.fill(out, 0)
+        else:
+            k.elementwise([start], out, lambda k, scalars: scalars[0])
         maps, iterators = self._loops(
             [memref_type(value).get_shape() for value in ins],
-            memref_type(outs[0]).get_num_dims(),
+            memref_type(out).get_num_dims(),
         )
-        k.generic(ins, outs[0], maps, iterators, multiply_add)
+        k.generic(ins, out, maps, iterators, multiply_add)
 
     def _loops(
         self, shapes: Sequence[Sequence[int]], rank: int

@@ -119,3 +119,61 @@ job.job @channels placement <cpu, [0:0]> {
   %z = op.relu %y : tensor<1x4x6x6xf32> -> tensor<1x4x6x6xf32>
   job.output "z", %z : tensor<1x4x6x6xf32>
 }
+
+// What is added to sums is where they start, if it is of their type, also from among
+// other additions; what follows them follows the whole.
+// CHECK-LABEL: job.job @starts
+job.job @starts placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %b = job.input "b" : !b
+  %r = job.input "r" : !y
+  // CHECK:      %s = op.epilogue %x, %w, %b, %r : {{.*}} -> tensor<4x8xf32> starts {
+  // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<8x8xf32>, %[[B:.+]]: tensor<8xf32>, %[[R:.+]]: tensor<4x8xf32>):
+  // CHECK-NEXT:   %[[M:.+]] = op.matmul %[[X]], %[[W]]
+  // CHECK-NEXT:   %[[S:.+]] = op.add %[[M]], %[[R]]
+  // CHECK-NEXT:   %[[F:.+]] = op.fused %[[S]], %[[B]] : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+  // CHECK-NEXT:   ^bb{{.}}(%[[P:.+]]: tensor<4x8xf32>, %[[Q:.+]]: tensor<8xf32>):
+  // CHECK-NEXT:     %[[T:.+]] = op.add %[[P]], %[[Q]]
+  // CHECK-NEXT:     %[[U:.+]] = op.relu %[[T]]
+  // CHECK-NEXT:     op.yield %[[U]]
+  // CHECK:        op.yield %[[F]]
+  %m = op.matmul %x, %w : !x, !w -> !y
+  %s = op.fused %m, %b, %r : !y, !b, !y -> !y {
+  ^bb0(%p: !y, %q: !b, %a: !y):
+    %t = op.add %p, %q : !y, !b -> !y
+    %u = op.add %a, %t : !y, !y -> !y
+    %v = op.relu %u : !y -> !y
+    op.yield %v : !y
+  }
+  job.output "s", %s : !y
+}
+
+// So is what alone is added. Sums that are used twice, or by an op that is no addition
+// before, start from zero, and so do those of other devices.
+// CHECK-LABEL: job.job @alone
+job.job @alone placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %r = job.input "r" : !y
+  %m = op.matmul %x, %w : !x, !w -> !y
+  // CHECK: %s = op.epilogue {{.*}} starts {
+  %s = op.add %r, %m : !y, !y -> !y
+  %n = op.matmul %x, %w : !x, !w -> !y
+  // CHECK: %t = op.epilogue
+  // CHECK-NOT: starts
+  %t = op.fused %n, %r : !y, !y -> !y {
+  ^bb0(%p: !y, %a: !y):
+    %u = op.mul %p, %p : !y, !y -> !y
+    %v = op.add %u, %a : !y, !y -> !y
+    op.yield %v : !y
+  }
+  // CHECK: %y = op.epilogue
+  // CHECK-NOT: starts
+  %o = op.matmul %x, %w {placement = #job.placement<cuda, [0:0]>} : !x, !w -> !y
+  %y = op.add %o, %r {placement = #job.placement<cuda, [0:0]>} : !y, !y -> !y
+  // CHECK: job.output "s"
+  job.output "s", %s : !y
+  job.output "t", %t : !y
+  job.output "y", %y : !y
+}
