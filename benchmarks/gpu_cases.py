@@ -203,39 +203,56 @@ def convolution(channels: int, extent: int, outputs: int) -> Case:
     )
 
 
-def attention(heads: int, length: int, width: int, dtype: str = "f32") -> Case:
-    """Attention of some heads, each on so many tokens."""
+LOWEST = {"f32": "0x000080FF", "bf16": "0x80FF"}
+"""The bytes of -inf."""
+
+
+def attention(
+    heads: int, length: int, width: int, dtype: str = "f32", *, causal: bool = False
+) -> Case:
+    """Attention of some heads, each on so many tokens, or those up to its own."""
     wide = f"tensor<1x{heads}x{length}x{width}x{dtype}>"
     square = f"tensor<1x{heads}x{length}x{length}x{dtype}>"
     scale = 1 / math.sqrt(width)
+    flat = f"tensor<{length}x{length}x{dtype}>"
+    mask = f"""
+  %z = op.constant dense<0.0> : tensor<{dtype}>
+  %n = op.constant dense<"{LOWEST[dtype]}"> : tensor<{dtype}>
+  %m = op.triangle %z, %n to [{length}, {length}] offset 0
+    : tensor<{dtype}>, tensor<{dtype}> -> {flat}
+  %u = op.add %t, %m : {square}, {flat} -> {square}"""
     text = job(f"""
   %q = job.input "q" : {wide}
   %k = job.input "k" : {wide}
   %v = job.input "v" : {wide}
   %c = op.constant dense<{scale:e}> : tensor<{dtype}>
   %s = op.matmul %q, %k transpose_b : {wide}, {wide} -> {square}
-  %t = op.mul %s, %c : {square}, tensor<{dtype}> -> {square}
-  %p = op.softmax %t axis 3 : {square} -> {square}
+  %t = op.mul %s, %c : {square}, tensor<{dtype}> -> {square}{mask * causal}
+  %p = op.softmax {"%u" if causal else "%t"} axis 3 : {square} -> {square}
   %o = op.matmul %p, %v : {square}, {wide} -> {wide}
   job.output "o", %o : {wide}""")
 
     def meaning(given: Arrays) -> Array:
         q, k, v = in_f64(given)
-        return shares(q @ k.swapaxes(-1, -2) * scale) @ v
+        scores = q @ k.swapaxes(-1, -2) * scale
+        if causal:
+            scores[..., np.triu(np.ones((length, length), np.bool_), 1)] = -np.inf
+        return shares(scores) @ v
 
     def torch_does(torch: Torch, given: Mapping[str, Torch]) -> Torch:
         attend = torch.nn.functional.scaled_dot_product_attention
-        return attend(given["q"], given["k"], given["v"])
+        return attend(given["q"], given["k"], given["v"], is_causal=causal)
 
     shape = 1, heads, length, width
+    seen = length * (length + 1) // 2 if causal else length * length
     return Case(
-        f"attention {dtype} {heads}x{length}x{width}",
+        f"attention {dtype} {heads}x{length}x{width}{' causal' * causal}",
         text,
         dict.fromkeys("qkv", shape),
         meaning,
         torch_does,
         dtype,
-        flops=4 * heads * length * length * width,
+        flops=4 * heads * seen * width,
     )
 
 
@@ -274,6 +291,7 @@ def checked_cases() -> list[Case]:
         convolution(5, 12, 9),
         attention(2, 40, 32),
         attention(2, 40, 32, "bf16"),
+        attention(2, 40, 32, causal=True),
     ]
 
 
@@ -312,4 +330,5 @@ def attention_cases(*, small: bool) -> list[Case]:
         attention(12, 128, 64),
         attention(16, 2048, 64),
         attention(16, 2048, 64, "bf16"),
+        attention(16, 2048, 64, "bf16", causal=True),
     ]
