@@ -36,7 +36,8 @@ four rows share. What has one of both already keeps it. The attribute `schedule`
   leave 32 KiB to a panel, and as many rows as the stack allows.
 * *Quads*, if factors are bytes, whose sums have 32 bits: four terms at once. Then rows
   are copied always, and columns packed, unless `b` is a constant that only this kernel
-  reads, of whole quads of terms: that lies in panels.
+  reads, of whole quads of terms: that lies in panels. With `matrices`, and 16 rows or
+  more, tiles are registers of these, if such a `b` has whole ones.
 * *Height*. All rows; for several `parts` as many as let them share the units of work
   evenly, or give each at least four.
 * *Folds*. As many phases around it as can be computed in registers
@@ -72,6 +73,7 @@ from penstock.dialects.launch.schedule import (
     QUAD,
     REFUSAL,
     SCHEDULE,
+    SIDE,
     ContractionAttr,
 )
 from penstock.dialects.launch.transform import TransformAttr
@@ -148,6 +150,14 @@ def vector_bytes_here() -> int:
     if features.get("avx512f"):
         return 64
     return 32 if features.get("avx2") else 16
+
+
+def has_matrices_here() -> bool:
+    """Whether this processor multiplies matrices of bytes."""
+    from llvmlite import binding
+
+    features = cast("Mapping[str, bool]", binding.get_host_cpu_features())
+    return bool(features.get("amx-int8"))
 
 
 def tile_time(rows: int, vectors: int, edge: int = 0) -> float:
@@ -382,10 +392,25 @@ def quad_schedule(
     parts: int,
     folds: tuple[int, int],
     constant: str,
+    matrices: bool,
 ) -> ContractionAttr:
-    """The schedule of a sum of products of bytes."""
+    """The schedule of a sum of products of bytes, in `matrices` if that is worth it."""
     rows, columns, terms = contraction.extents
     lanes, registers = vector_bytes // QUAD, REGISTERS[vector_bytes]
+    is_whole = terms % (QUAD * SIDE) == columns % SIDE == 0
+    if matrices and rows >= SIDE and lanes == SIDE and (constant != "b" or is_whole):
+        tile = SIDE * min(2, ceil(rows / SIDE)), min(2, ceil(columns / SIDE))
+        height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
+        return ContractionAttr(
+            "outer",
+            (*tile, lanes),
+            (height, ceil(depth / (QUAD * SIDE)) * QUAD * SIDE),
+            packed=constant != "b",
+            folds=folds,
+            reuse=reuse,
+            matrices=True,
+            panels="b" if constant == "b" else "",
+        )
     quads = ceil(terms / QUAD)
     tile = best_reusing_tile(rows, columns, quads, lanes, QUAD, registers)
     *block, reuse = reuse_block(contraction, tile, lanes, parts)
@@ -568,12 +593,13 @@ def schedule_or_refusal(
     parts: int,
     folds: tuple[int, int],
     constant: str,
+    matrices: bool = False,
 ) -> ContractionAttr | str:
     """The schedule of a contraction, or why it has none."""
     facts = contraction, vector_bytes, parts, folds
     refusal = window_refusal(contraction)
     if contraction.signs is not None:
-        return refusal or quad_schedule(*facts, constant)
+        return refusal or quad_schedule(*facts, constant, matrices)
     if refusal is None:
         return schedule_of(*facts, constant)
     upright = upright_schedule(*facts, inf) if constant == "a" else None
@@ -585,12 +611,14 @@ def schedule_kernel(
     vector_bytes: int,
     parts: int = 1,
     constants: Collection[int] = (),
+    matrices: bool = False,
 ) -> None:
     """
     Schedule the contractions of a kernel that runs in about so many parts.
 
     `constants` are the numbers of arguments that may lie in panels; the attribute
-    `panels` says which ones have to.
+    `panels` says which ones have to. With `matrices` bytes are multiplied in registers
+    of these.
     """
     phases = phases_of(kernel.body.block)
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
@@ -616,7 +644,8 @@ def schedule_kernel(
         if isinstance(found, Contraction):
             folds = most_folds(found, phases, position)
             constant = stored_operand(op, found, constants)
-            schedule = schedule_or_refusal(found, vector_bytes, parts, folds, constant)
+            facts = vector_bytes, parts, folds, constant, matrices
+            schedule = schedule_or_refusal(found, *facts)
         if isinstance(schedule, str):
             op.attributes[REFUSAL] = StringAttr(schedule)
         elif isinstance(found, Contraction) and isinstance(schedule, ContractionAttr):
@@ -646,6 +675,12 @@ class LaunchScheduleContractionsPass(ModulePass):
     parts: int = 1
     """How many threads may share the work of a kernel."""
 
+    matrices: bool | None = None
+    """
+    Whether registers of matrices multiply bytes. By default if this processor has them,
+    and nothing is said of vectors.
+    """
+
     panels: bool = True
     """
     Whether variables may lie in panels: not if others find them by their address.
@@ -659,12 +694,14 @@ class LaunchScheduleContractionsPass(ModulePass):
             raise PassFailedException(
                 f"vectors have {known} bytes, got {self.vector_bytes}"
             )
-        width = self.vector_bytes or vector_bytes_here()
+        width, matrices = self.vector_bytes or vector_bytes_here(), self.matrices
+        if matrices is None:
+            matrices = self.vector_bytes is None and has_matrices_here()
         for kernel, constants in called_kernels(op):
             if kernel.target.data != "cpu" or PANELS in kernel.attributes:
                 continue
             constants = constants if self.panels else {}
-            schedule_kernel(kernel, width, self.parts, constants)
+            schedule_kernel(kernel, width, self.parts, constants, matrices)
             for number, variables in constants.items():
                 for variable in variables:
                     variable.panels = kernel.panels[number]

@@ -27,6 +27,7 @@ from penstock.runtime.cache import (
     size_limit,
     write_atomically,
 )
+from penstock.runtime.matrix_unit import may_use_matrices
 from penstock.runtime.module_texts import digest_below, imported_modules
 from penstock.runtime.objects import (
     load_object,
@@ -93,7 +94,10 @@ def is_kept(source: str) -> bool:
 def key_of(source: str) -> str:
     """What machine code of a module text, and of what it imports, is found by."""
     used = imported_modules(source) | {"runtime.jit"}
-    return content_hash([source, digest_below(used)])
+    facts = [source, digest_below(used)]
+    if "runtime.matrices" in used:
+        facts.append(f"matrices: {may_use_matrices()}")
+    return content_hash(facts)
 
 
 def _path(key: str) -> Path:

@@ -80,16 +80,16 @@ def is_turned(signs: Signs, lanes: int) -> bool:
 
 
 class QuadCode(Code):
-    """Emits sums `i32` of products of quads."""
+    """Emits sums `i32` of products of quads; of `plain` ones no bits are turned."""
 
-    def __init__(self, builder: ir.IRBuilder, signs: Signs):
+    def __init__(self, builder: ir.IRBuilder, signs: Signs, plain: bool = False):
         super().__init__(builder, "i32")
-        self.signs = signs
+        self.signs, self._plain = signs, plain
 
     def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
         """The sums and the products of four bytes each."""
         lanes = total.type.count
-        kind = dot_product(lanes)
+        kind = None if self._plain else dot_product(lanes)
         if kind == "vnni":
             factors = (a, b) if self.signs[1] else (b, a)
             name = f"x86.avx512.vpdpbusd.{lanes * 32}"
@@ -197,7 +197,8 @@ def pack_quad_rows(
             source, panels, height, count = function.args
             lines = inside.alloca(ir.ArrayType(BYTE, rows * depth + lanes * QUAD))
             lines.align = LINE
-            task = _Rows(inside, lanes, turned, a, depth, inside.ptrtoint(lines, WORD))
+            single = Lines(inside, lanes, turned, a)
+            task = _Rows(single, depth, inside.ptrtoint(lines, WORD))
             code = Code(inside, "i32")
 
             def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -221,46 +222,15 @@ def pack_quad_rows(
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """
-    Copies the rows of a tile to where each begins with a quad, and from there to their
-    panel.
-    """
+class Lines:
+    """Copies rows to where their bytes follow each other, and turns some bits."""
 
     builder: ir.IRBuilder
     lanes: int
     turned: int
     a: tuple[int, int]
-    depth: int
-    lines: LlvmValue
-    """Where the rows of a tile lie, `depth` bytes apart."""
 
-    def copy(
-        self,
-        rows: int,
-        source: LlvmValue,
-        panels: LlvmValue,
-        row: LlvmValue,
-        count: LlvmValue,
-    ) -> None:
-        """Copy so many terms of the rows from one on."""
-        builder = self.builder
-        code = Code(builder, "i32")
-        first = builder.add(source, builder.mul(row, word(self.a[0])))
-
-        def line(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = builder.add(first, builder.mul(n, word(self.a[0])))
-            there = builder.add(self.lines, builder.mul(n, word(self.depth)))
-            self._copy_line(here, there, count)
-            return ()
-
-        code.loop(word(rows), 1, (), line)
-        quads = builder.ashr(builder.add(count, word(QUAD - 1)), word(2))
-        panel = code.advanced(panels, builder.mul(row, quads), 1)
-        task = Rows(code, self.lanes, (self.depth // QUAD, 1))
-        task.copy(rows, self.lines, panel, quads)
-
-    def _copy_line(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
+    def copy(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
         """Copy so many bytes of a row to where they follow each other."""
         builder, size = self.builder, word(self.lanes * QUAD)
         if self.a[1] != 1:
@@ -299,17 +269,61 @@ class _Rows:
         code.loop(count, 1, (), one)
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """
+    Copies the rows of a tile to where each begins with a quad, and from there to their
+    panel.
+    """
+
+    single: Lines
+    depth: int
+    lines: LlvmValue
+    """Where the rows of a tile lie, `depth` bytes apart."""
+
+    def copy(
+        self,
+        rows: int,
+        source: LlvmValue,
+        panels: LlvmValue,
+        row: LlvmValue,
+        count: LlvmValue,
+    ) -> None:
+        """Copy so many terms of the rows from one on."""
+        builder, step = self.single.builder, word(self.single.a[0])
+        code = Code(builder, "i32")
+        first = builder.add(source, builder.mul(row, step))
+
+        def line(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = builder.add(first, builder.mul(n, step))
+            there = builder.add(self.lines, builder.mul(n, word(self.depth)))
+            self.single.copy(here, there, count)
+            return ()
+
+        code.loop(word(rows), 1, (), line)
+        quads = builder.ashr(builder.add(count, word(QUAD - 1)), word(2))
+        panel = code.advanced(panels, builder.mul(row, quads), 1)
+        task = Rows(code, self.single.lanes, (self.depth // QUAD, 1))
+        task.copy(rows, self.lines, panel, quads)
+
+
 ################################################################################
 # Columns                                                                      #
 ################################################################################
 
 
-def pack_quads(vectors: int, lanes: int, b: tuple[Loops, Loops], masked: bool = False):
+def pack_quads(
+    vectors: int,
+    lanes: int,
+    b: tuple[Loops, Loops],
+    masked: bool = False,
+    whole: int = 1,
+):
     """
     A function `pack(b, panel, used, depth, column, term)` that copies `depth` terms of
     columns from these on to a panel of `vectors` vectors of quads; in a `masked` one
-    the last vector has `used` columns, and anything. The last quad ends in zeros. A
-    block begins with a quad.
+    the last vector has `used` columns, and anything. The last quad ends in zeros, and
+    so do the columns, up to a multiple of `whole` quads. A block begins with a quad.
 
     `b` has the loops of terms and of columns of b, whose elements are bytes.
     """
@@ -324,7 +338,7 @@ def pack_quads(vectors: int, lanes: int, b: tuple[Loops, Loops], masked: bool = 
             if masked:
                 count = inside.add(used, word((vectors - 1) * lanes))
             pieces = Pieces(Code(inside, "i8"), count, lanes, columns)
-            task = _Quads(pieces, vectors * lanes, terms)
+            task = _Quads(pieces, vectors * lanes, terms, whole)
             task.copy(source, panel, depth, column, term)
             inside.ret_void()
             builder.call(function, args)
@@ -342,6 +356,7 @@ class _Quads:
     pieces: Pieces
     width: int
     terms: Loops
+    whole: int
 
     def copy(
         self,
@@ -390,10 +405,29 @@ class _Quads:
 
         whole = builder.ashr(depth, word(2))
         code.loop(whole, 1, (), turn)
-        if rest := prod(extent for extent, _ in self.terms) % QUAD:
+        if rest := self._term_count % QUAD:
             left = builder.and_(depth, word(QUAD - 1))
             with builder.if_then(builder.icmp_signed("!=", left, word(0))):
                 quad(whole, rest)
+        if self._term_count % (QUAD * self.whole):
+            self._fill(panel, depth, mask)
+
+    @property
+    def _term_count(self) -> int:
+        return prod(extent for extent, _ in self.terms)
+
+    def _fill(self, panel: LlvmValue, depth: LlvmValue, mask: LlvmValue | None) -> None:
+        """Zeros behind the quads of so many terms."""
+        builder, code = self.pieces.code.builder, Code(self.pieces.code.builder, "i32")
+        first = builder.sdiv(builder.add(depth, word(QUAD - 1)), word(QUAD))
+        more = builder.and_(builder.sub(word(0), first), word(self.whole - 1))
+
+        def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            there = code.advanced(panel, builder.add(first, k), self.width)
+            code.store(code.zero(self.pieces.lanes), there, 0, mask)
+            return ()
+
+        code.loop(more, 1, (), turn)
 
     def _offsets(self, term: LlvmValue) -> Callable[[LlvmValue, int], LlvmValue]:
         """What tells how far the terms of a quad are from the first one of all."""

@@ -147,19 +147,24 @@ class _Strip(ABC):
         flags = (builder.trunc(flag, BIT) for flag in (first, last))
         call = Call(a, b, c, depth, mask, *flags, inputs)
         call = replace(call, starts=self.starts(code, call))
+        self.run(code, call, height)
+        builder.ret_void()
+        return function
+
+    def run(self, code: Code, call: Call, height: LlvmValue) -> None:
+        """Emit what computes all tiles."""
+        builder = code.builder
         tiles = builder.sdiv(height, word(self.rows))
         with cgutils.for_range(builder, tiles, intp=WORD) as loop:
             row = builder.mul(loop.index, word(self.rows))
             self._fetch_ahead(code, call, loop.index)
-            self._emit_tile(code, self.rows, self._moved(code, call, row))
+            self.emit_tile(code, self.rows, self.moved(code, call, row))
         if self.rest:
             row = builder.mul(tiles, word(self.rows))
             with builder.if_then(builder.icmp_signed("<", row, height)):
-                self._emit_tile(code, self.rest, self._moved(code, call, row))
-        builder.ret_void()
-        return function
+                self.emit_tile(code, self.rest, self.moved(code, call, row))
 
-    def _moved(self, code: Code, call: Call, row: LlvmValue) -> Call:
+    def moved(self, code: Code, call: Call, row: LlvmValue) -> Call:
         """The addresses some rows below."""
         inputs = [
             code.advanced(address, row, of_row)
@@ -172,10 +177,16 @@ class _Strip(ABC):
             inputs=inputs,
         )
 
-    def _emit_tile(self, code: Code, rows: int, call: Call) -> None:
+    def emit_tile(self, code: Code, rows: int, call: Call) -> None:
+        """Emit what computes and writes a tile."""
         if self.fetch:
             self._fetch(code, rows, call)
-        sums = self.sums(code, rows, call)
+        self.write_tile(code, rows, self.sums(code, rows, call), call)
+
+    def write_tile(
+        self, code: Code, rows: int, sums: dict[Place, LlvmValue], call: Call
+    ) -> None:
+        """Write the sums of a tile, at the end of all terms what is made of them."""
         if not self.blocked:
             self._write(code, rows, sums, call, ends=True)
             return

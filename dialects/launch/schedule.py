@@ -23,6 +23,8 @@ MAX_ACCUMULATORS = 32
 MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15
 """The elements of a panel; of 64 bits they take 256 KiB."""
+SIDE = 16
+"""The rows of registers of matrices, and their quads or sums."""
 QUAD = 4
 """The bytes that are multiplied and added at once."""
 
@@ -59,7 +61,9 @@ class ContractionAttr(ParametrizedAttribute):
 
     With `quads` the factors are bytes, and vectors have L quads: four terms of a column
     beside each other. A quad of `a` and one of each column are multiplied and added at
-    once. Rows are copied (`reuse`), and columns packed or in panels.
+    once. Rows are copied (`reuse`), and columns packed or in panels. With `matrices`
+    that is done in registers of 16 rows and 16 quads, one or two of which a tile has
+    down and across.
 
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
@@ -85,6 +89,7 @@ class ContractionAttr(ParametrizedAttribute):
     edge: IntAttr = param_def(converter=IntAttr.get)
     reuse: IntAttr = param_def(converter=IntAttr.get)
     quads: IntAttr = param_def(converter=IntAttr.get)
+    matrices: IntAttr = param_def(converter=IntAttr.get)
     panels: StringAttr = param_def(converter=StringAttr.get)
 
     def __init__(
@@ -99,9 +104,11 @@ class ContractionAttr(ParametrizedAttribute):
         edge: int = 0,
         reuse: int = 0,
         quads: bool = False,
+        matrices: bool = False,
         panels: str = "",
     ):
-        flags = int(packed), prefetch, *folds, edge, reuse, int(quads)
+        of_bytes = int(quads or matrices), int(matrices)
+        flags = int(packed), prefetch, *folds, edge, reuse, *of_bytes
         numbers = (*tile, *block, *flags)
         super().__init__(StringAttr(form), *map(IntAttr, numbers), StringAttr(panels))
 
@@ -141,6 +148,11 @@ class ContractionAttr(ParametrizedAttribute):
         return bool(self.quads.data)
 
     @property
+    def has_matrices(self) -> bool:
+        """Whether quads are multiplied in registers of matrices."""
+        return bool(self.matrices.data)
+
+    @property
     def most_elements(self) -> int:
         """The elements that panels and copies may have on the stack."""
         return MAX_PANEL_ELEMENTS * (QUAD if self.has_quads else 1)
@@ -169,7 +181,7 @@ class ContractionAttr(ParametrizedAttribute):
                 f"tiles and blocks have at least one element a side, got tile "
                 f"{[*self.tile]} and block {[*self.block]}"
             )
-        if rows * vectors > MAX_ACCUMULATORS:
+        if rows * vectors > MAX_ACCUMULATORS and not self.has_matrices:
             raise VerifyException(
                 f"{rows} x {vectors} vectors of sums do not fit into "
                 f"{MAX_ACCUMULATORS} registers"
@@ -243,6 +255,15 @@ class ContractionAttr(ParametrizedAttribute):
             raise VerifyException(
                 f"a block has whole quads of {QUAD} terms, got {self.depth.data} terms"
             )
+        rows, vectors, lanes = self.tile
+        is_whole = self.depth.data % (QUAD * SIDE) == 0
+        sides = rows in (SIDE, 2 * SIDE), vectors in (1, 2), lanes == SIDE
+        if self.has_matrices and not (is_whole and all(sides)):
+            raise VerifyException(
+                f"matrices have {SIDE} or {2 * SIDE} rows, one or two vectors of "
+                f"{SIDE} and whole chunks of {QUAD * SIDE} terms, got tile "
+                f"{[*self.tile]} and {self.depth.data} terms"
+            )
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -265,13 +286,15 @@ class ContractionAttr(ParametrizedAttribute):
             tile = numbers("tile", 3)
             parser.parse_punctuation(",")
             values = [*tile, *numbers("block", 2)]
-            packed = prefetch = edge = reuse = quads = 0
+            packed = prefetch = edge = reuse = quads = matrices = 0
             folds, panels = [0, 0], ""
             while parser.parse_optional_punctuation(","):
                 if parser.parse_optional_keyword("packed"):
                     packed = 1
                 elif parser.parse_optional_keyword("quads"):
                     quads = 1
+                elif parser.parse_optional_keyword("matrices"):
+                    quads = matrices = 1
                 elif parser.parse_optional_keyword("prefetch"):
                     prefetch = parser.parse_integer()
                 elif parser.parse_optional_keyword("edge"):
@@ -282,7 +305,7 @@ class ContractionAttr(ParametrizedAttribute):
                     panels = parser.parse_identifier()
                 else:
                     folds = numbers("folds", 2)
-        values += [packed, prefetch, *folds, edge, reuse, quads]
+        values += [packed, prefetch, *folds, edge, reuse, quads, matrices]
         return [StringAttr(form), *map(IntAttr, values), StringAttr(panels)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -292,7 +315,7 @@ class ContractionAttr(ParametrizedAttribute):
             f"block {[*self.block]}",
         ]
         if self.has_quads:
-            parts.append("quads")
+            parts.append("matrices" if self.has_matrices else "quads")
         if self.is_packed:
             parts.append("packed")
         if self.prefetch.data:

@@ -45,7 +45,12 @@ from penstock.lowering.numba.line_loops import line_of_computation
 from penstock.lowering.numba.lines import LinePrinter
 from penstock.lowering.numba.loops import loop_order
 from penstock.lowering.numba.parts import Split, splits_of
-from penstock.lowering.numba.quads import QUAD_NAMES, QuadPrinter
+from penstock.lowering.numba.quads import (
+    MATRIX_NAMES,
+    QUAD_NAMES,
+    MatrixPrinter,
+    QuadPrinter,
+)
 from penstock.lowering.numba.scalars import type_name
 from penstock.lowering.numba.stored import uses_of
 from penstock.lowering.numba.strips import PANEL_NAMES, Group, StripPrinter, group_of
@@ -72,7 +77,7 @@ def cpu_source(kernel: KernelOp) -> str:
 def printer_of(group: Group) -> type[StripPrinter]:
     """What prints a group."""
     if group.schedule.has_quads:
-        return QuadPrinter
+        return MatrixPrinter if group.schedule.has_matrices else QuadPrinter
     return UprightPrinter if group.schedule.is_upright else StripPrinter
 
 
@@ -197,13 +202,14 @@ class CpuPrinter(BodyPrinter):
         of_lines, of_columns = self._lines.names, self._columns.names
         of_transforms = of_strips & TransformPrinter.names
         elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
-        elsewhere |= QUAD_NAMES
+        elsewhere |= QUAD_NAMES | MATRIX_NAMES
         names = {
             "attention": of_strips & ATTENTION_NAMES,
             "columns": of_columns,
             "depthwise": of_strips & DEPTHWISE_NAMES,
             "kernel_support": self.scalars.names,
             "lines": of_lines,
+            "matrices": of_strips & MATRIX_NAMES,
             "panels": of_strips & PANEL_NAMES,
             "quads": of_strips & QUAD_NAMES,
             "tiles": of_strips - elsewhere - of_transforms

@@ -18,7 +18,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.panels import PanelsAttr
-from penstock.dialects.launch.schedule import QUAD, ContractionAttr
+from penstock.dialects.launch.schedule import QUAD, SIDE, ContractionAttr
 from penstock.lowering.numba.contractions import Contraction
 from penstock.lowering.numba.finishing import NO_PHASES, root_of
 from penstock.lowering.numba.upright_lines import lines_of
@@ -71,6 +71,9 @@ def panels_of(
     if operand == "a" and not schedule.is_upright:
         width, depth = schedule.tile[0], min(schedule.block[1], terms)
     if schedule.has_quads and terms % QUAD:
+        return None
+    # Registers are read whole, also at the end of a variable.
+    if schedule.has_matrices and (terms % (QUAD * SIDE) or shape[axis] % SIDE):
         return None
     width = min(width, shape[axis])
     return PanelsAttr(shape, axis, width, depth, schedule.has_quads)

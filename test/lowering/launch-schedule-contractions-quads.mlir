@@ -2,6 +2,8 @@
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64},launch-schedule-contractions{vector-bytes=32}' | filecheck %s
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=32}' | filecheck %s --check-prefix=NARROW
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 panels=false}' | filecheck %s --check-prefix=USUAL
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 matrices=true}' | filecheck %s --check-prefix=MATRICES
+// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=32 matrices=true}' | filecheck %s --check-prefix=NARROW
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
@@ -14,6 +16,9 @@
 // CHECK-LABEL:  launch.program @weights
 // CHECK:          launch.variable @w in @v at 0 init <ones> panels <[1, 768, 768], axis 2, width {{[0-9]+}}, depth 768, quads> : memref<768x768xi8>
 // CHECK:          #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 16], block [{{[0-9]+}}, {{768|384}}], quads, reuse {{[0-9]+}}, panels b>
+// MATRICES-LABEL: launch.program @weights
+// MATRICES:       launch.variable @w {{.*}} panels <[1, 768, 768], axis 2, width 32, depth 768, quads>
+// MATRICES:       #launch.contraction<outer, tile [32, 2, 16], block [{{[0-9]+}}, 768], matrices, reuse {{[0-9]+}}, panels b>
 // NARROW-LABEL: launch.program @weights
 // NARROW:         #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 8], block [{{[0-9]+}}, {{768|384}}], quads, reuse {{[0-9]+}}, panels b>
 launch.program @weights rank 0 {
@@ -44,6 +49,9 @@ launch.program @weights rank 0 {
 }
 
 // What is no constant is packed; a block has whole quads, also of an odd number of terms.
+// Fewer than 16 rows are not worth registers of matrices.
+// MATRICES-LABEL: launch.kernel @packed
+// MATRICES:         #launch.contraction<outer, tile [5, 1, 16], block [5, 16], quads, packed, reuse 1>
 // CHECK-LABEL: launch.kernel @packed
 // CHECK:         #launch.contraction<outer, tile [5, 1, 16], block [5, 16], quads, packed, reuse 1>
 launch.kernel @packed target "cpu" (%a: memref<5x13xi8>, %b: memref<13x7xi8>, %o: memref<5x7xi32>) {
@@ -79,6 +87,20 @@ launch.kernel @few target "cpu" (%w: memref<3x3x3x3xi8>, %x: memref<3x10x10xi8>,
     %q = arith.extsi %y_ : i8 to i32
     %r = arith.muli %p, %q : i32
     %t = arith.addi %s, %r : i32
+    linalg.yield %t : i32
+  }
+}
+
+// A tile may have one register of rows, and of columns; a block has whole chunks of 64.
+// MATRICES-LABEL: launch.kernel @chunks
+// MATRICES:         #launch.contraction<outer, tile [16, 1, 16], block [16, 128], matrices, packed, reuse 1>
+launch.kernel @chunks target "cpu" (%a: memref<16x70xi8>, %b: memref<70x9xi8>, %o: memref<16x9xi32>) {
+  linalg.generic {indexing_maps = [#a, #b, #o], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x70xi8>, memref<70x9xi8>) outs(%o : memref<16x9xi32>) {
+  ^bb0(%x: i8, %y: i8, %s: i32):
+    %p = arith.extui %x : i8 to i32
+    %q = arith.extui %y : i8 to i32
+    %r = arith.muli %p, %q : i32
+    %t = arith.addi %r, %s : i32
     linalg.yield %t : i32
   }
 }

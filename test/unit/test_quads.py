@@ -31,7 +31,7 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import quads
+from penstock.runtime import matrices, quads
 from penstock.runtime.image import panels_of
 from penstock.runtime.jit import compile_cpu
 from penstock.runtime.stored import as_stored
@@ -68,15 +68,17 @@ def run(
     vector_bytes: int = 64,
     constants: Sequence[int] = (),
     parts: int = 1,
+    in_matrices: bool = False,
 ) -> Array:
     """What a scheduled kernel makes, in parts; none may touch what lies around."""
     kernel = KernelOp("k", "cpu", kernel_body(op))
-    schedule_kernel(kernel, vector_bytes, parts, constants)
+    schedule_kernel(kernel, vector_bytes, parts, constants, in_matrices)
     schedules = [
         phase.attributes.get(SCHEDULE) for phase in phases_of(kernel.body.block)
     ]
     assert isinstance(schedules[-1], ContractionAttr)
     assert schedules[-1].has_quads
+    assert schedules[-1].has_matrices == in_matrices
     compiled = compile_cpu(kernel_source(kernel), "k")
     orders = [panels and panels_of(panels) for panels in kernel.panels]
     given = [as_stored(x, order) for x, order in zip(arrays, orders, strict=False)]
@@ -160,6 +162,56 @@ def test_convolutions(
     own = w.astype(np.int64).reshape(groups, -1, *weights[1:])
     wanted = np.einsum("ngcyxpq,gocpq->ngoyx", windows, own)
     np.testing.assert_array_equal(found, wanted.reshape(found.shape))
+
+
+@pytest.mark.parametrize("signs", SIGNS)
+def test_products_in_registers_of_matrices(signs: Signs) -> None:
+    """On a processor that has none, in vectors."""
+    a, b = bytes_(signs[0], 51, 128), bytes_(signs[1], 128, 80)
+    wanted = a.astype(np.int64) @ b.astype(np.int64)
+    op = wide(MatmulOp, [a, b])
+    found = run(op, [a, b], 64, (1,), parts=2, in_matrices=True)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 9, 70), (33, 50, 1030)])
+def test_products_in_registers_that_are_not_full(m: int, n: int, k: int) -> None:
+    a, b = bytes_(True, m, k), bytes_(False, n, k)
+    op = wide(MatmulOp, [a, b], transpose_b=UnitAttr())
+    found = run(op, [a, b], in_matrices=True)
+    np.testing.assert_array_equal(found, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
+def test_convolutions_in_registers_of_matrices() -> None:
+    x, w = bytes_(False, 2, 5, 8, 11), bytes_(True, 20, 5, 3, 3)
+    found = run(wide(Conv2dOp, [x, w]), [x, w], in_matrices=True)
+    windows = sliding_window_view(x.astype(np.int64), (3, 3), (2, 3))
+    wanted = np.einsum("ncyxpq,ocpq->noyx", windows, w.astype(np.int64))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("signs", SIGNS)
+def test_matrices_without_registers_of_them(
+    signs: Signs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrices, "may_use_matrices", lambda: False)
+    rows, pack, strip = (
+        matrices.pack_matrices(32, 128, a=(70, 1), rest=19),
+        quads.pack_quads(1, 16, (((70, 16),), ((16, 1),)), whole=16),
+        matrices.matrix_strip(signs, 32, 1, 16, b=16, c=16, rest=19),
+    )
+
+    @njit
+    def multiply(a: int, b: int, c: int, copy: int, panel: int) -> None:
+        rows(a, copy, 19, 70)
+        pack(b, panel, 16, 70, 0, 0)
+        strip(copy, panel, c, 19, 16, 18, 1, 1, ())
+
+    a, b = bytes_(signs[0], 19, 70), bytes_(signs[1], 70, 16)
+    found, copy, panel = (np.empty(2048, np.int32) for _ in range(3))
+    multiply(*(array.ctypes.data for array in (a, b, found, copy, panel)))
+    wanted = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(found[: wanted.size].reshape(wanted.shape), wanted)
 
 
 @pytest.mark.parametrize("kind", ["vnni", "pairs", None])

@@ -138,3 +138,13 @@
 // A byte is a fourth of what other elements have at least.
 // expected-error@+1 {{a panel of 4096 x 48 elements is larger than the stack allows: 131072}}
 "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 4096], quads, packed, reuse 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{matrices have 16 or 32 rows, one or two vectors of 16 and whole chunks of 64 terms, got tile [8, 2, 16] and 64 terms}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 2, 16], block [8, 64], matrices, packed, reuse 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{matrices have 16 or 32 rows, one or two vectors of 16 and whole chunks of 64 terms, got tile [16, 1, 16] and 96 terms}}
+"test.op"() {s = #launch.contraction<outer, tile [16, 1, 16], block [16, 96], matrices, packed, reuse 1>} : () -> ()

@@ -30,6 +30,9 @@ launch.kernel @panels target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o
 // CHECK: "test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, quads>}
 "test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, quads>} : () -> ()
 
+// CHECK: "test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, folds [1, 0], reuse 4, panels b>}
+"test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, folds [1, 0], reuse 4, panels b>} : () -> ()
+
 // CHECK: launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 128
