@@ -622,3 +622,29 @@ def test_attention_of_onnx_is_one_op(name: str) -> None:
     with Session(Model(imported.module, imported.weights, Path())) as session:
         result = session.run(given)["y"]
     np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=0, atol=2e-6)
+
+
+def test_a_last_query_sees_all_keys() -> None:
+    from onnx import TensorProto, helper
+
+    shapes = {"q": 1, "k": 1, "v": 1, "past_k": 23, "past_v": 23}
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4, rows, 8])
+        for name, rows in shapes.items()
+    ]
+    names = ["q", "k", "v", "", "past_k", "past_v"]
+    outputs = ["y", "all_k", "all_v"]
+    node = helper.make_node("Attention", names, outputs, is_causal=1)
+    last = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4, rows, 8])
+        for name, rows in zip(outputs, (1, 24, 24), strict=True)
+    ]
+    graph = helper.make_graph([node], "g", ports, last)
+    opsets = [helper.make_opsetid("", 23)]
+    imported = import_model(helper.make_model(graph, opset_imports=opsets), "g")
+    assert imported.weights == {}
+    compiler, known = installed_compiler()
+    passes = "op-infer-shapes,job-clean,op-fuse-attention"
+    run_pipeline(compiler, known, imported.module, passes)
+    (found,) = (op for op in imported.module.walk() if isinstance(op, AttentionOp))
+    assert (found.offset, found.mask) == (None, None)
