@@ -11,6 +11,12 @@ from penstock.runtime.errors import PenstockError
 
 PAGE = 4096
 """Bytes: chunks start at pages, so that offsets tell addresses modulo a page."""
+HUGE_PAGE = 2 << 20
+"""
+Bytes: where the system has such pages, NumPy asks it to use them for large arrays, but
+only whole ones can be. Tiles touch a page of each channel of an image, and with small
+pages most of their time can go into looking these up.
+"""
 
 _allocations = 0
 
@@ -28,17 +34,20 @@ def count_allocation() -> None:
 
 class HostChunk:
     """
-    `size` bytes of zeros from a page boundary on, for as long as this lives. Raises
-    PenstockError if the machine has not that many.
+    `size` bytes of zeros from a page boundary on, for as long as this lives; half a
+    huge page or more fill whole ones. Raises PenstockError if the machine has not that
+    many.
     """
 
     def __init__(self, size: int):
+        page = HUGE_PAGE if 2 * size >= HUGE_PAGE else PAGE
         try:
-            backing = np.zeros(size + PAGE, np.uint8)
+            # One page to begin at its start, and one to have all of the last one.
+            backing = np.zeros(size + 2 * page, np.uint8)
         except (MemoryError, ValueError) as error:
             raise PenstockError(f"there is no memory for {size} bytes") from error
         count_allocation()
-        skip = -backing.ctypes.data % PAGE
+        skip = -backing.ctypes.data % page
         self._bytes = backing[skip : skip + size]
         self.address: int = backing.ctypes.data + skip
 
