@@ -218,13 +218,10 @@ CASES = {
     "causal in plain loops": Case(
         (2, 7, 5), (2, 9, 5), (2, 9, 3), schedule=None, causal=1
     ),
-    "causal": Case((2, 71, 37), (2, 71, 37), (2, 71, 41), schedule=COLUMNS, causal=0),
+    "causal": Case((2, 64, 8), (2, 64, 8), (2, 64, 16), schedule=COLUMNS, causal=0),
     "causal in one block": Case((2, 71, 8), (2, 71, 8), (2, 71, 16), causal=0),
-    "causal with keys before": Case(
-        (2, 71, 37), (2, 110, 37), (2, 110, 41), schedule=COLUMNS, causal=39
-    ),
-    "causal under a mask": Case(
-        (2, 71, 37), (2, 73, 37), (2, 73, 41), (71, 73), schedule=COLUMNS, causal=2
+    "causal with keys before and a mask": Case(
+        (2, 71, 37), (2, 110, 37), (2, 110, 41), (71, 110), schedule=COLUMNS, causal=39
     ),
     "causal with fewer keys": Case(
         (1, 71, 8), (1, 20, 8), (1, 20, 8), schedule=COLUMNS, causal=0
@@ -316,11 +313,11 @@ def test_values_that_are_no_numbers_reach_all_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("odd", [np.nan, np.inf, 1e30])
-def test_scores_that_are_not_seen_do_not_count(name: str, odd: float) -> None:
+def test_scores_that_are_not_seen_do_not_count(name: str) -> None:
     plain = SHAPES[name]
     case = replace(plain, causal=plain.k[1] - plain.q[1])
     q, k, v, mask = arrays_of(case)
+    odd = np.resize([np.nan, np.inf, 1e30, -np.inf, 7.0], mask.shape)
     changed = np.where(hidden(case), odd, mask).astype(case.dtype)
     result = run(case, [q, k, v, changed])
     assert np.isfinite(result).all()
