@@ -121,6 +121,32 @@ job.job @constants placement <cpu, [0:0]> {
   job.output "y", %y : tensor<3x8xf32>
 }
 
+// The least finite number is that of the type of scores.
+// CHECK-LABEL: job.job @causal_halves
+job.job @causal_halves placement <cuda, [0:0]> {
+  %q = job.input "q" : tensor<16x8xf16>
+  %k = job.input "k" : tensor<16x8xf16>
+  %b = job.input "b" : tensor<16x8xbf16>
+  // CHECK: op.attention %q, %k, %k causal 0 :
+  // CHECK: op.attention %b, %b, %b causal 0 :
+  %zero = op.constant dense<0.0> : tensor<f16>
+  %least = op.constant dense<-65504.0> : tensor<f16>
+  %m = op.triangle %zero, %least to [16, 16] offset 0 : tensor<f16>, tensor<f16> -> tensor<16x16xf16>
+  %p = op.matmul %q, %k transpose_b : tensor<16x8xf16>, tensor<16x8xf16> -> tensor<16x16xf16>
+  %a = op.add %p, %m : tensor<16x16xf16>, tensor<16x16xf16> -> tensor<16x16xf16>
+  %s = op.softmax %a axis 1 : tensor<16x16xf16> -> tensor<16x16xf16>
+  %y = op.matmul %s, %k : tensor<16x16xf16>, tensor<16x8xf16> -> tensor<16x8xf16>
+  job.output "y", %y : tensor<16x8xf16>
+  %zero2 = op.constant dense<0.0> : tensor<bf16>
+  %least2 = op.constant dense<"0x7FFF"> : tensor<bf16>
+  %m2 = op.triangle %zero2, %least2 to [16, 16] offset 0 : tensor<bf16>, tensor<bf16> -> tensor<16x16xbf16>
+  %p2 = op.matmul %b, %b transpose_b : tensor<16x8xbf16>, tensor<16x8xbf16> -> tensor<16x16xbf16>
+  %a2 = op.add %p2, %m2 : tensor<16x16xbf16>, tensor<16x16xbf16> -> tensor<16x16xbf16>
+  %s2 = op.softmax %a2 axis 1 : tensor<16x16xbf16> -> tensor<16x16xbf16>
+  %y2 = op.matmul %s2, %b : tensor<16x16xbf16>, tensor<16x8xbf16> -> tensor<16x8xbf16>
+  job.output "y2", %y2 : tensor<16x8xbf16>
+}
+
 // Masks with other numbers stay: scores that are made smaller by 10000 may count, the
 // first row may not be without a key, and a row of a mask may be that of all rows.
 // CHECK-LABEL: job.job @no_causal
