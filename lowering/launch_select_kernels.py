@@ -34,6 +34,7 @@ from penstock.dialects.launch.panels import PANELS
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.launch_schedule_contractions import (
     VECTOR_BYTES,
+    has_matrices_here,
     vector_bytes_here,
 )
 from penstock.lowering.selection.alternatives import (
@@ -70,13 +71,16 @@ class Selector:
     show_refusals: bool = False
     gpu: str = ""
     """What the kernel database calls the device of kernels for `cuda`."""
+    matrices: bool = False
+    """Whether the processor has registers of matrices of bytes."""
     complaints: list[tuple[Operation, str]] = field(
         default_factory=list[tuple[Operation, str]]
     )
 
     def request(self, kernel: KernelOp, constants: Sequence[int]) -> Request:
         """What alternatives are told of a kernel."""
-        return Request(kernel, frozenset(constants), self.parts, self.vector_bytes)
+        facts = self.parts, self.vector_bytes, self.matrices
+        return Request(kernel, frozenset(constants), *facts)
 
     def times(self, request: Request) -> dict[str, float]:
         """What was measured of a kernel, in nanoseconds by candidate."""
@@ -218,10 +222,15 @@ class LaunchSelectKernelsPass(ModulePass):
 
     def _selector(self, stack: ExitStack) -> Selector:
         width = self.vector_bytes or vector_bytes_here()
+        matrices = self.vector_bytes is None and has_matrices_here()
         if self.database is None:
             return Selector(
-                alternatives(), width, self.parts, show_refusals=self.refusals
+                alternatives(),
+                width,
+                self.parts,
+                show_refusals=self.refusals,
+                matrices=matrices,
             )
         database = stack.enter_context(KernelDatabase(Path(self.database)))
         found = alternatives(), width, self.parts, machine_here(), database
-        return Selector(*found, self.refusals, self.gpu)
+        return Selector(*found, self.refusals, self.gpu, matrices)

@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+FACTS = Path("/proc/cpuinfo")
 _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
 """The call of Linux on x86-64, `ARCH_REQ_XCOMP_PERM`, and what it asks for."""
 
@@ -23,7 +24,7 @@ def may_use_matrices() -> bool:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     try:
-        facts = Path("/proc/cpuinfo").read_text()
+        facts = FACTS.read_text()
     except OSError:
         return False
     flags = next((line for line in facts.splitlines() if line.startswith("flags")), "")

@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.lowering.constant_arguments import called_kernels
-from penstock.lowering.launch_schedule_contractions import vector_bytes_here
+from penstock.lowering.launch_schedule_contractions import (
+    has_matrices_here,
+    vector_bytes_here,
+)
 from penstock.lowering.launch_select_kernels import (
     SELECTED,
     apply,
@@ -212,8 +215,8 @@ def subjects_of(
     for kernel, constants in called_kernels(model.module):
         if kernel.target.data in tuning.targets and SELECTED not in kernel.attributes:
             numbers = frozenset(constants if tuning.panels else ())
-            width = vector_bytes_here()
-            request = Request(kernel, numbers, tuning.threads, width)
+            facts = tuning.threads, vector_bytes_here(), has_matrices_here()
+            request = Request(kernel, numbers, *facts)
             found.append(subject_of(request, tuning, database))
     return found
 

@@ -32,6 +32,8 @@ class Request:
     """How many threads may share the work."""
     vector_bytes: int = 16
     """The bytes of a vector of the processor."""
+    matrices: bool = False
+    """Whether the processor has registers of matrices of bytes."""
 
     @property
     def op(self) -> str:

@@ -100,7 +100,8 @@ def schedule(kernel: KernelOp, request: Request) -> None:
         return
     width = request.vector_bytes
     if PANELS not in kernel.attributes:
-        schedule_kernel(kernel, width, request.parts, request.constants)
+        facts = request.parts, request.constants, request.matrices
+        schedule_kernel(kernel, width, *facts)
     schedule_attention(kernel, width)
 
 

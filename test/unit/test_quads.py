@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +33,7 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import matrices, quads
+from penstock.runtime import jit, matrices, matrix_unit, quads
 from penstock.runtime.image import panels_of
 from penstock.runtime.jit import compile_cpu
 from penstock.runtime.stored import as_stored
@@ -188,6 +190,36 @@ def test_convolutions_in_registers_of_matrices() -> None:
     windows = sliding_window_view(x.astype(np.int64), (3, 3), (2, 3))
     wanted = np.einsum("ncyxpq,ocpq->noyx", windows, w.astype(np.int64))
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_machine_code_with_registers_of_matrices_is_code_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever may not use them finds none of it, nor the other way round."""
+    source = "from penstock.runtime.matrices import matrix_strip"
+    keys: set[str] = set()
+    for may in (True, False):
+
+        def may_use_matrices(may: bool = may) -> bool:
+            return may
+
+        monkeypatch.setattr(jit, "may_use_matrices", may_use_matrices)
+        keys.add(jit.key_of(source))
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("platform", "facts"),
+    [("darwin", "flags : amx_int8"), ("linux", None), ("linux", "flags : amx_tile")],
+)
+def test_registers_of_matrices_are_asked_for_where_there_are_any(
+    platform: str, facts: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if facts is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{facts}\n")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(matrix_unit, "FACTS", tmp_path / "cpuinfo")
+    assert not matrix_unit.may_use_matrices.__wrapped__()
 
 
 @pytest.mark.parametrize("signs", SIGNS)
