@@ -11,7 +11,10 @@ four rows share. What has one of both already keeps it. The attribute `schedule`
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
   other, terms of `a` and of `b` do, and there are few rows: then `inner` (vectors along
-  terms). Or `upright` (vectors along rows), if columns would have to be packed, rows
+  terms); so too where columns are at most five eighths of a vector, terms of `a` follow
+  each other and are eight vectors or more, and `b` is a constant that only this kernel
+  reads: its columns then lie in panels, one after the other.
+  Or `upright` (vectors along rows), if columns would have to be packed, rows
   are whole vectors and `a` lies in panels, and if transposing the sums, and reading
   panels of `a` that are not near, takes less time than packing.
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
@@ -104,6 +107,8 @@ UNEVEN = 1.02
 MAX_WIDTH = 24
 """The vectors of a tile of one row."""
 FEW_ROWS = 8
+LEAST_VECTORS = 8
+"""The least vectors of terms that are worth the sum of their lanes."""
 MIN_EDGED_ROWS = 4
 """The least rows of a tile whose vectors along rows are worth it."""
 PACKING, PACKING_APART = 7, 10
@@ -247,10 +252,15 @@ def has_lines(contraction: Contraction) -> bool:
     return not contraction.has_windows and (columns == 1 or contraction.b_steps[1] == 1)
 
 
-def is_along_terms(contraction: Contraction) -> bool:
+def is_along_terms(contraction: Contraction, lanes: int, constant: str) -> bool:
     """Whether vectors should run along the terms of the sum."""
     rows, columns, terms = contraction.extents
-    if contraction.has_windows or rows >= FEW_ROWS:
+    if contraction.has_windows:
+        return False
+    is_narrow = 8 * columns <= 5 * lanes and terms >= LEAST_VECTORS * lanes
+    if constant == "b" and is_narrow:
+        return contraction.a_steps[1] == 1
+    if rows >= FEW_ROWS:
         return False
     if has_lines(contraction) and columns > 1:
         return False
@@ -533,10 +543,17 @@ def schedule_of(
     size = BYTES[contraction.element]
     lanes = vector_bytes // size
     rows, columns, terms = contraction.extents
-    if is_along_terms(contraction):
-        tile = min(rows, 4), min(columns, 8 if rows < 3 else 4)
+    if is_along_terms(contraction, lanes, constant):
+        most = 5 if REGISTERS[vector_bytes] > 16 else 2
+        if rows < FEW_ROWS:
+            most = 8 if rows < 3 else 4
+        tile = min(rows, 4), evenly(columns, most)
         block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
-        return ContractionAttr("inner", (*tile, lanes), block, folds=folds)
+        is_stored = constant == "b" and contraction.b_steps[0] != 1
+        panels = "b" if is_stored else ""
+        return ContractionAttr(
+            "inner", (*tile, lanes), block, folds=folds, panels=panels
+        )
     reusing = reuse_schedule(contraction, vector_bytes, parts, folds, constant)
     if reusing is not None:
         return reusing

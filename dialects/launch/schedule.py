@@ -51,8 +51,9 @@ class ContractionAttr(ParametrizedAttribute):
     has rows. Its blocks have R columns, and all terms.
 
     With `panels a` or `panels b` that operand is an argument which lies in panels
-    (`#launch.panels`) as wide as a tile has rows or columns, so that what tiles read
-    follows each other and nothing is copied. An `edge` is columns that a tile has
+    (`#launch.panels`) as wide as a tile has rows or columns, in the form `inner` as
+    wide as one column, so that what tiles read follows each other and nothing is
+    copied. An `edge` is columns that a tile has
     besides its vectors, whose sums are in vectors along its rows: so that 49 columns
     need not take 4 vectors of 16. It needs `panels a`.
 
@@ -131,6 +132,11 @@ class ContractionAttr(ParametrizedAttribute):
     def is_outer(self) -> bool:
         """Whether vectors run along columns."""
         return self.form.data == "outer"
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether vectors run along terms."""
+        return self.form.data == "inner"
 
     @property
     def is_upright(self) -> bool:
@@ -215,8 +221,8 @@ class ContractionAttr(ParametrizedAttribute):
             if self.stored != "a" or self.edge.data or self.prefetch.data:
                 raise VerifyException("upright tiles take panels a, and nothing else")
             return
-        if self.stored and not self.is_outer:
-            raise VerifyException("only the form outer reads panels")
+        if self.stored == "a" and not self.is_outer:
+            raise VerifyException("the form inner reads no panels of a")
         if self.stored == "b" and self.is_packed:
             raise VerifyException("what lies in panels is not packed")
         if self.edge.data and self.stored != "a":

@@ -70,6 +70,8 @@ def panels_of(
     width, depth = schedule.columns, terms
     if operand == "a" and not schedule.is_upright:
         width, depth = schedule.tile[0], min(schedule.block[1], terms)
+    if schedule.is_inner:
+        width = 1
     if schedule.has_quads and terms % QUAD:
         return None
     # Registers are read whole, also at the end of a variable.
@@ -135,6 +137,7 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
         if of_column != 1 and columns > 1 and not schedule.is_packed:
             return f"columns are {of_column} elements apart, and not packed"
         return None
+    of_term = 1 if schedule.stored == "b" else of_term
     if terms > 1 and (contraction.a_steps[1], of_term) != (1, 1):
         return "the terms do not follow each other"
     return None

@@ -215,7 +215,8 @@ class StripPrinter:
             if (edge := self._edge(tail)) is not None:
                 facts.append(f"edge={edge}")
         else:
-            facts += [f"a={a[0]}", f"b={b[1]}"]
+            column = self.terms if self.schedule.stored == "b" else b[1]
+            facts += [f"a={a[0]}", f"b={column}"]
         facts += self._common_facts(tail)
         lines = [self._definition(f"{form}_strip", "strip", tail, facts)]
         if self.schedule.is_packed:
@@ -559,7 +560,8 @@ class StripPrinter:
             for name, loop, count in steps
         ]
         if stored == "b" and operand == contraction.b:
-            terms = [(places.panel, columns * self.terms), (term, self._width(tail))]
+            width = 1 if self.schedule.is_inner else self._width(tail)
+            terms = [(places.panel, columns * self.terms), (term, width)]
         access = contraction.nest.accesses[operand]
         outer = zip(places.outer, contraction.outer_strides(access), strict=True)
         size = self.size if operand == -1 else self.factor_size

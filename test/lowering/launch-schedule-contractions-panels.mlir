@@ -335,3 +335,35 @@ launch.program @uneven rank 0 {
 launch.program @end rank 0 {
   launch.chunk @c on <0, host> size 64
 }
+
+// Few columns, which would leave much of a vector empty, lie one after the other; vectors
+// run along terms.
+// CHECK-LABEL: launch.program @narrow
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 512, 5], axis 2, width 1, depth 512> : memref<512x5xf32>
+// CHECK:         #launch.contraction<inner, tile [4, 5, 16], block [128, 512], panels b>
+launch.program @narrow rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<512x5xf32>
+  launch.register @x in @c at 0 slots 1 : memref<128x512xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<128x5xf32>
+  launch.kernel @k target "cpu" (%a: memref<128x512xf32>, %b: memref<512x5xf32>, %o: memref<128x5xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<128x512xf32>, memref<512x5xf32>) outs(%o : memref<128x5xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %p = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}

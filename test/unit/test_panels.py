@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def test_elements_are_stored_panel_by_panel(
     depth = data.draw(st.integers(1, shape[3 - axis])) * size
     matrices, *extents = shape
     extents[2 - axis] *= size
-    shape = matrices, *extents
+    shape = matrices, extents[0], extents[1]
     panels = Panels(shape, axis, width, depth, size == 4)
     array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     stored = as_stored(array, panels)
@@ -109,7 +109,7 @@ def check(found: Array, exact: Array, size: Array, terms: int, type: str) -> Non
 @settings(max_examples=40, deadline=None)
 @given(
     m=st.sampled_from([2, 5, 8, 33, 97, 130]),
-    n=st.sampled_from([1, 16, 49, 64, 97, 98, 130]),
+    n=st.sampled_from([1, 3, 10, 16, 49, 64, 97, 98, 130]),
     k=st.sampled_from([1, 7, 64, 700]),
     transposed=st.tuples(st.booleans(), st.booleans()),
     constant=st.sampled_from([0, 1]),
@@ -117,6 +117,9 @@ def check(found: Array, exact: Array, size: Array, terms: int, type: str) -> Non
     vector_bytes=st.sampled_from([16, 32, 64]),
     parts=st.integers(1, 3),
 )
+@example(130, 10, 700, (False, False), 1, "f32", 64, 2)
+@example(9, 3, 700, (False, False), 1, "f64", 32, 3)
+@example(5, 2, 64, (False, False), 1, "f32", 16, 1)
 def test_products_with_a_constant(
     m: int,
     n: int,

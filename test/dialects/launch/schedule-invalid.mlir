@@ -55,7 +55,7 @@
 
 // -----
 
-// expected-error@+1 {{only the form outer reads panels}}
+// expected-error@+1 {{the form inner reads no panels of a}}
 "test.op"() {s = #launch.contraction<inner, tile [1, 1, 16], block [1, 1], panels a>} : () -> ()
 
 // -----
