@@ -146,7 +146,9 @@ class MatmulOp(AccumulatingOp):
         if columns:
             found.append(signature([None, column], [rank - 1]))
         inner = signature([inner_a, inner_b if columns else 0], [PARTIAL])
-        return (*found, inner, *PRODUCTS)
+        # Sums of bytes are cut to bytes before they are multiplied.
+        sums = PRODUCTS if self.wide is None else ()
+        return (*found, inner, *sums)
 
     @property
     def _inner_extent(self) -> int:

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     f32,
     f64,
     i1,
+    i8,
     i32,
     i64,
 )
@@ -347,3 +348,16 @@ def test_integers_have_no_sums_of_quotients():
     (a, b) = tensors([4], [4], element=i32)
     found = ops.DivOp.inferred([a, b]).sbp_signatures(2)
     assert [str(s) for s in found] == ["(S(0), S(0)) -> (S(0))"]
+
+
+def test_sums_of_bytes_are_not_multiplied_by_their_terms():
+    """They are cut to bytes, which their terms were not."""
+    operands = tensors([4, 6], [6, 8], element=i8)
+    narrow, wide = (
+        ops.MatmulOp.inferred(operands, {"wide": flag}).sbp_signatures(2)
+        for flag in (None, UnitAttr())
+    )
+    assert [str(s) for s in narrow if s not in wide] == [
+        "(P, B) -> (P)",
+        "(B, P) -> (P)",
+    ]
