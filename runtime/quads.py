@@ -58,10 +58,10 @@ Loops: TypeAlias = Sequence[tuple[int, int]]
 
 
 @cache
-def dot_product(lanes: int) -> str | None:
+def dot_product(lanes: int, plain: bool = False) -> str | None:
     """
-    The intrinsic of this processor that adds the products of vectors of quads: `vnni`,
-    or `pairs` of 16 bits; None if it has neither.
+    How this processor adds the products of vectors of quads: by `vnni`, but for `plain`
+    ones of which no bits are turned, or in `pairs` of 16 bits; None if it has neither.
     """
     has = binding.get_host_cpu_features().get
     if lanes == 16:
@@ -71,7 +71,9 @@ def dot_product(lanes: int) -> str | None:
         pairs = has("avx2") if lanes == 8 else has("sse2")
     if lanes not in (4, 8, 16):
         return None
-    return "vnni" if short else "pairs" if pairs else None
+    if short and not plain:
+        return "vnni"
+    return "pairs" if pairs else None
 
 
 def is_turned(signs: Signs, lanes: int) -> bool:
@@ -89,7 +91,7 @@ class QuadCode(Code):
     def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
         """The sums and the products of four bytes each."""
         lanes = total.type.count
-        kind = None if self._plain else dot_product(lanes)
+        kind = dot_product(lanes, self._plain)
         if kind == "vnni":
             factors = (a, b) if self.signs[1] else (b, a)
             name = f"x86.avx512.vpdpbusd.{lanes * 32}"

@@ -255,8 +255,8 @@ def test_processors(
     if kind == "vnni" and quads.dot_product(8) != "vnni":
         pytest.skip("this processor has no VNNI")
 
-    def dot_product(lanes: int) -> str | None:
-        return kind if lanes == 8 else None
+    def dot_product(lanes: int, plain: bool = False) -> str | None:
+        return kind if lanes == 8 and not plain else None
 
     monkeypatch.setattr(quads, "dot_product", dot_product)
     rows, pack, strip = (
