@@ -21,7 +21,7 @@ from penstock.runtime.atomics import (
     store_release,
 )
 from penstock.runtime.state import (
-    SPIN,
+    PATIENCE,
     call_threads,
     doze,
     ring_bell,
@@ -95,7 +95,7 @@ def await_parts(state: State, seat: Integer, count: Integer) -> None:
     seats, control = state.seats, state.control
     start = now()
     while load_acquire(seats, seat + DONE) < count:
-        if now() - start < SPIN:
+        if now() - start < PATIENCE:
             pause()
             continue
         bell = load_acquire(control, BELL)

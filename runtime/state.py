@@ -60,7 +60,12 @@ from penstock.runtime.words import (
 )
 
 SPIN = 50 * MICROSECOND
-"""How long a thread without work looks for some before it sleeps."""
+"""How long a thread without work looks for some before it sleeps, outside of runs."""
+PATIENCE = 2000 * MICROSECOND
+"""
+How long it does so during a run: longer than most tasks which one thread does alone. To
+wake a core that sleeps takes up to a third of a millisecond on virtual machines.
+"""
 
 layout_type = types.NamedUniTuple(words, len(Layout._fields), Layout)
 state_type = types.NamedUniTuple(words, len(State._fields), State)
@@ -107,12 +112,14 @@ def call_threads(state: State) -> None:
     Wake the threads that sleep because there is work for them.
 
     The system would like to run them on the core that wakes them, where they wait until
-    its thread has nothing more to do, so they are kept off the core of the caller.
+    its thread has nothing more to do, so they are kept off the core of the caller: also
+    if none sleeps, as the caller may have been moved to the core of one that looks for
+    work, which may go nowhere else.
     """
     control = state.control
     fence()
+    keep_off(state)
     if control[SLEEPERS] > 0:
-        keep_off(state)
         fetch_add(control, BELL, 1)
         wake_all(address_of(control, BELL))
 

@@ -33,6 +33,7 @@ from penstock.runtime.atomics import (
 from penstock.runtime.calls import call_kernels, record_calls
 from penstock.runtime.parts import help_with
 from penstock.runtime.state import (
+    PATIENCE,
     SPIN,
     STATE_OFFSET,
     call_threads,
@@ -363,14 +364,14 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
     """
     control, is_caller = state.control, deadline != 0
     looks = turn = bell = since = 0
-    is_listed = False
+    is_listed = was_open = False
     while True:
         reason = load_acquire(control, STOP)
         is_open = reason == RUNNING and load_acquire(control, OPEN) > 0
         if reason == CLOSED or (is_caller and (not is_open or has_come(state))):
             break
-        if turn != control[ROUND]:
-            turn, looks = int(control[ROUND]), 0
+        if turn != control[ROUND] or was_open != is_open:
+            turn, was_open, looks = int(control[ROUND]), is_open, 0
         if (
             is_open
             and thread != OBSERVER
@@ -400,7 +401,7 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
             is_listed, looks = False, 0
             if is_caller:
                 break
-        elif looks > STEAL_AFTER and now() - since > SPIN:
+        elif looks > STEAL_AFTER and now() - since > (PATIENCE if is_open else SPIN):
             # Whatever happens from here on rings the bell, so look once more.
             bell = load_acquire(control, BELL)
             fetch_add(control, SLEEPERS, 1)
