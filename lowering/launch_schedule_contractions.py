@@ -290,9 +290,11 @@ def depth_of(contraction: Contraction, most: int) -> int:
     return evenly(outer, max(1, most // inner)) * inner
 
 
-def is_shared(units: int, parts: int) -> bool:
-    """Whether units of one size keep all parts about equally busy."""
-    return units % parts == 0 or units >= UNITS_OF_A_PART * parts
+def is_shared(units: int, parts: int, uneven: bool = False) -> bool:
+    """Whether units keep all parts about equally busy; uneven ones if there are many."""
+    if units >= UNITS_OF_A_PART * parts or parts == 1:
+        return True
+    return units % parts == 0 and not uneven
 
 
 def height_of(
@@ -302,8 +304,8 @@ def height_of(
     rows, all_columns, _ = contraction.extents
     units = prod(contraction.outer_extents) * ceil(all_columns / columns)
     most = max(1, rows // max(least, tile_rows))
-    pieces = range(1, most + 1)
-    count = next((n for n in pieces if is_shared(units * n, parts)), most)
+    pieces, uneven = range(1, most + 1), all_columns % columns > 0
+    count = next((n for n in pieces if is_shared(units * n, parts, uneven)), most)
     return ceil(ceil(rows / count) / tile_rows) * tile_rows
 
 
