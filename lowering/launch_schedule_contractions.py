@@ -291,7 +291,7 @@ def depth_of(contraction: Contraction, most: int) -> int:
 
 
 def is_shared(units: int, parts: int, uneven: bool = False) -> bool:
-    """Whether units keep all parts about equally busy; uneven ones if there are many."""
+    """Whether units keep all parts equally busy; uneven ones if there are many."""
     if units >= UNITS_OF_A_PART * parts or parts == 1:
         return True
     return units % parts == 0 and not uneven
