@@ -22,12 +22,13 @@ from penstock.runtime.atomics import (
 )
 from penstock.runtime.state import (
     PATIENCE,
+    SPIN,
     call_threads,
     doze,
     ring_bell,
     state_type,
 )
-from penstock.runtime.system import now, pause
+from penstock.runtime.system import give_way, now, pause
 from penstock.runtime.words import (
     BELL,
     CLAIMS,
@@ -95,8 +96,12 @@ def await_parts(state: State, seat: Integer, count: Integer) -> None:
     seats, control = state.seats, state.control
     start = now()
     while load_acquire(seats, seat + DONE) < count:
-        if now() - start < PATIENCE:
+        waited = now() - start
+        if waited < SPIN:
             pause()
+            continue
+        if waited < PATIENCE:
+            give_way()
             continue
         bell = load_acquire(control, BELL)
         fetch_add(control, SLEEPERS, 1)

@@ -63,8 +63,9 @@ SPIN = 50 * MICROSECOND
 """How long a thread without work looks for some before it sleeps, outside of runs."""
 PATIENCE = 2000 * MICROSECOND
 """
-How long it does so during a run: longer than most tasks which one thread does alone. To
-wake a core that sleeps takes up to a third of a millisecond on virtual machines.
+How long it does so during a run, giving way to others: longer than most tasks which one
+thread does alone. To wake a core that sleeps takes up to a third of a millisecond on
+virtual machines.
 """
 
 layout_type = types.NamedUniTuple(words, len(Layout._fields), Layout)

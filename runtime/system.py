@@ -28,8 +28,8 @@ from penstock.runtime.atomics import WORD, Integer, compiled
 MICROSECOND = 1_000
 
 _X86 = platform.machine() in ("x86_64", "AMD64")
-_FUTEX, _GETTID = {"x86_64": (202, 186), "aarch64": (98, 178)}.get(
-    platform.machine(), (0, 0)
+_FUTEX, _GETTID, _YIELD = {"x86_64": (202, 186, 24), "aarch64": (98, 178, 124)}.get(
+    platform.machine(), (0, 0, 0)
 )
 _HAS_FUTEX = sys.platform == "linux" and _FUTEX != 0
 _WAIT, _WAKE = 128, 129
@@ -99,6 +99,13 @@ def sleep_on(word: Integer, seen: Integer, limit: Integer) -> None:
 def sleep(nanoseconds: Integer) -> None:
     """Sleep for about so long, less than a second."""
     _usleep(nanoseconds // MICROSECOND)
+
+
+@compiled(types.void(), inline=False)
+def give_way() -> None:
+    """Let another thread that waits for this core run first, if there is one."""
+    if _HAS_FUTEX:
+        _syscall(_YIELD, 0, 0, 0, 0, 0, 0)
 
 
 @compiled(types.void(types.int64), inline=False)

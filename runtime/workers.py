@@ -49,7 +49,7 @@ from penstock.runtime.state import (
     state_type,
     stop,
 )
-from penstock.runtime.system import now, pause
+from penstock.runtime.system import give_way, now, pause
 from penstock.runtime.tables import Layout, Words
 from penstock.runtime.words import (
     ACTS,
@@ -401,13 +401,17 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
             is_listed, looks = False, 0
             if is_caller:
                 break
-        elif looks > STEAL_AFTER and now() - since > (PATIENCE if is_open else SPIN):
-            # Whatever happens from here on rings the bell, so look once more.
-            bell = load_acquire(control, BELL)
-            fetch_add(control, SLEEPERS, 1)
-            is_listed = True
         else:
-            pause()
+            waited = now() - since if looks > STEAL_AFTER else 0
+            if waited <= SPIN:
+                pause()
+            elif is_open and waited <= PATIENCE:
+                give_way()
+            else:
+                # Whatever happens from here on rings the bell, so look once more.
+                bell = load_acquire(control, BELL)
+                fetch_add(control, SLEEPERS, 1)
+                is_listed = True
     if is_listed:
         fetch_add(control, SLEEPERS, -1)
 
