@@ -310,9 +310,9 @@ def _variable(op: VariableOp) -> Variable:
 
 def panels_of(attribute: PanelsAttr) -> Panels:
     """What an attribute says."""
-    axis, *sizes = attribute.axis, attribute.width, attribute.depth
-    numbers = (size.data for size in sizes)
-    return Panels(attribute.shape, axis.data, *numbers, bool(attribute.quads.data))
+    axis, width, depth = attribute.axis, attribute.width, attribute.depth
+    quads = bool(attribute.quads.data)
+    return Panels(attribute.shape, axis.data, width.data, depth.data, quads)
 
 
 def kernel_image(op: KernelOp) -> Kernel:
