@@ -15,10 +15,10 @@ from importlib import import_module
 from math import sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
-from benchmarks.harness import Run, race
-from benchmarks.report import Json, Section, Table
+from benchmarks.harness import Opener, Run, race
+from benchmarks.report import Section
 from benchmarks.sessions import imported_model, penstock_run, runtime_run
-from benchmarks.speed import flops_of, is_failure, race_data, race_rows
+from benchmarks.speed import flops_of, race_section
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, ValueInfoProto
@@ -293,23 +293,18 @@ def attention(
     threads: Sequence[int], rounds: int, names: Sequence[str] = CASES
 ) -> Section:
     """Time cases with each number of threads."""
-    rows: list[list[str]] = []
-    data: list[Json] = []
-    problems: list[str] = []
-    for name in names:
-        flops = flops_of(imported_model(case_of(name).model))
-        for count in threads:
-            openers = {
-                contender: partial(opener, name, count)
-                for contender, opener in OPENERS.items()
-            }
-            found = race(openers, rounds)
-            rows += race_rows(name, count, found, flops)
-            data.append({"case": name, "threads": count, **race_data(found)})
-            problems += [
-                f"{name}, {count} threads: {result.name}: {result.problem}"
-                for result in found.results
-                if is_failure(result)
-            ]
-    header = "case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
-    return Section("Attention", TEXT, [Table(header, rows)], data, problems)
+    races = {
+        (name, count): race(openers(name, count), rounds)
+        for name in names
+        for count in threads
+    }
+    flops = {name: flops_of(imported_model(case_of(name).model)) for name in names}
+    return race_section("Attention", TEXT, "case", races, flops, rounds)
+
+
+def openers(name: str, threads: int) -> Mapping[str, Opener]:
+    """What opens each contender on a case, ours first."""
+    return {
+        contender: partial(opener, name, threads)
+        for contender, opener in OPENERS.items()
+    }
