@@ -248,6 +248,15 @@ class KernelBuilder:
         """A phase that copies a memref to another one of the same type."""
         self.effect(memref.CopyOp(source, target))
 
+    def start_from(self, source: SSAValue, out: SSAValue) -> None:
+        """
+        A phase that writes to `out` what a memref of its type holds, with which sums
+        start. In a kernel that is given one memref for both there is no such phase.
+        """
+        maps = [AffineMap.identity(memref_type(out).get_num_dims())] * 2
+        iterators = [PARALLEL] * len(maps[0].results)
+        self.generic([source], out, maps, iterators, lambda k, scalars: scalars[0])
+
     def generic(
         self,
         ins: Sequence[SSAValue],

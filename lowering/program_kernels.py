@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from xdsl.dialects import linalg
 from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
@@ -144,10 +145,27 @@ def copied_in_place(task: TaskOp) -> set[int]:
 
 
 def in_place(body: Region, over: Overwritten, operands: int) -> Region:
-    """The body of a kernel that reads operands where it writes results."""
+    """
+    The body of a kernel that reads operands where it writes results, without phases
+    that would write what is there already.
+    """
     args = tuple(body.block.args)
     for operand, result in over.items():
         args[operand].replace_all_uses_with(args[operands + result])
     for operand in over:
         body.block.erase_arg(args[operand])
+    for phase in tuple(body.block.ops):
+        if is_kept_as_it_is(phase):
+            phase.detach()
+            phase.erase()
     return body
+
+
+def is_kept_as_it_is(phase: Operation) -> bool:
+    """Whether a phase writes each element of a memref to where it reads it."""
+    if not isinstance(phase, linalg.GenericOp) or [*phase.inputs] != [*phase.outputs]:
+        return False
+    read, written = phase.indexing_maps
+    yielded = phase.body.block.last_op
+    assert yielded is not None, "a linalg body ends in linalg.yield"
+    return read == written and yielded.operands[0] is phase.body.block.args[0]

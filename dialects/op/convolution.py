@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import (
@@ -267,7 +266,11 @@ class Conv2dOp(AccumulatingOp):
     def _build_dense(
         self, k: KernelBuilder, views: _Views, start: SSAValue | None
     ) -> None:
-        """All sums in one phase, after one that starts them."""
+        """
+        All sums in one phase, after one that starts them. What they start from may lie
+        where the result does: then a bias is added last, as a phase before the sums
+        would go through all of memory once more.
+        """
         rank = memref_type(views.out).get_num_dims()
         dims = [AffineExpr.dimension(index) for index in range(rank + 3)]
         image, *group, output, row, column = dims[:rank]
@@ -293,6 +296,8 @@ class Conv2dOp(AccumulatingOp):
             [PARALLEL] * rank + [REDUCTION] * 3,
             multiply_add,
         )
+        if start is not None and views.bias is not None:
+            _with_bias(k, views, lambda k, scalars: k.add(*scalars))
 
     def _build_padded(self, k: KernelBuilder, views: _Views) -> None:
         """Each sum on its own, over those taps that are not padding."""
@@ -373,23 +378,24 @@ def first(dimensions: Sequence[T], is_last: bool) -> list[T]:
 
 
 def _start_sums(k: KernelBuilder, views: _Views, start: SSAValue | None) -> None:
-    """Write what sums start from, the bias, their sum, or zero to the result."""
-    if views.bias is None and start is None:
+    """Write what sums start from, or else the bias, or zero to the result."""
+    if start is not None:
+        k.start_from(start, views.out)
+    elif views.bias is not None:
+        _with_bias(k, views, lambda k, scalars: scalars[0])
+    else:
         k.fill(views.out, 0)
-        return
+
+
+def _with_bias(
+    k: KernelBuilder,
+    views: _Views,
+    body: Callable[[KernelBuilder, Sequence[SSAValue]], SSAValue],
+) -> None:
+    """A phase on each element of the result, of the bias of its channel and itself."""
+    assert views.bias is not None, "asked for a bias"
     rank = memref_type(views.out).get_num_dims()
     dims = [AffineExpr.dimension(index) for index in range(rank)]
     out_channel = first(dims, views.result_last)[1:-2]
-    identity = AffineMap.identity(rank)
-    given = [
-        (views.bias, AffineMap(rank, 0, tuple(out_channel))),
-        (start, identity),
-    ]
-    ins = [value for value, _ in given if value is not None]
-    maps = [map for value, map in given if value is not None]
-
-    def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-        *addends, _ = scalars
-        return reduce(k.add, addends)
-
-    k.generic(ins, views.out, [*maps, identity], [PARALLEL] * rank, body)
+    maps = [AffineMap(rank, 0, tuple(out_channel)), AffineMap.identity(rank)]
+    k.generic([views.bias], views.out, maps, [PARALLEL] * rank, body)

@@ -177,7 +177,7 @@ class MatmulOp(AccumulatingOp):
         if start is None:
             k.fill(out, 0)
         else:
-            k.elementwise([start], out, lambda k, scalars: scalars[0])
+            k.start_from(start, out)
         maps, iterators = self._loops(
             [memref_type(value).get_shape() for value in ins],
             memref_type(out).get_num_dims(),
