@@ -1,10 +1,11 @@
 """
 Peers side by side, fairly.
 
-Each contender lives in a process of its own, so that no pool of threads disturbs
-another's, and is set up and checked before anything is timed. Then they take turns in
-rounds: whatever else the machine does hits all of them alike. A round begins once the
-machine is idle, and rounds that begin without are counted.
+Each contender lives in a process of its own and is set up and checked before anything
+is timed. Then they take turns in rounds: whatever else the machine does hits all of
+them alike. A turn begins when the threads of the one before have come to rest: those of
+ONNX Runtime look for work for 0.1 s after a run, and take a core from who comes next. A
+round begins once the machine is idle, and rounds that begin without are counted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ TOLERANCE = 1e-4
 
 NOT_INSTALLED = "not installed"
 """How the problem of a contender begins that is not there."""
+
+REST_SECONDS = 0.5
+"""How long a turn waits at most for the threads of the one before."""
 
 TURN_SECONDS = 0.1
 """How long a turn lasts at least, if a single run takes less."""
@@ -77,6 +81,36 @@ def wait_until_idle(
         if time.monotonic() >= end:
             return False
     return True
+
+
+def processor_seconds(process: int) -> float:
+    """The time that the threads of a process have run; 0 where it is not known."""
+    total = 0
+    for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        with suppress(OSError):  # A thread that has ended meanwhile.
+            total += int(path.read_text().split()[0])
+    return total * 1e-9
+
+
+def wait_until_at_rest(
+    limit: float,
+    window: float = 0.01,
+    *,
+    spent: Callable[[], float],
+) -> bool:
+    """
+    Wait up to `limit` seconds until a process, of which `spent` tells the seconds that
+    it has run, does so for less than a tenth of a window; returns whether it does.
+    """
+    end, before = time.monotonic() + limit, spent()
+    while True:
+        time.sleep(window)
+        after = spent()
+        if after - before < 0.1 * window:
+            return True
+        if time.monotonic() >= end:
+            return False
+        before = after
 
 
 @contextmanager
@@ -174,6 +208,11 @@ class Contender:
         self._pipe.send(calls)
         return cast("float", self._pipe.recv())
 
+    def settle(self) -> None:
+        """Wait until its threads have come to rest."""
+        if (process := self._process.pid) is not None:
+            wait_until_at_rest(REST_SECONDS, spent=lambda: processor_seconds(process))
+
     def close(self) -> None:
         """End its process."""
         with suppress(OSError):  # It may have ended before.
@@ -262,6 +301,10 @@ class Runner(Protocol):
         """Mean seconds of this many runs."""
         ...
 
+    def settle(self) -> None:
+        """Wait until nothing of it runs."""
+        ...
+
 
 def timed(
     runners: Sequence[Runner],
@@ -280,6 +323,7 @@ def timed(
         for runner in (*runners[first:], *runners[:first]):
             runner.turn(1)
             seconds[runner.name].append(runner.turn(calls[runner.name]))
+            runner.settle()
     return seconds, disturbed
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from xdsl.dialects import linalg
 from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
@@ -18,6 +17,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -163,7 +163,7 @@ def in_place(body: Region, over: Overwritten, operands: int) -> Region:
 
 def is_kept_as_it_is(phase: Operation) -> bool:
     """Whether a phase writes each element of a memref to where it reads it."""
-    if not isinstance(phase, linalg.GenericOp) or [*phase.inputs] != [*phase.outputs]:
+    if not isinstance(phase, GenericOp) or [*phase.inputs] != [*phase.outputs]:
         return False
     read, written = phase.indexing_maps
     yielded = phase.body.block.last_op

@@ -280,6 +280,82 @@ plan.plan @aliases {
 
 // -----
 
+// Sums that lie over what they start from need no phase that writes it, only one for the
+// bias after them; elsewhere it is written first.
+
+!x = !regst.data<tensor<1x3x2x2xf32>>
+!w = !regst.data<tensor<2x3x1x1xf32>>
+!b = !regst.data<tensor<2xf32>>
+!r = !regst.data<tensor<1x2x2x2xf32>>
+
+// CHECK-LABEL: launch.program @sums rank 0 {
+// CHECK:         launch.kernel @epilogue_0 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[R:.+]]: memref<1x2x2x2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
+// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[R]] : memref<1x2x2x2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
+// CHECK:           linalg.generic {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) {
+// CHECK:           linalg.generic {{.*}} ins(%[[B]] : memref<2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
+// CHECK-NOT:       linalg.generic
+// CHECK:         launch.kernel @epilogue_1 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
+// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) {
+// CHECK:           linalg.generic {{.*}} ins(%[[B]] : memref<2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
+// CHECK-NOT:       linalg.generic
+plan.plan @sums {
+  %c = regst.chunk on <0, host> size 512
+  %m = regst.block in %c at 0 size 512
+  %x = regst.register "x/out" in %m at 0 slots 1 on <0, host> : !x
+  %w = regst.register "w/out" in %m at 64 slots 1 on <0, host> : !w
+  %b = regst.register "b/out" in %m at 128 slots 1 on <0, host> : !b
+  %r = regst.register "r/out" in %m at 192 slots 1 on <0, host> : !r
+  %y = regst.register "y/out" in %m at 256 slots 1 on <0, host> : !r
+  %z = regst.register "z/out" alias %y : !r slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !x) {
+    %v = job.input "x" : tensor<1x3x2x2xf32>
+    plan.yield %v : tensor<1x3x2x2xf32>
+  }
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !w) {
+    %v = job.input "w" : tensor<2x3x1x1xf32>
+    plan.yield %v : tensor<2x3x1x1xf32>
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%b : !b) {
+    %v = job.input "b" : tensor<2xf32>
+    plan.yield %v : tensor<2xf32>
+  }
+  plan.task "r" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !r) {
+    %v = job.input "r" : tensor<1x2x2x2xf32>
+    plan.yield %v : tensor<1x2x2x2xf32>
+  }
+  // CHECK:      launch.actor @y on
+  // CHECK-NEXT:   launch.call @epilogue_0 [@"x/out", @"w/out", @"b/out", @"r/out", @"y/out"]
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x, %w, %b, %r : !x, !w, !b, !r) outs(%y : !r) {
+  ^bb0(%0: tensor<1x3x2x2xf32>, %1: tensor<2x3x1x1xf32>, %2: tensor<2xf32>, %3: tensor<1x2x2x2xf32>):
+    %v = op.epilogue %0, %1, %2, %3 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32> starts {
+    ^bb0(%4: tensor<1x3x2x2xf32>, %5: tensor<2x3x1x1xf32>, %6: tensor<2xf32>, %7: tensor<1x2x2x2xf32>):
+      %s = op.conv2d %4, %5, %6 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32> -> tensor<1x2x2x2xf32>
+      %a = op.add %s, %7 : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32>
+      op.yield %a : tensor<1x2x2x2xf32>
+    }
+    plan.yield %v : tensor<1x2x2x2xf32>
+  }
+  // CHECK:      launch.actor @z on
+  // CHECK-NEXT:   launch.call @epilogue_1 [@"x/out", @"w/out", @"b/out", @"z/out"]
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%x, %w, %b, %y : !x, !w, !b, !r) outs(%z : !r) {
+  ^bb0(%0: tensor<1x3x2x2xf32>, %1: tensor<2x3x1x1xf32>, %2: tensor<2xf32>, %3: tensor<1x2x2x2xf32>):
+    %v = op.epilogue %0, %1, %2, %3 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32> starts {
+    ^bb0(%4: tensor<1x3x2x2xf32>, %5: tensor<2x3x1x1xf32>, %6: tensor<2xf32>, %7: tensor<1x2x2x2xf32>):
+      %s = op.conv2d %4, %5, %6 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32> -> tensor<1x2x2x2xf32>
+      %a = op.add %s, %7 : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32>
+      op.yield %a : tensor<1x2x2x2xf32>
+    }
+    plan.yield %v : tensor<1x2x2x2xf32>
+  }
+  plan.task "out" on <0, cpu:0> stream <compute, 0> ins(%z : !r) {
+  ^bb0(%0: tensor<1x2x2x2xf32>):
+    job.output "out", %0 : tensor<1x2x2x2xf32>
+    plan.yield
+  }
+}
+
+// -----
+
 // What already lies where its op would copy it to is listed as unchanged; the rest of the
 // operands is copied, and so has to lie elsewhere.
 

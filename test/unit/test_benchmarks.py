@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -108,13 +110,16 @@ class Recorder:
         self._log.append(self.name)
         return 1.0 / calls
 
+    def settle(self) -> None:
+        self._log.append("-")
+
 
 def test_each_round_begins_with_another_contender() -> None:
     log: list[str] = []
     runners = [Recorder(name, log) for name in "abc"]
     harness.timed(runners, 3, lambda: True, turn_seconds=0.5)
-    turns = log[3::2]  # without finding out, and without warming up
-    assert "".join(turns) == "abcbcacab"
+    # After finding out, each warms up, is timed and comes to rest.
+    assert "".join(log[3:]) == "aa-bb-cc-bb-cc-aa-cc-aa-bb-"
 
 
 def test_runs_that_take_less_than_a_turn_are_repeated() -> None:
@@ -123,6 +128,8 @@ def test_runs_that_take_less_than_a_turn_are_repeated() -> None:
 
         def turn(self, calls: int) -> float:
             return 1e-3
+
+        def settle(self) -> None: ...
 
     assert harness.calls_in(0.1, Quick()) == 100
     assert harness.calls_in(1e-6, Quick()) == 1
@@ -152,6 +159,36 @@ def test_waiting_ends_when_the_machine_is_idle_or_the_limit_is_reached() -> None
     assert harness.wait_until_idle(60, share=lambda: next(shares))
     assert next(shares, None) is None
     assert not harness.wait_until_idle(0, share=lambda: 0.9)
+
+
+def test_a_process_is_at_rest_when_it_hardly_runs_or_the_limit_is_reached() -> None:
+    times = iter([0, 9e-4, 18e-4, 18.5e-4, 20e-4])
+    assert harness.wait_until_at_rest(60, window=1e-3, spent=lambda: next(times))
+    assert [*times] == [20e-4], "the third window is the first one at rest"
+    running = itertools.count()
+    assert not harness.wait_until_at_rest(0, window=1e-3, spent=lambda: next(running))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
+def test_the_time_of_threads_counts_as_that_of_their_process() -> None:
+    done = Event()
+
+    def work() -> None:
+        while not done.is_set():
+            pass
+
+    before = harness.processor_seconds(os.getpid())
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        main = time.thread_time()
+        while harness.processor_seconds(os.getpid()) - before < 0.05:
+            time.sleep(1e-3)
+        assert time.thread_time() - main < 0.04
+    finally:
+        done.set()
+        thread.join()
+    assert harness.processor_seconds(2**22 + 1) == 0
 
 
 def test_where_the_system_does_not_say_the_machine_counts_as_idle(
