@@ -497,7 +497,7 @@ def upright_schedule(
     if not folds[0] or time >= least:
         return None
     most, vectors = tile
-    block = upright_length(contraction, (most, vectors * lanes), parts)
+    block = upright_length(contraction, most, parts)
     return ContractionAttr(
         "upright",
         (most, vectors, lanes),
@@ -507,14 +507,16 @@ def upright_schedule(
     )
 
 
-def upright_length(contraction: Contraction, tile: tuple[int, int], parts: int) -> int:
-    """The columns of a unit of work of upright tiles: whole turns."""
-    most, height = tile
+def upright_length(contraction: Contraction, most: int, parts: int) -> int:
+    """
+    The columns of a unit of work of upright tiles of so many columns at most: whole
+    turns. Parts share columns rather than rows: they are pixels, of which the next
+    kernel, too, reads all rows.
+    """
     lines = lines_of(contraction, most)
     assert lines is not None, "has been looked at"
-    units = prod(contraction.outer_extents) * ceil(contraction.extents[0] / height)
     turns = lines.turns + (lines.tail[0] > 0)
-    pieces = range(1, turns + 1)
+    units, pieces = prod(contraction.outer_extents), range(1, turns + 1)
     count = next((n for n in pieces if is_shared(units * n, parts)), turns)
     return ceil(turns / count) * lines.columns
 

@@ -43,6 +43,7 @@ from penstock.runtime.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.words import (
     ACTS,
     BAD_NUMBER,
+    CLAIM,
     CLOSED,
     CONDITION,
     CONTROL_WORDS,
@@ -85,7 +86,7 @@ from penstock.runtime.words import (
 if TYPE_CHECKING:
     from penstock.runtime.log import Log
 
-CHUNKS = 4
+CHUNKS = 8
 """Parts of a kernel for each thread, so that late threads find some too."""
 NAP_TIME = 10_000_000
 """Nanoseconds after which a thread that sleeps in a run looks again."""
@@ -135,7 +136,8 @@ class _Memory:
         self.state.control[LEFT_OUT] = -1
         # A board is seen by those that run workers which are free.
         helpers = threads - len(tables.bound)
-        self.state.control[MOST_PARTS] = CHUNKS * helpers if helpers > 1 else 1
+        most = min(CHUNKS * helpers, CLAIM) if helpers > 1 else 1
+        self.state.control[MOST_PARTS] = most
         self.state.control[NAP + 1] = NAP_TIME
         self.state.control[MODE] = PLAIN_LOOP if general is None else TURNS
         arrays = (*self.layout, *self.state, *(general or ()))

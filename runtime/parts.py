@@ -4,6 +4,9 @@ Kernels that several threads do at once.
 A kernel that can be done in parts is put on the board of its worker, where all threads
 claim parts until none is left. Who put it there works too, and waits only for parts
 that others have claimed, never for a thread that has not woken up.
+
+It claims the first part that is left and others claim the last one: so a thread is more
+likely to find in the caches of its core what it wrote there in the kernel before.
 """
 
 from __future__ import annotations
@@ -31,12 +34,15 @@ from penstock.runtime.state import (
 from penstock.runtime.system import give_way, now, pause
 from penstock.runtime.words import (
     BELL,
+    CLAIM,
+    CLAIM_BITS,
     CLAIMS,
     DONE,
     FAILURE,
     HALF,
     KERNEL,
     NO_FAILURE,
+    NO_PART,
     PARTS,
     ROW,
     RUNNING,
@@ -46,43 +52,46 @@ from penstock.runtime.words import (
 )
 
 
-@compiled(types.int64(state_type, types.int64))
-def claim(state: State, seat: Integer) -> int:
-    """How many parts of the kernel on a board are left with one that is now ours."""
+@compiled(types.int64(state_type, types.int64, types.boolean))
+def claim(state: State, seat: Integer, is_own: bool) -> int:
+    """The part of the kernel on a board that is now ours; NO_PART if none is left."""
     seats = state.seats
     while True:
         claims = load_acquire(seats, seat + CLAIMS)
-        left = claims & HALF
-        if left == 0 or replace(seats, seat + CLAIMS, claims, claims - 1):
-            return left
+        first, end = claims >> CLAIM_BITS & CLAIM, claims & CLAIM
+        if first == end:
+            return NO_PART
+        if is_own and replace(seats, seat + CLAIMS, claims, claims + (1 << CLAIM_BITS)):
+            return first
+        if not is_own and replace(seats, seat + CLAIMS, claims, claims - 1):
+            return end - 1
 
 
-@compiled(types.int64(state_type, types.int64), inline=False)
-def do_parts(state: State, seat: Integer) -> int:
+@compiled(types.int64(state_type, types.int64, types.boolean), inline=False)
+def do_parts(state: State, seat: Integer, is_own: bool) -> int:
     """
     Do parts of the kernel on a board until all are claimed; how many.
 
     The code of the first part that fails counts: the ones after it need not be done.
     """
     seats, count = state.seats, 0
-    left = claim(state, seat)
-    while left > 0:
-        parts = seats[seat + PARTS]
-        part = parts - left
+    part = claim(state, seat, is_own)
+    while part != NO_PART:
         failed = load_acquire(seats, seat + FAILURE) >> 32
         if part < failed and load_acquire(state.control, STOP) == RUNNING:
-            code = call_kernel(seats[seat + KERNEL], seats[seat + ROW], part, parts)
+            kernel, row = seats[seat + KERNEL], seats[seat + ROW]
+            code = call_kernel(kernel, row, part, seats[seat + PARTS])
             if code != 0:
                 fetch_min(seats, seat + FAILURE, part << 32 | (code & HALF))
         count += 1
-        left = claim(state, seat)
+        part = claim(state, seat, is_own)
     return count
 
 
 @compiled(types.boolean(state_type, types.int64), inline=False)
 def help_with(state: State, seat: Integer) -> bool:
     """Do parts that another thread has put on a board; False if there are none."""
-    count = do_parts(state, seat)
+    count = do_parts(state, seat, False)
     if count == 0:
         return False
     fetch_add(state.seats, seat + DONE, count)
@@ -128,6 +137,6 @@ def share_out(
     turn = ((seats[seat + CLAIMS] >> 32) + 1) & (HALF >> 1)
     store_release(seats, seat + CLAIMS, turn << 32 | parts)
     call_threads(state)
-    await_parts(state, seat, parts - do_parts(state, seat))
+    await_parts(state, seat, parts - do_parts(state, seat, True))
     failure = seats[seat + FAILURE]
     return 0 if failure == NO_FAILURE else ((failure & HALF) << 32) >> 32

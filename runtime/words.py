@@ -82,6 +82,13 @@ SEEN, MOVES, AHEAD = 0, 1, 2
 WORD_AT, POINTER_AT, OWN, SHIFT, MISALIGNED = range(5)
 LENT_ROW = 5
 
+CLAIM_BITS = 16
+CLAIM = (1 << CLAIM_BITS) - 1
+"""
+The bits of `CLAIMS` that say which parts are left: of the number after the last one,
+and above them of the first one. What is above these counts the kernels on the board.
+"""
+NO_PART = -1
 NO_FAILURE = 1 << 62
 HALF = (1 << 32) - 1
 

@@ -402,12 +402,16 @@ class StripPrinter:
         return Addresses(a, b, c, inputs, panel, rows)
 
     def _places(self, unit: str) -> Places:
-        """Print where a unit is, loop by loop, the last one first."""
-        counts = [
-            *self.contraction.outer_extents,
-            self.group.groups,
-            self.group.blocks,
-        ]
+        """
+        Print where a unit is, loop by loop, the last one first. Threads have a range of
+        units each: of the pixels of images where these are the columns or the rows, so
+        that a core reads what it wrote of these in the kernel before.
+        """
+        inner = [self.group.groups, self.group.blocks]
+        is_by_blocks = self.schedule.is_upright or self.schedule.reuse.data > 0
+        if is_by_blocks:
+            inner.reverse()
+        counts = [*self.contraction.outer_extents, *inner]
         names: list[str] = []
         left = unit
         for index in reversed(range(len(counts))):
@@ -422,6 +426,8 @@ class StripPrinter:
                 names.append(name)
                 left = rest
         block, panel, *outer = names
+        if is_by_blocks:
+            block, panel = panel, block
         return Places(tuple(reversed(outer)), panel, block)
 
     def _print_strip(
