@@ -41,8 +41,8 @@ four rows share. What has one of both already keeps it. The attribute `schedule`
   are copied always, and columns packed, unless `b` is a constant that only this kernel
   reads, of whole quads of terms: that lies in panels. With `matrices`, and 16 rows or
   more, tiles are registers of these, if such a `b` has whole ones.
-* *Height*. All rows; for several `parts` as many as let them share the units of work
-  evenly, or give each at least four.
+* *Height*. All rows; for several `parts` as many as give each at least four units of
+  work.
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
 
@@ -290,11 +290,12 @@ def depth_of(contraction: Contraction, most: int) -> int:
     return evenly(outer, max(1, most // inner)) * inner
 
 
-def is_shared(units: int, parts: int, uneven: bool = False) -> bool:
-    """Whether units keep all parts equally busy; uneven ones if there are many."""
-    if units >= UNITS_OF_A_PART * parts or parts == 1:
-        return True
-    return units % parts == 0 and not uneven
+def is_shared(units: int, parts: int) -> bool:
+    """
+    Whether there are enough units of work to keep all parts busy. As many as parts are
+    not, even if all take as long: cores do not, where other programs run.
+    """
+    return parts == 1 or units >= UNITS_OF_A_PART * parts
 
 
 def height_of(
@@ -304,8 +305,8 @@ def height_of(
     rows, all_columns, _ = contraction.extents
     units = prod(contraction.outer_extents) * ceil(all_columns / columns)
     most = max(1, rows // max(least, tile_rows))
-    pieces, uneven = range(1, most + 1), all_columns % columns > 0
-    count = next((n for n in pieces if is_shared(units * n, parts, uneven)), most)
+    pieces = range(1, most + 1)
+    count = next((n for n in pieces if is_shared(units * n, parts)), most)
     return ceil(ceil(rows / count) / tile_rows) * tile_rows
 
 
@@ -378,8 +379,8 @@ def reuse_block(
 ) -> tuple[int, int, int]:
     """
     The rows and the terms of a block that is copied, and the panels that reuse a copy.
-    Blocks have fewer rows, then copies fewer panels, until parts share the units of
-    work about equally.
+    Blocks have fewer rows, then copies fewer panels, until there are enough units of
+    work for all parts.
     """
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents

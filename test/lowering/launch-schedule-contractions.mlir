@@ -37,7 +37,7 @@ launch.kernel @doubles target "cpu" (%a: memref<64x64xf64>, %b: memref<64x64xf64
 // CHECK-LABEL: launch.kernel @large
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [210, 128], packed, reuse 16>}
 // PARTS-LABEL: launch.kernel @large
-// PARTS:       linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [174, 128], packed, reuse 16>}
+// PARTS:       linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [90, 128], packed, reuse 16>}
 launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x1024xf32>, %o: memref<1024x1024xf32>) {
   linalg.matmul ins(%a, %b : memref<1024x1024xf32>, memref<1024x1024xf32>) outs(%o : memref<1024x1024xf32>)
 }
@@ -47,7 +47,7 @@ launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x10
 // CHECK-LABEL: launch.kernel @narrow
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [29, 1, 16], block [522, 64]>}
 // PARTS-LABEL: launch.kernel @narrow
-// PARTS:       linalg.matmul {schedule = #launch.contraction<outer, tile [29, 1, 16], block [174, 64]>}
+// PARTS:       linalg.matmul {schedule = #launch.contraction<outer, tile [29, 1, 16], block [87, 64]>}
 launch.kernel @narrow target "cpu" (%a: memref<512x64xf32>, %b: memref<64x16xf32>, %o: memref<512x16xf32>) {
   linalg.matmul ins(%a, %b : memref<512x64xf32>, memref<64x16xf32>) outs(%o : memref<512x16xf32>)
 }

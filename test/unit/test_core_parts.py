@@ -17,6 +17,7 @@ from penstock.runtime.core import Core
 from penstock.runtime.edges import KERNEL, Callback
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.reference import run_sequential
+from penstock.runtime.system import sleep, thread_number
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
 
 pytestmark = pytest.mark.usefixtures("both_loops")
@@ -52,8 +53,16 @@ def _check(args: int, part: int, parts: int) -> int:
     return 0
 
 
-ADD_INDEX, COUNT, CHECK = (
-    cast(int, kernel.address) for kernel in (_add_index, _count, _check)
+@cfunc(KERNEL)
+def _sign(args: int, part: int, parts: int) -> int:
+    """Write the number of the thread to the word of this part, after a while."""
+    sleep(1_000_000)
+    store_word(load_word(args) + 8 * part, thread_number())
+    return 0
+
+
+ADD_INDEX, COUNT, CHECK, SIGN = (
+    cast(int, kernel.address) for kernel in (_add_index, _count, _check, _sign)
 )
 
 
@@ -107,7 +116,7 @@ def once(kernel: int, words: Words, parts: int, workers: int = 1) -> Tables:
 
 
 @pytest.mark.parametrize(
-    ("threads", "parts", "made"), [(1, 9, 1), (2, 9, 8), (2, 3, 3), (3, 99, 12)]
+    ("threads", "parts", "made"), [(1, 17, 1), (2, 17, 16), (2, 3, 3), (3, 99, 24)]
 )
 def test_number_of_parts_follows_from_kernel_and_threads(
     threads: int, parts: int, made: int
@@ -116,6 +125,15 @@ def test_number_of_parts_follows_from_kernel_and_threads(
     with Core(once(COUNT, counted, parts), threads) as core:
         core.run(40)
     assert counted.tolist() == [40] * made + [0] * (parts - made)
+
+
+def test_threads_claim_parts_from_both_ends():
+    threads = counters(16)
+    with Core(once(SIGN, threads, 16), 2) as core:
+        for _ in range(5):
+            core.run(1)
+            # One thread has the first parts and the other one, if it came, the rest.
+            assert np.count_nonzero(np.diff(threads)) <= 1
 
 
 def test_every_part_of_many_small_kernels_is_done_once():

@@ -82,7 +82,7 @@ def set_upright(
 ) -> None:
     """Give a kernel an upright schedule, and panels that fit it."""
     op, found = sums_of(kernel)
-    length = length or upright_length(found, (tile[0], tile[1] * tile[2]), parts)
+    length = length or upright_length(found, tile[0], parts)
     block = length, found.extents[2]
     schedule = ContractionAttr("upright", tile, block, folds=(1, 0), panels="a")
     op.attributes[SCHEDULE] = schedule
