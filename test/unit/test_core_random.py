@@ -1,5 +1,5 @@
 """
-Ten thousand random plans: none hangs, none exceeds its credits, and all compute what
+Two thousand random plans: none hangs, none exceeds its credits, and all compute what
 the reference executor does.
 
 Graphs, slots, pieces at the start, workers and threads are random, and so is which of
@@ -41,7 +41,7 @@ from penstock.runtime.system import pause
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
 from penstock.runtime.watchdog import Watchdog
 
-CHUNKS, PLANS = 20, 500
+CHUNKS, PLANS = 4, 500
 LIMIT = 1_000_003
 SIZE = 32
 """Words of the log of an actor."""

@@ -382,12 +382,12 @@ def check_runs(seed: int, length: int) -> None:
             check_equal(given, wanted)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_jobs_run_as_numpy_says(seed: int):
     check_runs(seed, 16)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 108))
+@pytest.mark.parametrize("seed", range(100, 103))
 def test_larger_random_jobs_run_as_numpy_says(seed: int):
     check_runs(seed, 40)
