@@ -152,7 +152,7 @@ def check_matmul(
 extents = st.integers(1, 40) | st.sampled_from([48, 61, 64, 67, 96, 97, 127])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=15, deadline=None, suppress_health_check=SHARED)
 @given(
     m=extents,
     n=extents,
@@ -226,7 +226,7 @@ tiles = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
 @given(
     tile=tiles,
     heights=st.integers(1, 3),
@@ -254,7 +254,7 @@ def test_any_outer_schedule_computes_the_same(
     check_matmul(parse_kernel, (17, 37, 29), transposed, "f32", schedule, parts=2)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
 @given(
     tile=tiles,
     heights=st.integers(1, 3),
@@ -282,7 +282,7 @@ def test_any_copy_of_rows_is_reused(
     check_matmul(parse_kernel, (17, 37, 29), swaps, "f32", schedule, parts=parts)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=8, deadline=None, suppress_health_check=SHARED)
 @given(tile=tiles, heights=st.integers(1, 3), depth=st.integers(1, 30))
 def test_any_inner_schedule_computes_the_same(
     tile: tuple[int, int, int], heights: int, depth: int, parse_kernel: ParseKernel
@@ -335,7 +335,7 @@ def convolve(w: Array, x: Array, stride: int, dilation: int) -> Array:
     return np.einsum("gocpq,igcyxpq->igoyx", w.astype(np.float64), view)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
 @given(
     extents=st.tuples(*[st.integers(1, 3)] * 2, st.integers(4, 9), st.integers(1, 6)),
     place=st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 2)),
