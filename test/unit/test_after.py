@@ -137,9 +137,8 @@ def lower(module: ModuleOp, passes: str) -> None:
 WHERE = {"1": ONE, **PLACEMENTS, **RANKS}
 
 
-@pytest.mark.parametrize("policy", ["naive", "critical-path"])
+@pytest.mark.parametrize(("seed", "policy"), enumerate(["naive", "critical-path"]))
 @pytest.mark.parametrize("name", WHERE)
-@pytest.mark.parametrize("seed", range(2))
 def test_plans_say_that_what_waits_comes_later(seed: int, name: str, policy: str):
     """As a marked graph: there is a path from each task without a token on it."""
     module = waiting_job(seed, name).module()
