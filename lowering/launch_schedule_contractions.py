@@ -46,8 +46,10 @@ four rows share. What has one of both already keeps it. The attribute `schedule`
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.numba.finishing`).
 
-A convolution of channels on their own says its `windows`, and gets a
-`#launch.depthwise`: vectors no longer than lines, and tiles of up to 8 lines.
+What is computed of each window of an image says its `windows`, and gets a
+`#launch.windows`, or a `no_schedule`: for a convolution of channels on their own
+vectors no longer than lines, and tiles of up to 8 lines; for largest elements and means
+vectors that run on from line to line, and tiles in which at most 200 are combined.
 
 Vectors have `vector_bytes`; by default what the processor has that compiles, so that a
 plan made elsewhere should be given this number. The number stands in the schedule: a
@@ -82,7 +84,6 @@ from penstock.dialects.launch.schedule import (
 from penstock.dialects.launch.transform import TransformAttr
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.numba.contractions import Contraction, contraction_of
-from penstock.lowering.numba.depthwise import depthwise_of, depthwise_schedule
 from penstock.lowering.numba.finishing import most_folds, phases_of
 from penstock.lowering.numba.stored import (
     argument_of,
@@ -93,6 +94,7 @@ from penstock.lowering.numba.stored import (
 )
 from penstock.lowering.numba.transforms import transform_folds, transform_of
 from penstock.lowering.numba.upright_lines import lines_of
+from penstock.lowering.numba.windows import windowed_of, windows_schedule
 
 BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 VECTOR_BYTES = (16, 32, 64)
@@ -647,8 +649,13 @@ def schedule_kernel(
     for position, op in enumerate(phases):
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
             continue
-        if (depthwise := depthwise_of(op)) is not None:
-            if (own := depthwise_schedule(depthwise, vector_bytes)) is not None:
+        if (windowed := windowed_of(op)) is not None:
+            own = windowed
+            if not isinstance(own, str):
+                own = windows_schedule(own, vector_bytes)
+            if isinstance(own, str):
+                op.attributes[REFUSAL] = StringAttr(own)
+            else:
                 op.attributes[SCHEDULE] = own
             continue
         if not isinstance(op, LinalgStructuredOperation):

@@ -1,6 +1,5 @@
 """
-Convolutions of one channel, and pools that take the largest element of windows, for the
-source of CPU kernels: `depthwise_strip`.
+Convolutions of one channel, for the source of CPU kernels: `depthwise_strip`.
 
 The result is computed in tiles of some lines, with vectors along them. What a window
 has outside of the image is masked where it is loaded, so nothing is padded before, and
@@ -16,59 +15,16 @@ compiled, but for those inside of the image, which are alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 from itertools import product
-from math import inf
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from penstock.runtime.lanes import BIT, Code, LlvmValue, internal_function, word
-
-MAX_STRIDE = 2
-"""The windows of a line may be this far apart."""
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """Windows along one axis of an image."""
-
-    extent: int
-    count: int
-    taps: int
-    stride: int
-    before: int
-    dilation: int
-
-    def position(self, window: int, tap: int) -> int:
-        """Where a tap of a window lies; maybe outside of the image."""
-        return window * self.stride - self.before + tap * self.dilation
-
-    def has(self, position: int) -> bool:
-        """Whether a position is in the image."""
-        return 0 <= position < self.extent
-
-    def is_inside(self, first: int, size: int) -> bool:
-        """Whether so many windows are there, and what vectors load is in the image."""
-        last = self.position(first + size, self.taps - 1) - 1
-        ends = self.position(first, 0), last
-        return first + size <= self.count and all(map(self.has, ends))
-
-    def runs(self, size: int) -> Iterator[tuple[int, int, int]]:
-        """
-        The first window and the windows of blocks of some size, and how many follow
-        that are alike.
-        """
-        first = 0
-        while first < self.count:
-            alike = 0
-            while self.is_inside(first + alike * size, size):
-                alike += 1
-            yield first, min(size, self.count - first), max(1, alike)
-            first += max(1, alike) * size
+from penstock.runtime.windows import Axis
 
 
 @dataclass(frozen=True)
@@ -82,30 +38,23 @@ class _Tile:
 
 @dataclass(frozen=True)
 class _Plane:
-    """Emits the convolution, or the pool, of one channel."""
+    """Emits the convolution of one channel."""
 
     element: str
     lanes: int
     lines: int
-    down: _Axis
-    across: _Axis
+    down: Axis
+    across: Axis
     bias: bool
-    pool: bool
-
-    def outside(self, code: Code) -> LlvmValue:
-        """What there is outside of the image."""
-        value = -inf if self.pool else 0.0
-        return ir.Constant(code.vector(self.lanes), [value] * self.lanes)
 
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of addresses to a module."""
         function, builder = internal_function(module, "plane", 4)
         code = Code(builder, self.element)
         image, weights, bias, out = function.args
-        count = 0 if self.pool else self.down.taps * self.across.taps
         factors = [
             code.splat(code.load_scalar(weights, tap), self.lanes)
-            for tap in range(count)
+            for tap in range(self.down.taps * self.across.taps)
         ]
         start = code.zero(self.lanes)
         if self.bias:
@@ -163,8 +112,6 @@ class _Plane:
         start: LlvmValue,
     ) -> Sequence[LlvmValue]:
         """The sums of a tile. Each line of the image is loaded once for each tap."""
-        if self.pool:
-            return self._largest(code, tile, image)
         sums = [start] * tile.lines
         users: dict[int, list[tuple[int, int]]] = {}
         for line, tap in product(range(tile.lines), range(self.down.taps)):
@@ -178,27 +125,6 @@ class _Plane:
                     sums[line] = code.multiply_add(values, factor, sums[line])
         return sums
 
-    def _largest(
-        self, code: Code, tile: _Tile, image: LlvmValue
-    ) -> Sequence[LlvmValue]:
-        """The largest elements of windows: of each line of the image first."""
-        of_line: dict[int, LlvmValue] = {}
-        found: list[LlvmValue] = []
-        for line in range(tile.line, tile.line + tile.lines):
-            positions = [self.down.position(line, tap) for tap in range(self.down.taps)]
-            inside = [position for position in positions if self.down.has(position)]
-            for position in inside:
-                if position not in of_line:
-                    values = [
-                        self._load(code, image, position, tile.column, tap)
-                        for tap in range(self.across.taps)
-                    ]
-                    of_line[position] = reduce(partial(code.call, "maximum"), values)
-            lines = [of_line[position] for position in inside]
-            start = lines.pop(0) if lines else self.outside(code)
-            found.append(reduce(partial(code.call, "maximum"), lines, start))
-        return found
-
     def _load(
         self, code: Code, image: LlvmValue, line: int, column: int, tap: int
     ) -> LlvmValue:
@@ -210,7 +136,7 @@ class _Plane:
             for lane in range(self.lanes)
         ]
         if not self.down.has(line) or not any(used):
-            return self.outside(code)
+            return code.zero(self.lanes)
         place, stride = line * self.across.extent + first, self.across.stride
         parts = [
             self._part(code, image, place, first, used, part) for part in range(stride)
@@ -236,10 +162,7 @@ class _Plane:
             return code.load(image, place, lanes)
         needed = [n % stride == 0 and used[n // stride] for n in numbers]
         mask = ir.Constant(ir.VectorType(BIT, lanes), [*map(int, needed)])
-        value = code.load(image, place, lanes, mask)
-        if not self.pool:
-            return value
-        return code.builder.select(mask, value, self.outside(code))
+        return code.load(image, place, lanes, mask)
 
     def _write(
         self, code: Code, tile: _Tile, out: LlvmValue, sums: Sequence[LlvmValue]
@@ -264,20 +187,19 @@ def depthwise_strip(
     before: tuple[int, int],
     dilations: tuple[int, int],
     bias: bool = False,
-    pool: bool = False,
 ) -> Callable[..., None]:
     """
-    The convolution of one channel, or its `pool`, as a function `strip(image, weights,
-    bias, result)` of addresses.
+    The convolution of one channel, as a function `strip(image, weights, bias, result)`
+    of addresses.
 
     Facts of two numbers are of lines and columns: those of the image and of the result,
     the taps of a window, how far apart windows and taps are, and the zeros before the
     image; there are as many behind it as windows reach. Without `bias` that address is
-    not read; a `pool` reads no weights.
+    not read.
     """
     axes = zip(image, result, taps, strides, before, dilations, strict=True)
-    down, across = (_Axis(*facts) for facts in axes)
-    plane = _Plane(element, lanes, lines, down, across, bias, pool)
+    down, across = (Axis(*facts) for facts in axes)
+    plane = _Plane(element, lanes, lines, down, across, bias)
 
     def generate(context, builder, signature, args):
         builder.call(plane.emit(builder.module), args)

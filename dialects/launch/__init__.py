@@ -22,7 +22,6 @@ from penstock.dialects.launch.actors import (
     ReleaseOp,
 )
 from penstock.dialects.launch.attention import AttentionAttr
-from penstock.dialects.launch.depthwise import DepthwiseAttr
 from penstock.dialects.launch.library import LibraryAttr
 from penstock.dialects.launch.memory import (
     ChunkOp,
@@ -41,6 +40,7 @@ from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import ContractionAttr
 from penstock.dialects.launch.tiles import TilesAttr
 from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.windows import WindowsAttr
 
 __all__ = [
     "ActorOp",
@@ -50,7 +50,6 @@ __all__ = [
     "ContractionAttr",
     "ControlOp",
     "CopyOp",
-    "DepthwiseAttr",
     "FeedOp",
     "FetchOp",
     "Frames",
@@ -65,6 +64,7 @@ __all__ = [
     "TilesAttr",
     "TransformAttr",
     "VariableOp",
+    "WindowsAttr",
     "frames_of",
     "memref_bytes",
     "names_of",
@@ -91,11 +91,11 @@ Launch = Dialect(
     [
         AttentionAttr,
         ContractionAttr,
-        DepthwiseAttr,
         LibraryAttr,
         PanelsAttr,
         QueriesAttr,
         TilesAttr,
         TransformAttr,
+        WindowsAttr,
     ],
 )

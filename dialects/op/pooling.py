@@ -74,6 +74,14 @@ class PoolOp(TensorOp, ABC):
     def neutral(self, element: Attribute) -> float:
         """The number that changes no element of this type it is combined with."""
 
+    @property
+    def counted(self) -> Sequence[tuple[int, int]]:
+        """
+        How many zeros of the pads count, at the top and the bottom, and at the left and
+        the right; nothing if elements are not counted.
+        """
+        return ()
+
     def build_divisor(
         self, k: KernelBuilder, taps: Sequence[Taps], float: Attribute
     ) -> SSAValue | None:
@@ -158,8 +166,9 @@ class PoolOp(TensorOp, ABC):
                     write(k, k.index(column), column)
 
         phase = k.parallel([planes, rows], body)
-        if self.MAY_REPEAT:
-            phase.attributes[WINDOWS] = windows_attribute(self.windows, with_taps=True)
+        phase.attributes[WINDOWS] = windows_attribute(
+            self.windows, with_taps=True, counted=self.counted
+        )
 
     def _build_row(
         self, k: KernelBuilder, source: SSAValue, place: Sequence[SSAValue]
@@ -225,7 +234,8 @@ class PoolOp(TensorOp, ABC):
 class MaxPool2dOp(PoolOp):
     """
     The largest element of each window of images [n, channels, h, w]; a NaN where there
-    is one, and the lowest number of the element type where all taps are padding.
+    is one, and the lowest number of the element type where all taps are padding. Of
+    zeros with and without a sign either may be the largest.
 
     `kernel` is the window's taps down and across, `dilations` apart; `pads` are at the
     top, left, bottom and right. With `ceil_mode` the last windows may end behind the
@@ -344,6 +354,11 @@ class AveragePool2dOp(PoolOp):
         counts = np.multiply.outer(down, across).astype(array.dtype)
         with np.errstate(invalid="ignore"):
             return (np.divide(sums, counts),)
+
+    @property
+    def counted(self) -> Sequence[tuple[int, int]]:
+        has_pads = self.count_include_pad is not None
+        return [(w.before, w.after) if has_pads else (0, 0) for w in self.windows]
 
     def _counts(self) -> tuple[list[int], list[int]]:
         """How many taps of each window count, for both dimensions."""

@@ -11,8 +11,8 @@ from xdsl.utils.exceptions import VerifyException
 
 WINDOWS = "windows"
 """
-The attribute of a phase that convolves channels on their own, or takes the largest
-element of each window: how windows move, by which it is known where it is scheduled.
+The attribute of a phase that convolves channels on their own, or makes one number of
+each window: how windows move, by which it is known where it is scheduled.
 """
 MAX_UNROLLED = 32
 """The taps of a window that are combined without a loop."""
@@ -264,12 +264,17 @@ def window_view(array: Array, windows: tuple[Window, Window], padding: float) ->
 
 
 def windows_attribute(
-    windows: tuple[Window, Window], *, with_taps: bool = False
+    windows: tuple[Window, Window],
+    *,
+    with_taps: bool = False,
+    counted: Sequence[tuple[int, int]] = (),
 ) -> DenseArrayBase[IntegerType]:
     """
-    Strides, the elements before the image, and dilations, each down and across; and
-    the taps where they do not follow from weights.
+    Strides, the elements before the image, and dilations, each down and across; the
+    taps where they do not follow from weights; and for means how many zeros are
+    `counted` before the image and behind it, again down and across.
     """
     numbers = [(w.stride, w.before, w.dilation, w.taps) for w in windows]
     kinds = [*zip(*numbers, strict=True)][: 4 if with_taps else 3]
+    kinds += zip(*counted, strict=True)
     return DenseArrayBase.from_list(i64, [number for kind in kinds for number in kind])

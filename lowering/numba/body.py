@@ -43,7 +43,7 @@ RESERVED = SUPPORT_NAMES | {
         "outer_strip",
         "pack",
     ),
-    *("pack_windows", "scratch", "upright_strip", "depthwise_strip"),
+    *("pack_windows", "scratch", "upright_strip", "depthwise_strip", "pool_strip"),
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(

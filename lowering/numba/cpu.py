@@ -22,9 +22,9 @@ from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.attention import AttentionAttr
-from penstock.dialects.launch.depthwise import DepthwiseAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.windows import WindowsAttr
 from penstock.lowering.numba.attention_blocks import (
     ATTENTION_NAMES,
     MAX_INPUTS,
@@ -34,12 +34,6 @@ from penstock.lowering.numba.attention_blocks import (
 )
 from penstock.lowering.numba.body import BodyPrinter, Computation, range_of
 from penstock.lowering.numba.columns import ColumnPrinter, columns_of
-from penstock.lowering.numba.depthwise import (
-    DEPTHWISE_NAMES,
-    DepthwiseGroup,
-    DepthwisePrinter,
-    depthwise_group,
-)
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.line_loops import line_of_computation
 from penstock.lowering.numba.lines import LinePrinter
@@ -60,8 +54,15 @@ from penstock.lowering.numba.transforms import (
     transform_group,
 )
 from penstock.lowering.numba.upright import UPRIGHT_NAMES, UprightPrinter
+from penstock.lowering.numba.windows import (
+    DEPTHWISE_NAMES,
+    POOL_NAMES,
+    WindowsGroup,
+    WindowsPrinter,
+    windows_group,
+)
 
-Strips: TypeAlias = StripPrinter | TransformPrinter | DepthwisePrinter
+Strips: TypeAlias = StripPrinter | TransformPrinter | WindowsPrinter
 """What prints a phase that has a schedule."""
 
 
@@ -110,16 +111,16 @@ class CpuPrinter(BodyPrinter):
                 continue
             if isinstance(schedule, TransformAttr):
                 group = transform_group(op, schedule, phases)
-            elif isinstance(schedule, DepthwiseAttr):
-                group = depthwise_group(op, schedule)
+            elif isinstance(schedule, WindowsAttr):
+                group = windows_group(op, schedule)
             else:
                 group = group_of(op, phases)
             if isinstance(group, Group):
                 found[op] = printer_of(group)(self, group, len(found))
             elif isinstance(group, TransformGroup):
                 found[op] = TransformPrinter(self, group, len(found))
-            elif isinstance(group, DepthwiseGroup):
-                found[op] = DepthwisePrinter(self, group, len(found))
+            elif isinstance(group, WindowsGroup):
+                found[op] = WindowsPrinter(self, group, len(found))
             elif group is not None:
                 self.complain(op, group)
         return found
@@ -202,7 +203,7 @@ class CpuPrinter(BodyPrinter):
         of_lines, of_columns = self._lines.names, self._columns.names
         of_transforms = of_strips & TransformPrinter.names
         elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
-        elsewhere |= QUAD_NAMES | MATRIX_NAMES
+        elsewhere |= QUAD_NAMES | MATRIX_NAMES | POOL_NAMES
         names = {
             "attention": of_strips & ATTENTION_NAMES,
             "columns": of_columns,
@@ -211,6 +212,7 @@ class CpuPrinter(BodyPrinter):
             "lines": of_lines,
             "matrices": of_strips & MATRIX_NAMES,
             "panels": of_strips & PANEL_NAMES,
+            "pools": of_strips & POOL_NAMES,
             "quads": of_strips & QUAD_NAMES,
             "tiles": of_strips - elsewhere - of_transforms
             | {"address_of" for _ in of_lines | of_columns | of_transforms},

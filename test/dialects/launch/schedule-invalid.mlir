@@ -96,12 +96,12 @@
 // -----
 
 // expected-error@+1 {{the lanes of a vector should be a power of 2 up to 64, got 12}}
-"test.op"() {s = #launch.depthwise<lanes 12, lines 4>} : () -> ()
+"test.op"() {s = #launch.windows<lanes 12, lines 4>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{tiles have 1 to 8 lines, got 9}}
-"test.op"() {s = #launch.depthwise<lanes 16, lines 9>} : () -> ()
+// expected-error@+1 {{tiles have 1 to 64 lines, got 65}}
+"test.op"() {s = #launch.windows<lanes 16, lines 65>} : () -> ()
 
 // -----
 

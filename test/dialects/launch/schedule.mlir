@@ -49,5 +49,5 @@ launch.program @winograd rank 0 {
 // CHECK: "test.op"() {s = #launch.transform<lanes 16, folds [1, 2]>}
 "test.op"() {s = #launch.transform<lanes 16, folds [1, 2]>} : () -> ()
 
-// CHECK: "test.op"() {s = #launch.depthwise<lanes 16, lines 8>}
-"test.op"() {s = #launch.depthwise<lanes 16, lines 8>} : () -> ()
+// CHECK: "test.op"() {s = #launch.windows<lanes 16, lines 8>}
+"test.op"() {s = #launch.windows<lanes 16, lines 8>} : () -> ()

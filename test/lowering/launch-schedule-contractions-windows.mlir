@@ -4,7 +4,7 @@
 // A convolution of channels on their own keeps its pads, and its loops say how windows
 // move. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.
 // CHECK-LABEL: launch.kernel
-// CHECK:         {windows = array<i64: 2, 2, 1, 1, 1, 1>, schedule = #launch.depthwise<lanes {{8|4}}, lines 7>}
+// CHECK:         {windows = array<i64: 2, 2, 1, 1, 1, 1>, schedule = #launch.windows<lanes {{8|4}}, lines 7>}
 
 // SOURCE:      from penstock.runtime.depthwise import depthwise_strip
 // SOURCE:      strip_0 = depthwise_strip("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
@@ -20,14 +20,14 @@ job.job @depthwise placement <cpu, [0:0]> {
 
 // -----
 
-// The largest elements of windows are taken so, too. Their loops say the taps as well, which
-// for a convolution its weights do.
+// The largest elements of windows are looked for so, too. Their loops say the taps as well, which
+// for a convolution its weights do. Vectors run on from line to line.
 // CHECK-LABEL: launch.program @pool
-// CHECK:         {windows = array<i64: 2, 2, 0, 1, 1, 1, 3, 2>, schedule = #launch.depthwise<lanes {{8|4}}, lines 7>}
+// CHECK:         {windows = array<i64: 2, 2, 0, 1, 1, 1, 3, 2>, schedule = #launch.windows<lanes {{16|8|4}}, lines 14>}
 
-// SOURCE:      strip_0 = depthwise_strip("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 2), strides=(2, 2), before=(0, 1), dilations=(1, 1), pool=True)
-// SOURCE:          for [[UNIT:i[0-9]+]] in range(8):
-// SOURCE-NEXT:         strip_0([[X:v[0-9]+]] + [[UNIT]] * 1456, 0, 0, [[O:v[0-9]+]] + [[UNIT]] * 392)
+// SOURCE:      from penstock.runtime.pools import pool_strip
+// SOURCE:      strip_0 = pool_strip("f32", {{16|8|4}}, (14, 7), image=(28, 13), result=(14, 7), taps=(3, 2), strides=(2, 2), before=(0, 1), dilations=(1, 1))
+// SOURCE:          strip_0({{v[0-9]+}}, {{v[0-9]+}}, 0, 8)
 job.job @pool placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2x4x28x13xf32>
   %y = op.max_pool2d %x kernel [3, 2] strides [2, 2] pads [0, 1, 0, 0] ceil_mode : tensor<2x4x28x13xf32> -> tensor<2x4x14x7xf32>
@@ -36,16 +36,32 @@ job.job @pool placement <cpu, [0:0]> {
 
 // -----
 
-// Integers stay loops, and so do means, whose ends are divided by less.
+// Loops of means say which zeros count, before the image and behind it. Here they do, but for
+// a line behind it, by which the last windows stick out.
+// CHECK-LABEL: launch.program @mean
+// CHECK:         {windows = array<i64: 2, 2, 1, 0, 1, 1, 4, 2, 1, 0, 0, 1>, schedule = #launch.windows<lanes {{8|4|2}}, lines 3>}
+
+// SOURCE:      strip_0 = pool_strip("f64", {{8|4|2}}, (3, 5), image=(6, 9), result=(3, 5), taps=(4, 2), strides=(2, 2), before=(1, 0), dilations=(1, 1), counted=(1, 0, 0, 1))
+// SOURCE:          strip_0({{v[0-9]+}}, {{v[0-9]+}}, 0, 6)
+job.job @mean placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x3x6x9xf64>
+  %y = op.average_pool2d %x kernel [4, 2] strides [2, 2] pads [1, 0, 0, 1] ceil_mode count_include_pad : tensor<2x3x6x9xf64> -> tensor<2x3x3x5xf64>
+  job.output "y", %y : tensor<2x3x3x5xf64>
+}
+
+// -----
+
+// Integers stay loops, and so do windows that are so far apart that a tile would be large.
 // CHECK-LABEL: launch.program @loops
-// CHECK-NOT:     #launch.depthwise
+// CHECK-DAG:     no_schedule = "windows of i32 are not computed in vectors"
+// CHECK-DAG:     no_schedule = "a line of windows of 2 x 2 taps, 7 apart, is too much for a tile"
 job.job @loops placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<1x2x16x16xi32>
-  %f = job.input "f" : tensor<1x2x16x16xf32>
+  %f = job.input "f" : tensor<1x2x4x999xf32>
   %y = op.max_pool2d %x kernel [3, 3] : tensor<1x2x16x16xi32> -> tensor<1x2x14x14xi32>
-  %g = op.average_pool2d %f kernel [3, 3] : tensor<1x2x16x16xf32> -> tensor<1x2x14x14xf32>
+  %g = op.average_pool2d %f kernel [2, 2] strides [1, 7] : tensor<1x2x4x999xf32> -> tensor<1x2x3x143xf32>
   job.output "y", %y : tensor<1x2x14x14xi32>
-  job.output "g", %g : tensor<1x2x14x14xf32>
+  job.output "g", %g : tensor<1x2x3x143xf32>
 }
 
 // -----
@@ -53,7 +69,7 @@ job.job @loops placement <cpu, [0:0]> {
 // Nothing is computed for no images, so that there is no tile of it.
 // CHECK-LABEL: launch.program @pool_of_nothing
 // CHECK:         launch.kernel
-// CHECK-NOT:     #launch.depthwise
+// CHECK-NOT:     #launch.windows
 job.job @pool_of_nothing placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<0x3x7x5xf32>
   %y = op.max_pool2d %x kernel [3, 2] strides [2, 1] pads [1, 0, 0, 0] : tensor<0x3x7x5xf32> -> tensor<0x3x3x4xf32>

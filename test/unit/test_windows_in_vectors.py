@@ -1,7 +1,8 @@
-"""Convolutions of channels on their own, in vectors along lines, against NumPy."""
+"""Convolutions of channels on their own, and pools, in vectors, against NumPy."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -9,17 +10,26 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, f32, f64, i64
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    f32,
+    f64,
+    i32,
+    i64,
+)
 from xdsl.ir import Block
 
 from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.depthwise import DepthwiseAttr
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE
+from penstock.dialects.launch.windows import WindowsAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
-from penstock.dialects.op.pooling import MaxPool2dOp
+from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
 from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
@@ -88,6 +98,13 @@ def expected(
     return found + bias[0][:, None, None] if bias else found
 
 
+PoolCase: TypeAlias = tuple[
+    tuple[int, int], tuple[int, int], tuple[int, int, int, int], bool
+]
+"""Taps, strides, pads, and whether the last windows may end behind the pads."""
+
+Windows: TypeAlias = tuple[tuple[int, int], Array, int]
+
 Case: TypeAlias = tuple[
     tuple[int, int, int, tuple[int, int], tuple[int, int]],
     tuple[int, int],
@@ -119,33 +136,120 @@ def test_windows_of_all_kinds(case: str) -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-6)
 
 
-POOLS: dict[str, tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]] = {
-    "next to each other": ((26, 70), (1, 1), (1, 1, 1, 1)),
-    "every second": ((19, 75), (2, 2), (0, 0, 1, 1)),
-    "short lines": ((7, 7), (1, 1), (1, 1, 1, 1)),
-    "uneven": ((9, 21), (3, 2), (2, 1, 0, 2)),
+def pool_of(
+    x: NDArray[np.number],
+    op: type[PoolOp],
+    vector_bytes: int,
+    **properties: list[int] | bool,
+) -> KernelOp:
+    """The kernel of a pool, with a schedule if there is one."""
+    element = {"f": f32, "d": f64, "i": i32}[x.dtype.char]
+    (arg,) = Block(arg_types=[TensorType(element, x.shape)]).args
+    numbers = {
+        name: int_list(values) if isinstance(values, list) else UnitAttr()
+        for name, values in properties.items()
+        if values is not False
+    }
+    kernel = KernelOp("k", "cpu", kernel_body(op.inferred([arg], numbers)))
+    schedule_kernel(kernel, vector_bytes)
+    return kernel
+
+
+def windows_on(x: Array, kernel: KernelOp, pool: PoolCase) -> Iterator[Windows]:
+    """Each window of planes, with the elements inside, and inside of pads, too."""
+    taps, strides, (top, left, bottom, right), _ = pool
+    height, width = x.shape[2:]
+    rows, columns = kernel.arguments[-1].get_shape()[2:]
+    for row, column in np.ndindex(rows, columns):
+        first = row * strides[0] - top, column * strides[1] - left
+        last = first[0] + taps[0], first[1] + taps[1]
+        down = min(last[0], height + bottom) - first[0]
+        across = min(last[1], width + right) - first[1]
+        down_inside = slice(max(0, first[0]), min(height, last[0]))
+        across_inside = slice(max(0, first[1]), min(width, last[1]))
+        yield (row, column), x[..., down_inside, across_inside], down * across
+
+
+POOLS: dict[str, tuple[tuple[int, int], PoolCase]] = {
+    "next to each other": ((26, 70), ((3, 3), (1, 1), (1, 1, 1, 1), False)),
+    "every second": ((19, 75), ((3, 3), (2, 2), (0, 0, 1, 1), False)),
+    "short lines": ((7, 7), ((3, 3), (1, 1), (1, 1, 1, 1), False)),
+    "short, every second": ((14, 15), ((3, 3), (2, 2), (0, 0, 0, 0), True)),
+    "uneven": ((9, 21), ((3, 3), (3, 2), (2, 1, 0, 2), False)),
+    "uneven windows": ((11, 18), ((2, 5), (1, 3), (1, 4, 0, 2), True)),
+    "long lines": ((5, 300), ((3, 2), (1, 2), (1, 0, 1, 1), True)),
 }
 
 
 @pytest.mark.parametrize("case", POOLS)
-def test_the_largest_elements_of_windows(case: str) -> None:
-    image, strides, pads = POOLS[case]
+@pytest.mark.parametrize("special", [False, True])
+def test_the_largest_elements_of_windows(case: str, special: bool) -> None:
+    image, pool = POOLS[case]
     x = -abs(operands(2, 3, 1, image, (1, 1))[0])
-    x[0, 1, 3, 4], x[1, 2, -1, -1] = np.nan, -np.inf
-    (arg,) = Block(arg_types=[TensorType(f32, x.shape)]).args
-    numbers = {"kernel": [3, 3], "strides": [*strides], "pads": [*pads]}
-    properties = {name: int_list(values) for name, values in numbers.items()}
-    op = MaxPool2dOp.inferred([arg], properties)
-    kernel = KernelOp("k", "cpu", kernel_body(op))
-    schedule_kernel(kernel, 64)
-    assert "pool=True" in kernel_source(kernel)
-    top, left, bottom, right = pads
-    padded = np.pad(
-        x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=-np.inf
+    if special:
+        x[0, 1, 3, 4], x[1, 2, -1, -1], x[1, 0, 2] = np.nan, -np.inf, -np.inf
+    taps, strides, pads, ceil = pool
+    kernel = pool_of(
+        x,
+        MaxPool2dOp,
+        64,
+        kernel=[*taps],
+        strides=[*strides],
+        pads=[*pads],
+        ceil_mode=ceil,
     )
-    view = sliding_window_view(padded, (3, 3), (2, 3))
-    exact = view[:, :, :: strides[0], :: strides[1]].max((4, 5))
-    np.testing.assert_array_equal(run(kernel, [x], parts=2), exact)
+    assert "pool_strip" in kernel_source(kernel)
+    found = run(kernel, [x], parts=2)
+    for place, elements, _ in windows_on(x, kernel, pool):
+        np.testing.assert_array_equal(found[..., *place], elements.max((2, 3)))
+
+
+def test_a_nan_anywhere_is_the_largest_element() -> None:
+    x = np.zeros((63, 1, 7, 9), np.float32)
+    x.reshape(63, 63)[range(63), range(63)] = np.nan
+    kernel = pool_of(x, MaxPool2dOp, 64, kernel=[3, 2], pads=[1, 0, 1, 1])
+    found = run(kernel, [x])
+    pool = (3, 2), (1, 1), (1, 0, 1, 1), False
+    for place, elements, _ in windows_on(x, kernel, pool):
+        np.testing.assert_array_equal(found[..., *place], elements.max((2, 3)))
+
+
+@pytest.mark.parametrize("case", POOLS)
+@pytest.mark.parametrize("include", [False, True])
+def test_the_means_of_windows(case: str, include: bool) -> None:
+    image, pool = POOLS[case]
+    (x,) = operands(2, 3, 1, image, (1, 1), np.float64 if include else np.float32)[:1]
+    taps, strides, pads, ceil = pool
+    kernel = pool_of(
+        x,
+        AveragePool2dOp,
+        32 if include else 64,
+        kernel=[*taps],
+        strides=[*strides],
+        pads=[*pads],
+        ceil_mode=ceil,
+        count_include_pad=include,
+    )
+    assert "counted=" in kernel_source(kernel)
+    found = run(kernel, [x], parts=2)
+    tolerance = 1e-14 if include else 1e-6
+    for place, elements, count in windows_on(x, kernel, pool):
+        if not include:
+            count = elements[0, 0].size
+        exact = elements.astype(np.float64).sum((2, 3)) / count
+        np.testing.assert_allclose(
+            found[..., *place], exact, rtol=tolerance, atol=tolerance
+        )
+
+
+def test_means_are_divided_as_a_division_rounds() -> None:
+    random = np.random.default_rng()
+    powers = random.integers(-100, 100, (1, 40, 7, 9)).astype(np.float32)
+    x = random.normal(size=powers.shape).astype(np.float32) * np.exp2(powers)
+    x[0, 0, 0, 0], x[0, 1, 3, 4], x[0, 2, 6, 8] = np.inf, -np.inf, np.nan
+    kernel = pool_of(x, AveragePool2dOp, 64, kernel=[3, 1], strides=[3, 1])
+    sums = x[:, :, 0:6:3] + x[:, :, 1:7:3] + x[:, :, 2:7:3]
+    np.testing.assert_array_equal(run(kernel, [x]), sums / np.float32(3))
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
@@ -153,7 +257,7 @@ def test_64_bits_narrow_vectors_and_no_bias(lanes: int) -> None:
     ins = operands(2, 3, 1, (10, 21), (3, 3), np.float64)[:2]
     kernel = kernel_of(ins, pads=[1] * 4)
     (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
-    phase.attributes[SCHEDULE] = DepthwiseAttr(lanes, 3)
+    phase.attributes[SCHEDULE] = WindowsAttr(lanes, 3)
     found = run(kernel, ins)
     exact = expected(ins, pads=(1, 1, 1, 1))
     np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-14)
@@ -179,18 +283,36 @@ def test_vectors_are_no_longer_than_lines(
     kernel = kernel_of(operands(1, 2, 1, (13, columns), (3, 3)), pads=[1] * 4)
     schedule_kernel(kernel, vector_bytes)
     (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
-    assert phase.attributes[SCHEDULE] == DepthwiseAttr(lanes, 7)
+    assert phase.attributes[SCHEDULE] == WindowsAttr(lanes, 7)
 
 
-@pytest.mark.parametrize("change", ["stride", "taps"])
-def test_what_vectors_do_not_compute_stays_loops(change: str) -> None:
-    taps = (15, 15) if change == "taps" else (3, 3)
-    ins = operands(1, 2, 1, (16, 30), taps)
-    kernel = kernel_of(ins, strides=[1, 3 if change == "stride" else 1], pads=[1] * 4)
-    schedule_kernel(kernel, 64)
+def refusal_of(kernel: KernelOp) -> str:
+    """Why the only phase of a kernel has no schedule."""
     (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
     assert SCHEDULE not in phase.attributes
-    assert "depthwise_strip" not in kernel_source(kernel)
+    assert "strip" not in kernel_source(kernel)
+    why = phase.attributes[REFUSAL]
+    assert isinstance(why, StringAttr)
+    return why.data
+
+
+def test_what_vectors_do_not_compute_stays_loops() -> None:
+    ins = operands(1, 2, 1, (16, 30), (3, 3))
+    kernel = kernel_of(ins, strides=[1, 3], pads=[1] * 4)
+    schedule_kernel(kernel, 64)
+    assert refusal_of(kernel) == "windows 3 apart are not multiplied in vectors"
+    kernel = pool_of(
+        np.zeros((1, 1, 4, 999), np.float32),
+        MaxPool2dOp,
+        64,
+        kernel=[2, 2],
+        strides=[1, 7],
+    )
+    why = "a line of windows of 2 x 2 taps, 7 apart, is too much for a tile"
+    assert refusal_of(kernel) == why
+    integers = np.zeros((1, 1, 4, 9), np.int32)
+    kernel = pool_of(integers, MaxPool2dOp, 64, kernel=[2, 2])
+    assert refusal_of(kernel) == "windows of i32 are not computed in vectors"
 
 
 def test_a_schedule_needs_windows() -> None:

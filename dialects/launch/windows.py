@@ -1,4 +1,4 @@
-"""How convolutions of channels on their own, and largest elements, are computed."""
+"""How what is computed of windows is: convolutions of channels on their own, pools."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 MAX_LANES = 64
-MAX_LINES = 8
+MAX_LINES = 64
 
 
 @irdl_attr_definition
-class DepthwiseAttr(ParametrizedAttribute):
+class WindowsAttr(ParametrizedAttribute):
     """
     How an `scf.parallel` with `windows` (`penstock.dialects.op.windows`) is computed:
     in tiles of so many lines of the result, with vectors along them. Elements outside
     of the image are zeros, and the lowest number where the largest one is looked for.
+    Vectors of pools run on from one line to the next.
 
     ```mlir
-    #launch.depthwise<lanes 16, lines 8>
+    #launch.windows<lanes 16, lines 8>
     ```
     """
 
-    name = "launch.depthwise"
+    name = "launch.windows"
 
     lanes: IntAttr = param_def(converter=IntAttr.get)
     lines: IntAttr = param_def(converter=IntAttr.get)
