@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from penstock.dialects.in_place import MAY, MUST, NEVER, HintAttr, hints_of
 from penstock.dialects.interfaces import InPlacePair
+from penstock.dialects.job import InputOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
 from penstock.lowering.alias_forest import Forest, Spot, Timeline, Tree, Version
@@ -306,7 +307,22 @@ class Rules:
         yield from self._operand_rule(task, pair, spot)
         yield from self._reader_rule(self._forest.overlapping(spot), index)
         if not is_fixed:
+            if not self._pairs[task].is_hinted(pair):
+                yield from self._input_rule(spot)
             yield from self.peak([self._forest.spot(result).tree], spot.tree)
+
+    def _input_rule(self, spot: Spot) -> Iterator[Refusal]:
+        """
+        Whether these are the bytes of an input that a run need not copy: all of a tree
+        of one slot. Where nothing else is written there, they stay with the caller.
+        """
+        for version in self._forest.overlapping(spot):
+            if version.writer is None or spot.tree.slots > 1:
+                continue
+            op = self._timeline.tasks[version.writer].op
+            is_whole = version.end - version.start == spot.tree.size
+            if isinstance(op, InputOp) and is_whole:
+                yield f"input: {quoted(op.port.data)} is read where the caller has it"
 
     def _operand_rule(
         self, task: TaskOp, pair: InPlacePair, spot: Spot

@@ -45,6 +45,8 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
   multiple of 16 bytes;
 * `operand`: the op reads the bytes as another operand too, which cannot work in place;
 * `reader`: another task may read the bytes later, under whatever name;
+* `input`: an input of one slot is read where the caller of a run has it, and would have
+  to be copied if something were written over it; a hint that asks for it has its way;
 * `must`: another task has to write over the bytes;
 * `part`: an operand is only a part of what it lies on, or lies in another result;
 * `twice`: two operands lie on the same bytes, or the result lies on another operand;

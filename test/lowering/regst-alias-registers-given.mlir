@@ -41,7 +41,7 @@ plan.plan @around {
   }
   plan.task "c" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%c : !r) {
   ^bb0(%0: !t):
-    %1 = op.relu %0 : !t -> !t
+    %1 = op.relu %0 {in_place = [#op.hint<may over 0>]} : !t -> !t
     plan.yield %1 : !t
   }
 }

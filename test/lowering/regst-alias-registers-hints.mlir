@@ -33,7 +33,8 @@ job.job @may placement <cpu, [0:0]> {
 job.job @first placement <cpu, [0:0]> {
   %c = job.input "c" : tensor<4x4xi1>
   %x = job.input "x" : !t
-  %y = job.input "y" : !t
+  %y0 = job.input "y0" : !t
+  %y = op.exp %y0 : !t -> !t
   %z = job.input "z" : !t
   %b = op.add %y, %z : !t, !t -> !t
   %a = op.where %c, %b, %z {in_place = [#op.hint<may over 1>, #op.hint<may over 2>]} : tensor<4x4xi1>, !t, !t -> !t
@@ -59,7 +60,8 @@ job.job @first placement <cpu, [0:0]> {
 // PROGRAM-LABEL: launch.program @never
 job.job @never placement <cpu, [0:0]> {
   %x = job.input "x" : !t
-  %y = job.input "y" : !t
+  %y0 = job.input "y0" : !t
+  %y = op.exp %y0 : !t -> !t
   %a = op.add %x, %y {in_place = [#op.hint<never over 0>]} : !t, !t -> !t
   %b = op.reshape %a to [16] {in_place = [#op.hint<never>]} : !t -> tensor<16xf32>
   %c = op.add %x, %x {in_place = [#op.hint<never>]} : !t, !t -> !t

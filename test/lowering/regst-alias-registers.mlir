@@ -18,10 +18,33 @@
 // PROGRAM:         launch.call @add_0 [@"y/out", @"a/out"]
 // PROGRAM:         launch.actor @b_1 {{.*}} reads [@"b/out", @"x/out"
 job.job @in_place placement <cpu, [0:0]> {
-  %x = job.input "x" : !t
-  %y = job.input "y" : !t
+  %x0 = job.input "x0" : !t
+  %x = op.exp %x0 : !t -> !t
+  %y0 = job.input "y0" : !t
+  %y = op.exp %y0 : !t -> !t
   %a = op.add %x, %y : !t, !t -> !t
   %b = op.softmax %a : !t -> !t
+  job.output "b", %b : !t
+}
+
+// -----
+
+// Nothing is written over an input, which would have to be copied then, unless a hint
+// asks for it or it is in a register of several slots anyway.
+
+!t = tensor<4x4xf32>
+
+// CHECK-LABEL: plan.plan @input
+// CHECK:         %[[X:.+]] = regst.register "x/out" slots 1
+// CHECK:         %[[Y:.+]] = regst.register "y/out" slots 1
+// CHECK:         regst.register "a/out" slots 1 on <0, host> {no_alias = "input: 'x' is read where the caller has it"}
+// CHECK:         regst.register "b/out" alias %[[Y]]
+job.job @input placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %y = job.input "y" : !t
+  %a = op.relu %x : !t -> !t
+  %b = op.relu %y {in_place = [#op.hint<may over 0>]} : !t -> !t
+  job.output "a", %a : !t
   job.output "b", %b : !t
 }
 
@@ -42,7 +65,8 @@ job.job @in_place placement <cpu, [0:0]> {
 // CHECK:         plan.task "early" {{.*}} signals(%[[K]] : !regst.control)
 // CHECK:         plan.task "m" {{.*}} waits(%[[K]] : !regst.control)
 job.job @before placement <cpu, [0:0]> {
-  %x = job.input "x" : !t
+  %x0 = job.input "x0" : !t
+  %x = op.exp %x0 : !t -> !t
   %early = op.relu %x : !t -> !t
   %s = op.reduce_sum %x axes [0] : !t -> tensor<4xf32>
   %m = op.add %x, %s : !t, tensor<4xf32> -> !t
@@ -99,8 +123,9 @@ job.job @views placement <cpu, [0:0]> {
 // PROGRAM-NEXT:    }
 // PROGRAM:         launch.actor @d_1 {{.*}} reads [@"d/out", @"x/out", @"y/out", @"z/out"
 job.job @gather placement <cpu, [0:0]> {
+  %y0 = job.input "y0" : tensor<2x4xf32>
   %x = job.input "x" : tensor<2x4xf32>
-  %y = job.input "y" : tensor<2x4xf32>
+  %y = op.exp %y0 : tensor<2x4xf32> -> tensor<2x4xf32>
   %r = op.relu %y : tensor<2x4xf32> -> tensor<2x4xf32>
   %c = op.concat %x, %r axis 0 : tensor<2x4xf32>, tensor<2x4xf32> -> tensor<4x4xf32>
   %z = job.input "z" : tensor<2x4xf32>

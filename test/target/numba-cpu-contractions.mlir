@@ -87,8 +87,8 @@ launch.kernel @windows target "cpu" (%w: memref<4x5x2x2xf32>, %x: memref<5x6x6xf
 // CHECK:       from penstock.runtime.upright import upright_strip
 // CHECK:       strip_0 = upright_strip("f32", 1, 16, terms=((3, 64), (3, 8), (3, 1)), tiles=((1, 2, 6),), steps=(8, 1), turn=16, c=30, tail=(1, 6))
 // CHECK:           for [[I:i[0-9]+]] in range(4):
-// CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] % 2
-// CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] // 2
+// CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] % 2
+// CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] // 2
 // CHECK-NEXT:          strip_0([[W:v[0-9]+]] + [[PANEL]] * 1728, [[X:v[0-9]+]] + [[BLOCK]] * 128, [[O:v[0-9]+]] + [[PANEL]] * 1920 + [[BLOCK]] * 96, min(2, 2 - [[BLOCK]] * 2), [[BLOCK]] == 1, ())
 launch.kernel @upright target "cpu" (%x: memref<3x8x8xf32>, %w: memref<32x3x3x3xf32>, %o: memref<32x5x6xf32>) attributes {panels = [unit, #launch.panels<[1, 32, 27], axis 1, width 16, depth 27>, unit]} {
   %z = arith.constant 0.0 : f32
