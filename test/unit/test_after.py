@@ -137,7 +137,7 @@ def lower(module: ModuleOp, passes: str) -> None:
 WHERE = {"1": ONE, **PLACEMENTS, **RANKS}
 
 
-@pytest.mark.parametrize(("seed", "policy"), enumerate(["naive", "critical-path"]))
+@pytest.mark.parametrize(("seed", "policy"), [(0, "naive"), (1, "critical-path")])
 @pytest.mark.parametrize("name", WHERE)
 def test_plans_say_that_what_waits_comes_later(seed: int, name: str, policy: str):
     """As a marked graph: there is a path from each task without a token on it."""
