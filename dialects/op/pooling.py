@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.scf import ParallelOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -115,12 +116,15 @@ class PoolOp(TensorOp, ABC):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        if self._has_lines(memref_type(ins[0]).get_shape()[2:]):
-            self._build_lines(k, ins[0], outs[0])
-        else:
-            self._build_each(k, ins[0], outs[0])
+        has_lines = self._has_lines(memref_type(ins[0]).get_shape()[2:])
+        build = self._build_lines if has_lines else self._build_each
+        build(k, ins[0], outs[0]).attributes[WINDOWS] = windows_attribute(
+            self.windows, with_taps=True, counted=self.counted
+        )
 
-    def _build_each(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+    def _build_each(
+        self, k: KernelBuilder, input: SSAValue, out: SSAValue
+    ) -> ParallelOp:
         """Each window on its own, with loops over those taps that are not padding."""
         type = memref_type(input)
         extents = type.get_shape()[2:]
@@ -137,14 +141,16 @@ class PoolOp(TensorOp, ABC):
             divisor = self.build_divisor(k, taps, type.element_type)
             k.store(_divided(k, combined, divisor), out, indices)
 
-        k.parallel(memref_type(out).get_shape(), body)
+        return k.parallel(memref_type(out).get_shape(), body)
 
     def _has_lines(self, extents: Sequence[int]) -> bool:
         """Whether most windows of a row have all their taps, and these are few."""
         has_nearest = all(window.dilation == 1 for window in self.windows)
         return has_nearest and are_lines(self.windows, extents)
 
-    def _build_lines(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+    def _build_lines(
+        self, k: KernelBuilder, input: SSAValue, out: SSAValue
+    ) -> ParallelOp:
         """The windows of a row in a loop, but for those at its ends."""
         images, channels, *extents = memref_type(input).get_shape()
         rows, columns = memref_type(out).get_shape()[2:]
@@ -165,10 +171,7 @@ class PoolOp(TensorOp, ABC):
                 if column not in whole:
                     write(k, k.index(column), column)
 
-        phase = k.parallel([planes, rows], body)
-        phase.attributes[WINDOWS] = windows_attribute(
-            self.windows, with_taps=True, counted=self.counted
-        )
+        return k.parallel([planes, rows], body)
 
     def _build_row(
         self, k: KernelBuilder, source: SSAValue, place: Sequence[SSAValue]

@@ -145,15 +145,17 @@ def windows_schedule(found: Windowed, vector_bytes: int) -> WindowsAttr | str:
     are no longer than lines of products, and no longer than images of pools.
     """
     rows, columns = found.result
-    is_pool, apart = found.weights is None, found.windows[1]
+    is_pool = found.weights is None
+    apart, spread = found.windows[1], found.windows[5]
     lanes = vector_bytes // BYTES[found.element]
     while lanes >= 2 * columns * (rows if is_pool else 1) and lanes > 4:
         lanes //= 2
     down, across = found.taps
     work = down * across
     if is_pool:
-        vectors = min(MAX_VECTORS, ceil(columns / lanes))
-        work = vectors * apart * (down + across)
+        tile = min(columns, MAX_VECTORS * lanes)
+        reach = min(found.image[1], (tile - 1) * apart + (across - 1) * spread + 1)
+        work = ceil(reach / lanes) * down + ceil(tile / lanes) * apart * across
     most = min(MAX_LINES if is_pool else PRODUCT_LINES, MAX_PRODUCTS // work)
     if not most:
         facts = f"{down} x {across} taps, {apart} apart,"
