@@ -60,7 +60,7 @@ TO_PLAN = (
     "job-place,job-infer-sbp,job-insert-boxing,convert-job-to-plan,"
     "plan-order-tasks{{in_place=true budget=1000}},"
     "plan-assign-streams{{streams=3 policy={}}},"
-    "plan-create-registers,regst-alias-registers,regst-plan-memory,"
+    "plan-create-registers,regst-alias-registers,regst-plan-memory{{steps=100000}},"
     "plan-reduce-events,verify-plan"
 )
 """What makes a plan of a job in which each op has tasks of its own."""
