@@ -331,6 +331,15 @@ def test_what_vectors_do_not_compute_stays_loops() -> None:
     assert refusal_of(kernel) == "windows of i32 are not computed in vectors"
 
 
+def test_a_schedule_needs_elements_that_vectors_compute() -> None:
+    integers = np.zeros((1, 1, 4, 9), np.int32)
+    kernel = pool_of(integers, MaxPool2dOp, 64, kernel=[2, 2])
+    (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+    phase.attributes[SCHEDULE] = WindowsAttr(16, 1)
+    with pytest.raises(LocatedPassFailure, match="windows of i32 are not computed in"):
+        kernel_source(kernel)
+
+
 def test_a_schedule_needs_windows() -> None:
     kernel = kernel_of(operands(1, 2, 1, (4, 9), (3, 3)), pads=[1] * 4)
     schedule_kernel(kernel, 64)
