@@ -180,9 +180,10 @@ class WindowsGroup:
     @property
     def parts(self) -> int:
         """How many parts the work is worth."""
-        elements = self.units * prod(self.windowed.result)
-        work = 2 * elements * prod(self.windowed.taps)
-        return max(1, min(self.units, work // WORK_OF_A_PART))
+        found = self.windowed
+        elements = self.units * prod(found.result)
+        terms = sum(found.taps) if found.weights is None else prod(found.taps)
+        return max(1, min(self.units, 2 * elements * terms // WORK_OF_A_PART))
 
 
 def windows_group(op: Operation, schedule: WindowsAttr) -> WindowsGroup | str:
