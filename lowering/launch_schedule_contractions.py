@@ -381,8 +381,9 @@ def reuse_block(
 ) -> tuple[int, int, int]:
     """
     The rows and the terms of a block that is copied, and the panels that reuse a copy.
-    Blocks have fewer rows, then copies fewer panels, until there are enough units of
-    work for all parts.
+    There are as many blocks and shares of the panels as make enough units of work for
+    all parts; of these those for which least is read: all rows for each share of the
+    panels, all panels for each block.
     """
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents
@@ -392,13 +393,15 @@ def reuse_block(
     tiles, panels = ceil(rows / height), ceil(columns / width)
     fewest = ceil(tiles / most)
     highest = max(fewest, tiles // min(most, ceil(MIN_HEIGHT / height)))
-    groups = range(1, max(1, panels // REUSE_PANELS) + 1)
-    pairs = [(group, n) for group in groups for n in range(fewest, highest + 1)]
+    shares = range(1, max(1, panels // REUSE_PANELS) + 1)
+    pairs = [(share, n) for share in shares for n in range(fewest, highest + 1)]
     outer = prod(contraction.outer_extents)
-    group, blocks = next(
-        (pair for pair in pairs if is_shared(outer * prod(pair), parts)), pairs[-1]
+    share, blocks = min(
+        (pair for pair in pairs if is_shared(outer * prod(pair), parts)),
+        key=lambda pair: pair[0] * rows + pair[1] * columns,
+        default=pairs[-1],
     )
-    return ceil(tiles / blocks) * height, depth * unit, ceil(panels / group)
+    return ceil(tiles / blocks) * height, depth * unit, ceil(panels / share)
 
 
 def quad_schedule(
