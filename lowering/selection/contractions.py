@@ -247,8 +247,7 @@ class Site:
         found = self.contraction
         timed = upright_tiles(found, self.request.vector_bytes)
         for _, (most, vectors) in sorted(timed)[:UPRIGHT_TILES]:
-            size = most, vectors * self.lanes
-            length = upright_length(found, size, self.request.parts)
+            length = upright_length(found, most, self.request.parts)
             of_block = {"height": length, "depth": found.extents[2]}
             numbers = {"rows": most, "vectors": vectors, "lanes": self.lanes}
             more = {"packed": 0, "edge": 0, "prefetch": 0}
