@@ -5,7 +5,8 @@ and math dialects.
 The body of a kernel is a list of *phases*, run one after the other: `linalg.fill`,
 `linalg.generic`, `memref.copy`, or `scf.parallel` around scalar loops. Within a phase
 the elements (the iterations of parallel loops) are independent, so a device may run
-them at once. A kernel has no memory of its own.
+them at once. A kernel has no memory of its own. Between phases stand constants and
+views: `memref.collapse_shape`, `memref.expand_shape`, and `launch.padded`.
 """
 
 from __future__ import annotations

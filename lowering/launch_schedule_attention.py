@@ -33,17 +33,15 @@ from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.launch import AttentionAttr, KernelOp
 from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE
 from penstock.lowering.launch_schedule_contractions import (
     REGISTERS,
-    VECTOR_BYTES,
+    checked_vector_bytes,
     evenly,
     strip_time,
     tile_time,
-    vector_bytes_here,
 )
 from penstock.lowering.numba.attention import Attention, attention_of
 from penstock.lowering.numba.attention_blocks import (
@@ -183,12 +181,7 @@ class LaunchScheduleAttentionPass(ModulePass):
     """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.vector_bytes not in (None, *VECTOR_BYTES):
-            known = ", ".join(map(str, VECTOR_BYTES))
-            raise PassFailedException(
-                f"vectors have {known} bytes, got {self.vector_bytes}"
-            )
-        width = self.vector_bytes or vector_bytes_here()
+        width = checked_vector_bytes(self.vector_bytes)
         for kernel in op.walk():
             if isinstance(kernel, KernelOp) and kernel.target.data == "cpu":
                 schedule_attention(kernel, width)

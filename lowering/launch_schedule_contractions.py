@@ -31,7 +31,8 @@ four rows share. What has one of both already keeps it. The attribute `schedule`
   of a 64-byte line, so that vectors lie across lines. The panel has up to 32768
   elements; where `a` lies in panels, up to 20 KiB, unless all fits into 64. Where
   nothing is packed, blocks of up to 256 terms (or 16384 elements) keep columns in the
-  cache.
+  cache. Zeros around `b` (`launch.padded`) are left out when it is packed, so that it
+  always is; other factors with zeros around them get no schedule.
 * *Reuse*. Where columns take several tiles, and there are at least 16 rows of together
   32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are
   copied in the order in which tiles read them, and all columns computed with the copy.
@@ -157,6 +158,17 @@ def vector_bytes_here() -> int:
     if features.get("avx512f"):
         return 64
     return 32 if features.get("avx2") else 16
+
+
+def checked_vector_bytes(asked: int | None) -> int:
+    """
+    The bytes of vectors that a pass is asked for, by default those of this processor.
+    Raises `PassFailedException` if there are no such vectors.
+    """
+    if asked not in (None, *VECTOR_BYTES):
+        known = ", ".join(map(str, VECTOR_BYTES))
+        raise PassFailedException(f"vectors have {known} bytes, got {asked}")
+    return asked or vector_bytes_here()
 
 
 def has_matrices_here() -> bool:
@@ -452,7 +464,7 @@ def upright_seconds(
     rows, _, terms = contraction.extents
     most, vectors = tile
     lines = lines_of(contraction, most)
-    if lines is None or rows % lanes:
+    if lines is None or rows % lanes or contraction.bounds:
         return None
     whole, rest = divmod(rows // lanes, vectors)
     total = 0.0
@@ -721,12 +733,7 @@ class LaunchScheduleContractionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.parts < 1:
             raise PassFailedException(f"parts must be at least 1, got {self.parts}")
-        if self.vector_bytes not in (None, *VECTOR_BYTES):
-            known = ", ".join(map(str, VECTOR_BYTES))
-            raise PassFailedException(
-                f"vectors have {known} bytes, got {self.vector_bytes}"
-            )
-        width, matrices = self.vector_bytes or vector_bytes_here(), self.matrices
+        width, matrices = checked_vector_bytes(self.vector_bytes), self.matrices
         if matrices is None:
             matrices = self.vector_bytes is None and has_matrices_here()
         for kernel, constants in called_kernels(op):

@@ -39,9 +39,8 @@ from penstock.dialects.launch.tiles import TilesAttr
 from penstock.lowering.cuda.attention import best_queries, device_attention_of
 from penstock.lowering.cuda.sums import MOST_ROWS
 from penstock.lowering.numba.contractions import (
-    DEVICE_ELEMENTS,
     Contraction,
-    contraction_of,
+    device_contraction_of,
 )
 from penstock.lowering.numba.finishing import most_folds, phases_of
 from penstock.lowering.numba.scalars import HALVES
@@ -132,7 +131,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             continue
         if not isinstance(op, LinalgStructuredOperation):
             continue
-        found = contraction_of(op, DEVICE_ELEMENTS)
+        found = device_contraction_of(op)
         if not isinstance(found, Contraction) or not is_worth_tiles(found):
             continue
         if is_thin(found, processors):

@@ -33,9 +33,8 @@ from penstock.dialects.launch.memory import VariableOp
 from penstock.dialects.launch.panels import PANELS
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.launch_schedule_contractions import (
-    VECTOR_BYTES,
+    checked_vector_bytes,
     has_matrices_here,
-    vector_bytes_here,
 )
 from penstock.lowering.selection.alternatives import (
     Alternative,
@@ -214,14 +213,9 @@ class LaunchSelectKernelsPass(ModulePass):
     def _check(self) -> None:
         if self.parts < 1:
             raise PassFailedException(f"parts must be at least 1, got {self.parts}")
-        if self.vector_bytes not in (None, *VECTOR_BYTES):
-            known = ", ".join(map(str, VECTOR_BYTES))
-            raise PassFailedException(
-                f"vectors have {known} bytes, got {self.vector_bytes}"
-            )
 
     def _selector(self, stack: ExitStack) -> Selector:
-        width = self.vector_bytes or vector_bytes_here()
+        width = checked_vector_bytes(self.vector_bytes)
         matrices = self.vector_bytes is None and has_matrices_here()
         if self.database is None:
             return Selector(

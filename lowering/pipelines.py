@@ -75,6 +75,7 @@ def job_passes(
     winograd: bool = False,
 ) -> str:
     """The passes that take a job to a plan whose tasks are in no order yet."""
+    moved = [] if device is None else [f'device="{device}"']
     return ",".join(
         (
             *(("job-add-push-pull{shared=true}", "verify-jobs") if merge else ()),
@@ -84,10 +85,8 @@ def job_passes(
             "job-clean",
             "op-fold-constants",
             *("op-use-winograd",) * winograd,
-            with_options(
-                "op-widen-sums", [] if device is None else [f'device="{device}"']
-            ),
-            "op-split-pads",
+            with_options("op-widen-sums", moved),
+            with_options("op-split-pads", moved),
             "job-clean",
             "job-place" if device is None else f'job-place{{device="{device}"}}',
             "job-infer-sbp",

@@ -18,12 +18,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from operator import mul
+from typing import TypeAlias
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from penstock.runtime.lanes import BYTE, WORD, Code, LlvmValue, internal_function, word
+from penstock.runtime.lanes import (
+    BIT,
+    BYTE,
+    INDEX,
+    WORD,
+    Code,
+    LlvmValue,
+    internal_function,
+    word,
+)
 
 LINE = 64
 """The bytes of a line of a cache, by which scratch memory is aligned."""
@@ -340,6 +351,18 @@ class Rows:
 
 MAX_UNROLLED = 16
 """The terms of a window that are copied without a loop."""
+NOWHERE = 1 << 31
+"""What is added to the index of a lane that nobody wants: that is out of all bounds."""
+
+Load: TypeAlias = Callable[[LlvmValue, int, Sequence[LlvmValue]], LlvmValue]
+"""
+What loads a vector of columns, at an offset from an address, which has these indices.
+"""
+Bound: TypeAlias = tuple[int, int, Sequence[int], Sequence[int]]
+"""
+The least index that is out of bounds, as negative ones are; that of the first element
+of all; and what a step of each loop of terms and of columns adds to it.
+"""
 
 
 def pack_windows(
@@ -348,6 +371,7 @@ def pack_windows(
     lanes: int,
     b: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]],
     masked: bool = False,
+    bounds: Sequence[Bound] = (),
 ):
     """
     A function `pack(b, panel, used, depth, column, term)` that copies `depth` terms of
@@ -355,7 +379,8 @@ def pack_windows(
 
     `b` has the loops of terms and of columns, from the outermost to the innermost: how
     often each runs, and how far apart its elements are. `depth` and `term` are
-    multiples of the turns of all loops of terms but the first.
+    multiples of the turns of all loops of terms but the first. What is out of `bounds`
+    is not read, and zero; the first loop of terms adds nothing to their indices.
     """
     terms, columns = b
 
@@ -369,7 +394,8 @@ def pack_windows(
             if masked:
                 count = inside.add(used, word((vectors - 1) * lanes))
             code = Code(inside, element)
-            task = _Windows(code, count, vectors * lanes, lanes, terms, columns)
+            pieces = Pieces(code, count, lanes, columns)
+            task = _Windows(pieces, vectors * lanes, terms, bounds)
             if masked:
                 task.clear_last(panel, depth)
             task.copy(source, panel, depth, column, term)
@@ -438,26 +464,40 @@ class Pieces:
         self, source: LlvmValue, column: LlvmValue
     ) -> tuple[LlvmValue, LlvmValue]:
         """Where a column is, and how many the innermost loop has from there on."""
-        builder, left = self.code.builder, word(1)
-        for depth, (extent, stride) in enumerate(reversed(self.columns)):
-            digit = builder.srem(column, word(extent))
-            column = builder.sdiv(column, word(extent))
+        digits, left = self.digits(column), word(1)
+        for digit, (_, stride) in zip(digits, self.columns, strict=True):
             source = self.code.advanced(source, digit, stride)
-            if depth == 0:
-                left = builder.sub(word(extent), digit)
+        if self.columns:
+            left = self.code.builder.sub(word(self.columns[-1][0]), digits[-1])
         return source, left
+
+    def digits(self, column: LlvmValue) -> list[LlvmValue]:
+        """The turn of each loop that a column is in."""
+        builder, found = self.code.builder, list[LlvmValue]()
+        for extent, _ in reversed(self.columns):
+            found.append(builder.srem(column, word(extent)))
+            column = builder.sdiv(column, word(extent))
+        return found[::-1]
 
 
 @dataclass(frozen=True)
 class _Windows:
     """Copies windows piece by piece, and all terms of each."""
 
-    code: Code
-    count: LlvmValue
+    pieces: Pieces
     width: int
-    lanes: int
     terms: Sequence[tuple[int, int]]
-    columns: Sequence[tuple[int, int]]
+    bounds: Sequence[Bound]
+
+    @property
+    def code(self) -> Code:
+        """What loads and stores elements."""
+        return self.pieces.code
+
+    @property
+    def lanes(self) -> int:
+        """The elements of a vector."""
+        return self.pieces.lanes
 
     def clear_last(self, panel: LlvmValue, depth: LlvmValue) -> None:
         """Zeros for the last vector, which is not full."""
@@ -485,9 +525,22 @@ class _Windows:
         source = code.advanced(source, builder.sdiv(term, word(inner)), self._first)
 
         def copy(here: LlvmValue, at: LlvmValue, size: LlvmValue) -> None:
-            self._copy_piece(here, code.advanced(panel, at, 1), turns, size, at)
+            there = code.advanced(panel, at, 1)
+            indices = self._indices(builder.add(column, at))
+            self._copy_piece(here, there, turns, size, at, indices)
 
-        Pieces(code, self.count, self.lanes, self.columns).each(source, column, copy)
+        self.pieces.each(source, column, copy)
+
+    def _indices(self, column: LlvmValue) -> Sequence[LlvmValue]:
+        """What is to be within each bound, of a column and the first term."""
+        builder, found = self.code.builder, list[LlvmValue]()
+        digits = self.pieces.digits(column) if self.bounds else ()
+        for _, first, _, steps in self.bounds:
+            index = word(first)
+            for digit, step in zip(digits, steps, strict=True):
+                index = builder.add(index, builder.mul(digit, word(step)))
+            found.append(index)
+        return found
 
     @property
     def _first(self) -> int:
@@ -501,10 +554,10 @@ class _Windows:
         turns: LlvmValue,
         size: LlvmValue,
         at: LlvmValue,
+        indices: Sequence[LlvmValue],
     ) -> None:
         """Copy the terms of some columns that are equally far apart."""
-        step = self.columns[-1][1] if self.columns else 1
-        load = self._loader(step, size)
+        load = self._loader(self.pieces.step, size)
         builder = self.code.builder
         end = builder.add(at, word(self.lanes))
         # Whole vectors are faster than parts of them, and what is too much is written
@@ -512,18 +565,19 @@ class _Windows:
         fits = builder.icmp_signed("<=", end, word(self.width))
         with builder.if_else(fits) as (then, otherwise):
             with then:
-                self._copy_turns(source, panel, turns, load, None)
+                self._copy_turns(source, panel, turns, load, None, indices)
             with otherwise:
                 mask = self.code.lanes_below(self.lanes, size)
-                self._copy_turns(source, panel, turns, load, mask)
+                self._copy_turns(source, panel, turns, load, mask, indices)
 
     def _copy_turns(
         self,
         source: LlvmValue,
         panel: LlvmValue,
         turns: LlvmValue,
-        load: Callable[[LlvmValue, int], LlvmValue],
+        load: Load,
         mask: LlvmValue | None,
+        indices: Sequence[LlvmValue],
     ) -> None:
         """Copy the terms of all turns of the outermost loop of terms."""
         code = self.code
@@ -532,7 +586,7 @@ class _Windows:
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, self._first)
             there = code.advanced(panel, k, inner * self.width)
-            self._copy_terms(self.terms[1:], here, there, load, mask)
+            self._copy_terms(self.terms[1:], here, there, load, mask, indices)
             return ()
 
         code.loop(turns, 1, (), turn)
@@ -542,17 +596,24 @@ class _Windows:
         terms: Sequence[tuple[int, int]],
         source: LlvmValue,
         panel: LlvmValue,
-        load: Callable[[LlvmValue, int], LlvmValue],
+        load: Load,
         mask: LlvmValue | None,
+        indices: Sequence[LlvmValue],
     ) -> None:
         """Copy the terms of one turn of the outer loops."""
-        code = self.code
+        code, builder = self.code, self.code.builder
+        steps_of = [steps[len(steps) - len(terms) :] for _, _, steps, _ in self.bounds]
         if prod(extent for extent, _ in terms) <= MAX_UNROLLED:
             numbers = product(*(range(extent) for extent, _ in terms))
             for line, number in enumerate(numbers):
                 steps = zip(number, terms, strict=True)
                 offset = sum(index * stride for index, (_, stride) in steps)
-                code.store(load(source, offset), panel, line * self.width, mask)
+                here = [
+                    builder.add(index, word(sum(map(mul, number, steps))))
+                    for index, steps in zip(indices, steps_of, strict=True)
+                ]
+                value = load(source, offset, here)
+                code.store(value, panel, line * self.width, mask)
             return
         (extent, stride), *rest = terms
         lines = prod(extent for extent, _ in rest)
@@ -560,32 +621,75 @@ class _Windows:
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, stride)
             there = code.advanced(panel, k, lines * self.width)
-            self._copy_terms(rest, here, there, load, mask)
+            inside = [
+                builder.add(index, builder.mul(k, word(steps[0])))
+                for index, steps in zip(indices, steps_of, strict=True)
+            ]
+            self._copy_terms(rest, here, there, load, mask, inside)
             return ()
 
         code.loop(word(extent), 1, (), turn)
 
-    def _loader(
-        self, step: int, size: LlvmValue
-    ) -> Callable[[LlvmValue, int], LlvmValue]:
-        """What loads the elements of some columns at an offset."""
+    def _loader(self, step: int, size: LlvmValue) -> Load:
+        """
+        What loads the elements of some columns at an offset, which have indices to be
+        within bounds.
+        """
         code, builder, lanes = self.code, self.code.builder, self.lanes
         if step not in (1, 2):
-            mask = code.lanes_below(lanes, size)
-            return lambda source, offset: code.gather(source, offset, lanes, step, mask)
+            below = code.lanes_below(lanes, size)
+
+            def gather(
+                source: LlvmValue, offset: int, indices: Sequence[LlvmValue]
+            ) -> LlvmValue:
+                mask = self._within(below, range(lanes), indices)
+                return code.gather(source, offset, lanes, step, mask)
+
+            return gather
         span = builder.sub(builder.mul(size, word(step)), word(step - 1))
         masks = [
             code.lanes_below(lanes, builder.sub(span, word(part * lanes)))
             for part in range(step)
         ]
 
-        def load(source: LlvmValue, offset: int) -> LlvmValue:
-            parts = [
-                code.load(source, offset + part * lanes, lanes, mask)
-                for part, mask in enumerate(masks)
-            ]
+        def load(
+            source: LlvmValue, offset: int, indices: Sequence[LlvmValue]
+        ) -> LlvmValue:
+            parts: list[LlvmValue] = []
+            for part, below in enumerate(masks):
+                places = range(part * lanes, (part + 1) * lanes)
+                columns = [-1 if n % step else n // step for n in places]
+                mask = self._within(below, columns, indices)
+                parts.append(code.load(source, offset + places[0], lanes, mask))
             if step == 1:
                 return parts[0]
             return code.shuffled(parts[0], parts[1], range(0, 2 * lanes, 2))
 
         return load
+
+    def _within(
+        self,
+        mask: LlvmValue,
+        columns: Sequence[int],
+        indices: Sequence[LlvmValue],
+    ) -> LlvmValue:
+        """
+        The lanes of a mask that are within all bounds, if each is of one of some
+        columns, the first of which has these indices, or of none (-1).
+        """
+        builder, lanes = self.code.builder, self.lanes
+        vector = ir.VectorType(INDEX, lanes)
+        for (extent, *_, steps), index in zip(self.bounds, indices, strict=True):
+            # Negative indices are large ones without a sign.
+            if not steps or not steps[-1]:
+                inside = builder.icmp_unsigned("<", index, word(extent))
+                nothing = ir.Constant(ir.VectorType(BIT, lanes), [0] * lanes)
+                mask = builder.select(inside, mask, nothing)
+                continue
+            numbers = [NOWHERE if n < 0 else n * steps[-1] for n in columns]
+            first = self.code.splat(builder.trunc(index, INDEX), lanes)
+            places = builder.add(first, ir.Constant(vector, numbers))
+            ends = ir.Constant(vector, [extent] * lanes)
+            inside = builder.icmp_unsigned("<", places, ends)
+            mask = builder.and_(mask, inside)
+        return mask

@@ -34,6 +34,7 @@ from penstock.dialects.launch.memory import (
     names_of,
     symbols,
 )
+from penstock.dialects.launch.padded import PaddedOp
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, turns_of
 from penstock.dialects.launch.queries import QueriesAttr
@@ -56,6 +57,7 @@ __all__ = [
     "KernelOp",
     "Launch",
     "LibraryAttr",
+    "PaddedOp",
     "PanelsAttr",
     "ProgramOp",
     "QueriesAttr",
@@ -83,6 +85,7 @@ Launch = Dialect(
         FeedOp,
         FetchOp,
         KernelOp,
+        PaddedOp,
         ProgramOp,
         RegisterOp,
         ReleaseOp,

@@ -55,7 +55,7 @@ from penstock.dialects.launch.panels import PANELS, PanelsAttr, panels_in
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
 
-FURTHER_OPS = frozenset({"llvm.frem"})
+FURTHER_OPS = frozenset({"launch.padded", "llvm.frem"})
 """What of other dialects a kernel may hold: the arith dialect of xDSL lacks `remf`."""
 
 KERNEL_COST = ("bytes", "flops", "op")

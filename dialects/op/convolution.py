@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import AccumulatingOp, element_count, tensor_type
 from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.launch.padded import PaddedOp
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.checks import (
     check_rank,
@@ -36,7 +37,6 @@ from penstock.dialects.op.checks import (
 from penstock.dialects.op.depthwise import Depthwise
 from penstock.dialects.op.linear import element_of_sums, multiply_add
 from penstock.dialects.op.windows import (
-    Taps,
     Window,
     are_lines,
     window_view,
@@ -222,7 +222,7 @@ class Conv2dOp(AccumulatingOp):
 
     @property
     def can_start(self) -> bool:
-        return self.groups.value.data == 1 and not any(self.pads.iter_values())
+        return self.groups.value.data == 1
 
     def build_sums(
         self,
@@ -236,11 +236,7 @@ class Conv2dOp(AccumulatingOp):
             bias = bias[0] if bias else None
             Depthwise(self.windows, input, weights, bias, out).build(k)
             return
-        views = self._group_views(k, ins, out)
-        if any(self.pads.iter_values()):
-            self._build_padded(k, views)
-        else:
-            self._build_dense(k, views, start)
+        self._build_dense(k, self._group_views(k, ins, out), start)
 
     def _group_views(
         self, k: KernelBuilder, ins: Sequence[SSAValue], out: SSAValue
@@ -283,7 +279,7 @@ class Conv2dOp(AccumulatingOp):
         ]
         _start_sums(k, views, start)
         k.generic(
-            [views.input, views.weights],
+            [self._padded(k, views), views.weights],
             views.out,
             [
                 AffineMap(rank + 3, 0, tuple(exprs))
@@ -299,55 +295,17 @@ class Conv2dOp(AccumulatingOp):
         if start is not None and views.bias is not None:
             _with_bias(k, views, lambda k, scalars: k.add(*scalars))
 
-    def _build_padded(self, k: KernelBuilder, views: _Views) -> None:
-        """Each sum on its own, over those taps that are not padding."""
-        extents = self.image_shape[2:]
-
-        def body(k: KernelBuilder, indices: Sequence[SSAValue]) -> None:
-            ordered = first(indices, views.result_last)
-            _, *out_channel, row, column = ordered
-            down, across = (
-                window.build_taps(k, index, extent)
-                for window, index, extent in zip(
-                    self.windows, (row, column), extents, strict=True
-                )
-            )
-            if views.bias is None:
-                zero = k.constant(0, memref_type(views.out).element_type)
-            else:
-                zero = k.load(views.bias, out_channel)
-            total = self._build_sum(k, views, ordered[:-2], (down, across), zero)
-            k.store(total, views.out, indices)
-
-        k.parallel(memref_type(views.out).get_shape(), body)
-
-    def _build_sum(
-        self,
-        k: KernelBuilder,
-        views: _Views,
-        place: Sequence[SSAValue],
-        taps: tuple[Taps, Taps],
-        init: SSAValue,
-    ) -> SSAValue:
-        """Loops over the channels and taps of one element of the result."""
-        image, *group, output = place
-        channels = k.index(memref_type(views.weights).get_shape()[-3])
-
-        def add_product(
-            k: KernelBuilder, indices: Sequence[SSAValue], total: SSAValue
-        ) -> SSAValue:
-            channel, *inside = indices
-            position = [
-                window.build_position(k, tap.start, index)
-                for window, tap, index in zip(self.windows, taps, inside, strict=True)
-            ]
-            at = placed([image, *group, channel], position, views.input_last)
-            x = k.load(views.input, at)
-            w = k.load(views.weights, [*group, output, *indices])
-            return multiply_add(k, (x, w, total))
-
-        bounds = [(k.index(0), channels), *((tap.lower, tap.upper) for tap in taps)]
-        return k.accumulate(bounds, init, add_product)
+    def _padded(self, k: KernelBuilder, views: _Views) -> SSAValue:
+        """The images, with the pads around them."""
+        if not any(self.pads.iter_values()):
+            return views.input
+        top, left, bottom, right = self.pads.get_values()
+        others = [0] * (memref_type(views.input).get_num_dims() - 2)
+        low, high = (
+            placed(others, pads, views.input_last)
+            for pads in ([top, left], [bottom, right])
+        )
+        return k.insert(PaddedOp(views.input, low, high))
 
 
 class _Views(NamedTuple):

@@ -57,7 +57,7 @@ def dots_of(computation: Computation) -> Dots | None:
     terms = [loop for loop, reduces in enumerate(nest.reductions) if reduces]
     if len(terms) != 1 or nest.extents[terms[0]] < WARP or 0 in nest.extents:
         return None
-    if running_sum(computation) is None:
+    if running_sum(computation) is None or nest.has_bounds:
         return None
     if any(isinstance(inner, ALONE) for inner in op.body.walk()):
         return None

@@ -23,9 +23,8 @@ from penstock.dialects.launch.library import LibraryAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.lowering.cuda.convolutions import convolution_of
 from penstock.lowering.numba.contractions import (
-    DEVICE_ELEMENTS,
     Contraction,
-    contraction_of,
+    device_contraction_of,
 )
 from penstock.lowering.numba.finishing import root_of
 
@@ -92,7 +91,7 @@ def library_sum_of(
     """
     if not isinstance(op, LinalgStructuredOperation):
         return None
-    found = contraction_of(op, DEVICE_ELEMENTS)
+    found = device_contraction_of(op)
     if not isinstance(found, Contraction):
         return found
     if any(access.offset for access in found.nest.accesses):

@@ -109,6 +109,8 @@ def sums_of(computation: Computation) -> Sums | None:
     nest, op = computation.nest, computation.op
     if 0 in nest.extents or any(isinstance(i, ALONE) for i in op.body.walk()):
         return None
+    if nest.has_bounds:
+        return None
     fold = fold_of(computation)
     if fold is None or not all(
         isinstance(element_type(v), AnyFloat) for v in op.operands

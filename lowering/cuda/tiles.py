@@ -24,9 +24,8 @@ from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.launch.tiles import MAX_SHARED_ELEMENTS, TilesAttr
 from penstock.lowering.numba.contractions import (
-    DEVICE_ELEMENTS,
     Contraction,
-    contraction_of,
+    device_contraction_of,
 )
 from penstock.lowering.numba.finishing import Finish, VectorScalars, finish_of
 from penstock.lowering.numba.scalars import HALVES, Scalars
@@ -72,7 +71,7 @@ def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str
         return f"{schedule} is no schedule for devices"
     found = None
     if isinstance(op, LinalgStructuredOperation):
-        found = contraction_of(op, DEVICE_ELEMENTS)
+        found = device_contraction_of(op)
     if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):

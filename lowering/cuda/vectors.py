@@ -56,6 +56,8 @@ def vectors_of(computation: Computation) -> Vectors | None:
     op, nest = computation.op, computation.nest
     if computation.has_reductions or 0 in nest.extents or not nest.extents:
         return None
+    if nest.has_bounds:
+        return None
     if any(isinstance(inner, ALONE) for inner in op.body.walk()):
         return None
     strides = nest.accesses[-1].strides

@@ -21,11 +21,12 @@ from xdsl.dialects import arith, cf, linalg, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.padded import PaddedOp
 from penstock.lowering.numba.contractions import nest_of
 from penstock.lowering.numba.loops import Access, Nest, merged, row_major
 from penstock.lowering.numba.scalars import SUPPORT_NAMES, Scalars, type_name
@@ -200,8 +201,8 @@ class BodyPrinter(ABC):
         match op:
             case arith.ConstantOp():
                 self._print_scalar(op)
-            case memref.CollapseShapeOp() | memref.ExpandShapeOp():
-                self._names[op.result] = self.name(op.src)
+            case memref.CollapseShapeOp() | memref.ExpandShapeOp() | PaddedOp():
+                self._names[op.result] = self.name(op.operands[0])
             case memref.CopyOp():
                 type = op.source.type
                 assert isa(type, MemRefType), "checked by the verifier"
@@ -290,7 +291,7 @@ class BodyPrinter(ABC):
         for operand, arg, access in zip(
             op.inputs, computation.body.args, accesses, strict=False
         ):
-            needed = {loop for loop, stride in enumerate(access.strides) if stride}
+            needed = access.loops
             if self.name(operand) == written:
                 needed = set(range(len(loops)))
             if arg in self._names or not arg.uses or not needed <= ready:
@@ -298,6 +299,8 @@ class BodyPrinter(ABC):
             if isa(operand.type, MemRefType):
                 self._names[arg] = self.new_value()
                 text = self.loaded(operand, self.element(access, loops))
+                if access.bounds:
+                    text = self._within(text, arg.type, access, loops)
                 self.line(f"{self.name(arg)} = {text}")
             else:
                 self._names[arg] = self.name(operand)
@@ -359,6 +362,21 @@ class BodyPrinter(ABC):
         terms = list(zip(loops, access.strides, strict=True))
         terms.sort(key=lambda term: -abs(term[1]))
         return sum_of(terms, access.offset)
+
+    def _within(
+        self, text: str, type: Attribute, access: Access, loops: Sequence[str]
+    ) -> str:
+        """What is loaded at an access, or zero where that is out of its bounds."""
+        conditions = (
+            f"0 <= {self.element(Access(b.strides, b.offset), loops)} < {b.extent}"
+            for b in access.bounds
+        )
+        name = type_name(type)
+        if name in ("bf16", "f16", "f32", "f64"):
+            zero = self.scalars.float_constant(0.0, "f64" if name == "f64" else "f32")
+        else:
+            zero = self.scalars.integer_constant(0, type)
+        return f"{text} if {' and '.join(conditions)} else {zero}"
 
     def loaded(self, buffer: SSAValue, element: str) -> str:
         """An element of a buffer as an expression of the element's type."""

@@ -7,7 +7,8 @@ the result have and which follow each other in the result, and loops of *terms*,
 only `a` and `b` have and which are equally far apart in `a`. Any other loops run
 outside.
 Where there are several loops of columns or terms, as in convolutions, columns are
-*windows* on `b`. Factors may be bytes, with signs or without, of sums of 32 bits.
+*windows* on `b`, which may have padding around it. Factors may be bytes, with signs or
+without, of sums of 32 bits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.lowering.numba.loops import Access, Nest, access_of, extents_of, merged
+from penstock.dialects.launch.padded import PaddedOp
+from penstock.lowering.numba.loops import (
+    Access,
+    Bound,
+    Nest,
+    access_of,
+    extents_of,
+    merged,
+)
 
 ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
 """The floats whose products are summed in tiles, with their short names."""
@@ -73,8 +82,16 @@ class Contraction:
 
     @property
     def has_windows(self) -> bool:
-        """Whether terms or columns of `b` are not all equally far apart."""
-        return len(self.columns) > 1 or len(self.terms) > 1
+        """
+        Whether terms or columns of `b` are not all equally far apart, or some of them
+        are padding.
+        """
+        return len(self.columns) > 1 or len(self.terms) > 1 or bool(self.bounds)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Out of which elements of `b` are zero, of columns and of inner terms."""
+        return self.nest.accesses[self.b].bounds
 
     @property
     def extents(self) -> tuple[int, int, int]:
@@ -130,7 +147,12 @@ def nest_of(op: LinalgStructuredOperation) -> Nest | str:
     ]
     accesses: list[Access] = []
     for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
-        if (access := access_of(map, shape)) is None:
+        owner = op.operands[number].owner
+        if isinstance(owner, PaddedOp):
+            access = access_of(map, owner.shape, owner.pads)
+        else:
+            access = access_of(map, shape)
+        if access is None:
             return f"the map of operand {number} is not linear: {map}"
         accesses.append(access)
     reductions = (
@@ -202,9 +224,32 @@ def contraction_of(
     if 0 in nest.extents:
         return "there are no elements"
     found = _sorted_loops(element, merged(nest))
-    if signs is None or isinstance(found, str):
+    if isinstance(found, str):
         return found
-    return replace(found, signs=(signs[found.a], signs[found.b]))
+    if signs is not None:
+        found = replace(found, signs=(signs[found.a], signs[found.b]))
+    return _bounds_refusal(found) or found
+
+
+def device_contraction_of(op: LinalgStructuredOperation) -> Contraction | str | None:
+    """As `contraction_of`, of numbers and factors that tiles on devices compute."""
+    found = contraction_of(op, DEVICE_ELEMENTS)
+    if isinstance(found, Contraction) and found.bounds:
+        return "a factor has padding around it"
+    return found
+
+
+def _bounds_refusal(found: Contraction) -> str | None:
+    """Why padding around the factors cannot be skipped when they are packed, if so."""
+    if found.nest.accesses[found.a].bounds:
+        return "the factor with rows has padding around it"
+    if found.bounds and found.signs is not None:
+        return "a factor of bytes has padding around it"
+    inside = {*found.columns, *found.terms[1:]}
+    for bound in found.bounds:
+        if any(step and n not in inside for n, step in enumerate(bound.strides)):
+            return "padding depends on the outermost terms, or on other loops"
+    return None
 
 
 def _signs(op: LinalgStructuredOperation) -> tuple[bool, bool]:

@@ -30,6 +30,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.launch.padded import PaddedOp
 from penstock.lowering.numba.contractions import (
     DEVICE_ELEMENTS,
     ELEMENTS,
@@ -41,7 +42,10 @@ from penstock.lowering.numba.contractions import (
 from penstock.lowering.numba.loops import Nest, row_major
 from penstock.lowering.numba.scalars import EXPRESSIONS, Scalars, type_name
 
-NO_PHASES = (arith.ConstantOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
+VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, PaddedOp)
+"""What makes a memref of the elements of another one."""
+
+NO_PHASES = (arith.ConstantOp, *VIEWS)
 """What stands between phases."""
 
 VECTOR_OPS = frozenset(
@@ -120,8 +124,8 @@ def phases_of(block: Block) -> list[Operation]:
 
 def root_of(value: SSAValue) -> SSAValue:
     """The memref that a memref is a view of."""
-    while isinstance(op := value.owner, memref.CollapseShapeOp | memref.ExpandShapeOp):
-        value = op.src
+    while isinstance(op := value.owner, VIEWS):
+        value = op.operands[0]
     return value
 
 
@@ -229,6 +233,8 @@ def _input(
     contraction: Contraction, nest: Nest, number: int, root: SSAValue
 ) -> Input | None:
     access, written = nest.accesses[number], nest.accesses[-1]
+    if access.bounds:
+        return None
     loops = tuple(zip(nest.extents, written.strides, access.strides, strict=True))
 
     def along(loop: int | None) -> int | None:

@@ -346,7 +346,7 @@ def is_line_op(op: Operation, element: str) -> bool:
 def line_of_computation(computation: Computation, order: Order) -> Line | None:
     """The innermost loop of a `linalg` op as a line, or None if it is none."""
     op, nest, block = computation.op, computation.nest, computation.body
-    if not order.loops or nest.extents[order.loops[-1]] < 2:
+    if not order.loops or nest.extents[order.loops[-1]] < 2 or nest.has_bounds:
         return None
     element = element_of(block)
     loop = order.loops[-1]

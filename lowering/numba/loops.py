@@ -1,13 +1,14 @@
 """
 The loop nest of a `linalg` op: accesses, merging of loops, and their order.
 
-An access is linear: element `offset + sum(stride * loop)` of a dense buffer. The order
-of the loops follows a rule on the strides alone, see `loop_order`.
+An access is linear: element `offset + sum(stride * loop)` of a dense buffer. Where the
+buffer has padding around it, an element is zero if an index is out of its bounds. The
+order of the loops follows a rule on the strides alone, see `loop_order`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -22,11 +23,27 @@ from xdsl.ir.affine import (
 
 
 @dataclass(frozen=True)
+class Bound:
+    """Index `offset + sum(strides[l] * loop l)` should be one of `extent` elements."""
+
+    strides: tuple[int, ...]
+    offset: int
+    extent: int
+
+
+@dataclass(frozen=True)
 class Access:
-    """Element `offset + sum(strides[l] * loop l)` of a buffer."""
+    """Element `offset + sum(strides[l] * loop l)` of a buffer; zero out of bounds."""
 
     strides: tuple[int, ...]
     offset: int = 0
+    bounds: tuple[Bound, ...] = ()
+
+    @property
+    def loops(self) -> set[int]:
+        """The loops that an element depends on."""
+        linear = (self.strides, *(bound.strides for bound in self.bounds))
+        return {n for strides in linear for n, step in enumerate(strides) if step}
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,11 @@ class Nest:
     extents: tuple[int, ...]
     reductions: tuple[bool, ...]
     accesses: tuple[Access, ...]
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether some of what is read has padding around it."""
+        return any(access.bounds for access in self.accesses)
 
 
 @dataclass(frozen=True)
@@ -73,22 +95,36 @@ def is_linear(expr: AffineExpr) -> bool:
             return False
 
 
-def access_of(map: AffineMap, shape: Sequence[int]) -> Access | None:
-    """How loops touch a dense buffer by an affine map, or None if not linearly."""
+def access_of(
+    map: AffineMap, shape: Sequence[int], pads: Sequence[tuple[int, int]] = ()
+) -> Access | None:
+    """
+    How loops touch a dense buffer by an affine map, or None if not linearly. `pads` are
+    the zeros before and after each dimension that the map counts, too.
+    """
     if not all(is_linear(expr) for expr in map.results):
         return None
+    pads = pads or [(0, 0)] * len(shape)
+    units = [[int(a == b) for b in range(map.num_dims)] for a in range(map.num_dims)]
+    begin = map.eval([0] * map.num_dims, [])
+    ends = [map.eval(unit, []) for unit in units]
+    indices = [
+        Bound(tuple(end[axis] - first for end in ends), first - pads[axis][0], extent)
+        for axis, (first, extent) in enumerate(zip(begin, shape, strict=True))
+    ]
     weights = row_major(shape)
 
-    def element(loops: Sequence[int]) -> int:
-        indices = map.eval(loops, [])
-        return sum(
-            index * weight for index, weight in zip(indices, weights, strict=True)
-        )
+    def element(parts: Iterable[int]) -> int:
+        return sum(part * weight for part, weight in zip(parts, weights, strict=True))
 
-    count = map.num_dims
-    offset = element([0] * count)
-    units = ([int(a == b) for b in range(count)] for a in range(count))
-    return Access(tuple(element(unit) - offset for unit in units), offset)
+    return Access(
+        tuple(
+            element(index.strides[loop] for index in indices)
+            for loop in range(map.num_dims)
+        ),
+        element(index.offset for index in indices),
+        tuple(index for index, pad in zip(indices, pads, strict=True) if any(pad)),
+    )
 
 
 def extents_of(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]]) -> list[int]:
@@ -123,8 +159,9 @@ def merged(nest: Nest) -> Nest:
 def _are_mergeable(nest: Nest, outer: int) -> bool:
     inner, extent = outer + 1, nest.extents[outer + 1]
     return nest.reductions[outer] == nest.reductions[inner] and all(
-        access.strides[outer] == access.strides[inner] * extent
+        linear.strides[outer] == linear.strides[inner] * extent
         for access in nest.accesses
+        for linear in (access, *access.bounds)
     )
 
 
@@ -137,14 +174,20 @@ def _merge(nest: Nest, outer: int) -> Nest:
 
 def _kept(nest: Nest, loops: Sequence[int]) -> Nest:
     """The nest of some of its loops."""
-    return Nest(
-        tuple(nest.extents[loop] for loop in loops),
-        tuple(nest.reductions[loop] for loop in loops),
-        tuple(
-            replace(access, strides=tuple(access.strides[loop] for loop in loops))
-            for access in nest.accesses
-        ),
+
+    def kept(strides: Sequence[int]) -> tuple[int, ...]:
+        return tuple(strides[loop] for loop in loops)
+
+    accesses = (
+        Access(
+            kept(access.strides),
+            access.offset,
+            tuple(replace(b, strides=kept(b.strides)) for b in access.bounds),
+        )
+        for access in nest.accesses
     )
+    reductions = tuple(nest.reductions[loop] for loop in loops)
+    return Nest(kept(nest.extents), reductions, tuple(accesses))
 
 
 def loop_order(nest: Nest) -> Order:

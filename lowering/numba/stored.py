@@ -147,6 +147,8 @@ def _upright_misfit(contraction: Contraction, schedule: ContractionAttr) -> str 
     """Why upright tiles cannot compute a contraction, if so."""
     most, _, lanes = schedule.tile
     rows, _, terms = contraction.extents
+    if contraction.bounds:
+        return "upright tiles read no padding"
     if rows % lanes:
         return f"{rows} rows are no whole vectors of {lanes}"
     if schedule.block[1] < terms:

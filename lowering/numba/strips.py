@@ -221,14 +221,28 @@ class StripPrinter:
         lines = [self._definition(f"{form}_strip", "strip", tail, facts)]
         if self.schedule.is_packed:
             facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
+            bounds = [f"bounds={found}"] if (found := self._bounds()) else []
             if self._is_masked(tail):
                 facts.append("masked=True")
             kind = "pack_windows" if self.contraction.has_windows else "pack"
-            lines.append(self._definition(kind, "pack", tail, facts))
+            lines.append(self._definition(kind, "pack", tail, facts + bounds))
             if (edge := self._edge(tail)) is not None:
-                facts = [f'"{element}"', str(edge[0]), "1", str(b)]
+                facts = [f'"{element}"', str(edge[0]), "1", str(b), *bounds]
                 lines.append(self._definition(kind, "edge", tail, facts))
         return lines
+
+    def _bounds(self) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+        """Out of which elements of b are zero, as `pack_windows` takes it."""
+        terms, columns = self.contraction.terms, self.contraction.columns
+        return [
+            (
+                bound.extent,
+                bound.offset,
+                tuple(bound.strides[loop] for loop in terms),
+                tuple(bound.strides[loop] for loop in columns),
+            )
+            for bound in self.contraction.bounds
+        ]
 
     def _common_facts(self, tail: bool) -> list[str]:
         """What strips of all forms are told."""

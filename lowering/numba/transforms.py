@@ -141,6 +141,8 @@ def transform_of(op: LinalgStructuredOperation) -> Transform | None:
     nest = nest_of(op) if all(isa(v.type, MemRefType) for v in op.operands) else ""
     if element is None or isinstance(nest, str) or 0 in nest.extents:
         return None
+    if nest.has_bounds:
+        return None
     if root_of(op.outputs[0]) in map(root_of, op.inputs):
         return None
     return _with_loops(element, nest)

@@ -65,11 +65,13 @@ launch.kernel @packed target "cpu" (%a: memref<5x13xi8>, %b: memref<13x7xi8>, %o
   }
 }
 
-// So are windows, if four rows or more share them.
+// So are windows, if four rows or more share them, and all of them are there.
 // CHECK-LABEL: launch.kernel @windows
 // CHECK:         #launch.contraction<outer, tile [4, {{[0-9]+}}, 16], block [4, 28], quads, packed, reuse {{[0-9]+}}>
 // CHECK-LABEL: launch.kernel @few
 // CHECK:         no_schedule = "too few rows share the windows"
+// CHECK-LABEL: launch.kernel @padded
+// CHECK:         no_schedule = "a factor of bytes has padding around it"
 launch.kernel @windows target "cpu" (%w: memref<4x3x3x3xi8>, %x: memref<3x10x10xi8>, %o: memref<4x8x8xi32>) {
   linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<4x3x3x3xi8>, memref<3x10x10xi8>) outs(%o : memref<4x8x8xi32>) {
   ^bb0(%x_: i8, %y_: i8, %s: i32):
@@ -82,6 +84,17 @@ launch.kernel @windows target "cpu" (%w: memref<4x3x3x3xi8>, %x: memref<3x10x10x
 }
 launch.kernel @few target "cpu" (%w: memref<3x3x3x3xi8>, %x: memref<3x10x10xi8>, %o: memref<3x8x8xi32>) {
   linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<3x3x3x3xi8>, memref<3x10x10xi8>) outs(%o : memref<3x8x8xi32>) {
+  ^bb0(%x_: i8, %y_: i8, %s: i32):
+    %p = arith.extsi %x_ : i8 to i32
+    %q = arith.extsi %y_ : i8 to i32
+    %r = arith.muli %p, %q : i32
+    %t = arith.addi %s, %r : i32
+    linalg.yield %t : i32
+  }
+}
+launch.kernel @padded target "cpu" (%w: memref<4x3x3x3xi8>, %x: memref<3x9x10xi8>, %o: memref<4x8x8xi32>) {
+  %v = launch.padded %x low [0, 1, 0] high [0, 0, 0] : memref<3x9x10xi8> to memref<3x10x10xi8>
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %v : memref<4x3x3x3xi8>, memref<3x10x10xi8>) outs(%o : memref<4x8x8xi32>) {
   ^bb0(%x_: i8, %y_: i8, %s: i32):
     %p = arith.extsi %x_ : i8 to i32
     %q = arith.extsi %y_ : i8 to i32

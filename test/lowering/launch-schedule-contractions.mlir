@@ -149,10 +149,12 @@ launch.kernel @folded target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c
 }
 
 // A phase that reads the result in other places is not folded, nor one that writes
-// another memref, nor one that starts only some of the sums.
+// another memref, nor one that starts only some of the sums, nor one that reads padding.
 // CHECK-LABEL: launch.kernel @apart
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [8, 1, 16], block [8, 8]>}
 // CHECK-LABEL: launch.kernel @other
+// CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [8, 1, 16], block [8, 8]>}
+// CHECK-LABEL: launch.kernel @padded
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [8, 1, 16], block [8, 8]>}
 launch.kernel @apart target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
   linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
@@ -168,6 +170,15 @@ launch.kernel @other target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o:
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%o : memref<8x8xf32>) outs(%p : memref<8x8xf32>) {
   ^bb0(%x: f32, %s: f32):
     linalg.yield %x : f32
+  }
+}
+launch.kernel @padded target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x7xf32>, %o: memref<8x8xf32>) {
+  %p = launch.padded %c low [0, 1] high [0, 0] : memref<8x7xf32> to memref<8x8xf32>
+  linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : memref<8x8xf32>) outs(%o : memref<8x8xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.addf %s, %x : f32
+    linalg.yield %t : f32
   }
 }
 

@@ -1,9 +1,15 @@
-// RUN: penstock-opt %s -p op-split-pads --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-split-pads{vector-bytes=64}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-split-pads{vector-bytes=64 device="cuda"}' --split-input-file | filecheck %s --check-prefix=CUDA
+// RUN: penstock-opt %s -p 'op-split-pads{vector-bytes=16}' --split-input-file | filecheck %s --check-prefix=NARROW
+// RUN: not penstock-opt %s -p 'op-split-pads{vector-bytes=48}' 2>&1 | filecheck %s --check-prefix=ODD
 
-// Pads at the top, left, bottom and right are zeros before and after the last two axes.
+// ODD: op-split-pads: vectors have 16, 32, 64 bytes, got 48
+
+// On devices pads at the top, left, bottom and right become zeros before and after the
+// last two axes.
 
 // CHECK-LABEL: job.job @all_sides
-job.job @all_sides placement <cpu, [0:0]> {
+job.job @all_sides placement <cuda, [0:0]> {
   %x = job.input "x" : tensor<1x2x5x6xf32>
   %w = job.input "w" : tensor<4x2x3x3xf32>
   %b = job.input "b" : tensor<4xf32>
@@ -19,7 +25,7 @@ job.job @all_sides placement <cpu, [0:0]> {
 // Convolutions of one value with the same pads share the padding; others do not.
 
 // CHECK-LABEL: job.job @shared
-job.job @shared placement <cpu, [0:0]> {
+job.job @shared placement <cuda, [0:0]> {
   %x = job.input "x" : tensor<1x2x5x5xf32>
   %w = job.input "w" : tensor<2x2x3x3xf32>
   // CHECK:      %[[ONE:.+]] = op.pad %x before [0, 0, 1, 1]
@@ -115,4 +121,93 @@ job.job @channels_last placement <cpu, [0:0]> {
   %y = op.conv2d %x, %w pads [1, 2, 3, 4] input_last
     : tensor<1x5x6x2xf32>, tensor<4x2x3x3xf32> -> tensor<1x4x7x10xf32>
   job.output "y", %y : tensor<1x4x7x10xf32>
+}
+
+// -----
+
+// Where processors copy windows to panels, these leave out the pads: the image is not
+// copied; if the job is moved to a device, it is.
+
+// CHECK-LABEL: job.job @packed
+// CUDA-LABEL:  job.job @packed
+job.job @packed placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x64x14x14xf32>
+  %w = job.variable "w" init <ones> : tensor<64x64x3x3xf32>
+  // CHECK-NOT:  op.pad
+  // CHECK:      %y = op.conv2d %x, %w pads [1, 1, 1, 1] :
+  // CUDA:       op.pad
+  %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<1x64x14x14xf32>, tensor<64x64x3x3xf32> -> tensor<1x64x14x14xf32>
+  job.output "y", %y : tensor<1x64x14x14xf32>
+}
+
+// -----
+
+// Upright tiles read images where they lie, which then have to have their pads. They need
+// weights in panels, that is, variables that nobody else reads, and are not worth it with
+// narrow vectors.
+
+// CHECK-LABEL: job.job @upright
+// NARROW-LABEL: job.job @upright
+job.job @upright placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x28x16x16xf32>
+  %w = job.variable "w" init <ones> : tensor<64x28x3x3xf32>
+  %v = job.variable "v" init <ones> : tensor<64x28x3x3xf32>
+  // CHECK:      op.pad
+  // CHECK-NEXT: %y = op.conv2d %x_padded, %w :
+  // CHECK-NEXT: %z = op.conv2d %x, %v pads [1, 1, 1, 1] :
+  // NARROW-NOT: op.pad
+  // NARROW:     %y = op.conv2d %x, %w pads [1, 1, 1, 1] :
+  %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<1x28x16x16xf32>, tensor<64x28x3x3xf32> -> tensor<1x64x16x16xf32>
+  %z = op.conv2d %x, %v pads [1, 1, 1, 1] : tensor<1x28x16x16xf32>, tensor<64x28x3x3xf32> -> tensor<1x64x16x16xf32>
+  job.output "y", %y : tensor<1x64x16x16xf32>
+  job.output "z", %z : tensor<1x64x16x16xf32>
+  job.output "v", %v : tensor<64x28x3x3xf32>
+}
+
+// -----
+
+// Pads are split off where nothing is packed: of integers, of several groups, of images of
+// one channel, of few results a pixel, and with channels last in the result.
+
+// CHECK-LABEL: job.job @not_packed
+job.job @not_packed placement <cpu, [0:0]> {
+  %i = job.input "i" : tensor<1x8x6x6xi32>
+  %j = job.input "j" : tensor<8x8x3x3xi32>
+  %x = job.input "x" : tensor<1x8x6x6xf32>
+  %g = job.input "g" : tensor<8x4x3x3xf32>
+  %u = job.input "u" : tensor<1x1x6x6xf32>
+  %v = job.input "v" : tensor<8x1x3x3xf32>
+  %w = job.input "w" : tensor<3x8x3x3xf32>
+  %l = job.input "l" : tensor<8x8x3x3xf32>
+  // CHECK:      op.pad
+  // CHECK-NEXT: %a = op.conv2d %i_padded
+  // CHECK-NEXT: op.pad
+  // CHECK-NEXT: %b = op.conv2d %x_padded
+  // CHECK-NEXT: op.pad
+  // CHECK-NEXT: %c = op.conv2d %u_padded
+  // CHECK-NEXT: %d = op.conv2d %x_padded
+  // CHECK-NEXT: %e = op.conv2d %x_padded
+  %a = op.conv2d %i, %j pads [1, 1, 1, 1] : tensor<1x8x6x6xi32>, tensor<8x8x3x3xi32> -> tensor<1x8x6x6xi32>
+  %b = op.conv2d %x, %g pads [1, 1, 1, 1] groups 2 : tensor<1x8x6x6xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x6x6xf32>
+  %c = op.conv2d %u, %v pads [1, 1, 1, 1] : tensor<1x1x6x6xf32>, tensor<8x1x3x3xf32> -> tensor<1x8x6x6xf32>
+  %d = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<1x8x6x6xf32>, tensor<3x8x3x3xf32> -> tensor<1x3x6x6xf32>
+  %e = op.conv2d %x, %l pads [1, 1, 1, 1] result_last : tensor<1x8x6x6xf32>, tensor<8x8x3x3xf32> -> tensor<1x6x6x8xf32>
+  job.output "a", %a : tensor<1x8x6x6xi32>
+  job.output "b", %b : tensor<1x8x6x6xf32>
+  job.output "c", %c : tensor<1x8x6x6xf32>
+  job.output "d", %d : tensor<1x3x6x6xf32>
+  job.output "e", %e : tensor<1x6x6x8xf32>
+}
+
+// -----
+
+// So are those on several devices, of which it is not known yet what each one computes.
+
+// CHECK-LABEL: job.job @several
+job.job @several placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<2x64x14x14xf32>
+  %w = job.variable "w" init <ones> : tensor<64x64x3x3xf32>
+  // CHECK: op.pad
+  %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<2x64x14x14xf32>, tensor<64x64x3x3xf32> -> tensor<2x64x14x14xf32>
+  job.output "y", %y : tensor<2x64x14x14xf32>
 }

@@ -102,3 +102,20 @@ launch.kernel @upright target "cpu" (%x: memref<3x8x8xf32>, %w: memref<32x3x3x3x
     linalg.yield %t : f32
   }
 }
+
+// What is out of an image is not read where windows are packed: the bounds of lines and of
+// columns are their extent, where the first element is, and what terms and columns add.
+// CHECK-LABEL: # kernel padded_windows
+// CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(45, 1), b=16
+// CHECK-NEXT:  pack_0 = pack_windows("f32", 1, 16, (((5, 36), (3, 6), (3, 1)), ((5, 6), (7, 1))), masked=True, bounds=[(6, -1, (0, 1, 0), (1, 0)), (6, -2, (0, 0, 1), (0, 1))])
+// The first of all is a line (6) and two columns before the image.
+// CHECK:       pack_0({{v[0-9]+}} - 32, panel_0
+launch.kernel @padded_windows target "cpu" (%w: memref<4x5x3x3xf32>, %x: memref<5x6x6xf32>, %o: memref<4x5x7xf32>) {
+  %p = launch.padded %x low [0, 1, 2] high [0, 0, 1] : memref<5x6x6xf32> to memref<5x7x9xf32>
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %p : memref<4x5x3x3xf32>, memref<5x7x9xf32>) outs(%o : memref<4x5x7xf32>) attrs = {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 18], packed>} {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %u = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %u : f32
+    linalg.yield %t : f32
+  }
+}

@@ -372,3 +372,38 @@ launch.kernel @dots target "cuda" (%a: memref<144xf32>, %b: memref<9x144xf32>, %
     linalg.yield %t : f32
   }
 }
+
+// What is read of zeros around a memref is read element by element: neither in vectors,
+// nor in dots, nor in sums of blocks, and its products are in no tiles.
+// CHECK-LABEL: # kernel padding
+// CHECK:       v0 = x[i32(i0 * 144 + i1 - 8)] if 0 <= i32(i1 - 8) < 144 else f32(0.0)
+// CHECK:       Phase(phase_0, 1440),
+// CHECK-NEXT:  Phase(phase_1, 9),
+// CHECK-NEXT:  Phase(phase_2, 9),
+launch.kernel @padding target "cuda" (%x: memref<9x144xf32>, %b: memref<9x160xf32>, %o: memref<9x160xf32>, %d: memref<9xf32>) {
+  %p = launch.padded %x low [0, 8] high [0, 8] : memref<9x144xf32> to memref<9x160xf32>
+  linalg.generic {
+    indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n, k)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%p : memref<9x160xf32>) outs(%o : memref<9x160xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    linalg.yield %a : f32
+  }
+  linalg.generic {
+    indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%p, %b : memref<9x160xf32>, memref<9x160xf32>) outs(%d : memref<9xf32>) {
+  ^bb0(%a: f32, %c: f32, %s: f32):
+    %m = arith.mulf %a, %c : f32
+    %t = arith.addf %s, %m : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {
+    indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%p : memref<9x160xf32>) outs(%d : memref<9xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %t = arith.addf %s, %a : f32
+    linalg.yield %t : f32
+  }
+}

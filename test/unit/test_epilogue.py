@@ -125,22 +125,28 @@ class Started(NamedTuple):
     shapes: tuple[Sequence[int], Sequence[int], Sequence[int]]
     type: str = "f32"
     bias: int = 0
+    pads: int = 0
+    """On all sides of images."""
 
     def text(self) -> str:
         """The job: the relu of the sums and of what they start from."""
         a, b, y = ("x".join(map(str, (*shape, self.type))) for shape in self.shapes)
-        bias = f", %b : tensor<{a}>, tensor<{b}>, tensor<{self.bias}x{self.type}>"
-        operands = bias if self.bias else f" : tensor<{a}>, tensor<{b}>"
-        read = f'%b = job.input "b" : tensor<{self.bias}x{self.type}>'
+        pads = f" pads {[self.pads] * 4}" if self.pads else ""
+        call = f"%x, %w{pads} : tensor<{a}>, tensor<{b}>"
+        read = ""
+        if self.bias:
+            bias = f"tensor<{self.bias}x{self.type}>"
+            call = f"%x, %w, %b{pads} : tensor<{a}>, tensor<{b}>, {bias}"
+            read = f'%b = job.input "b" : {bias}'
         y = f"tensor<{y}>"
         return f"""
 job.job @net placement <cpu, [0:0]> {{
   %x = job.input "x" : tensor<{a}>
   %w = job.input "w" : tensor<{b}>
   %r = job.input "r" : {y}
-  {read if self.bias else ""}
+  {read}
   %s = op.softmax %r : {y} -> {y}
-  %m = op.{self.op} %x, %w{operands} -> {y}
+  %m = op.{self.op} {call} -> {y}
   %t = op.add %m, %s : {y}, {y} -> {y}
   %u = op.relu %t : {y} -> {y}
   job.output "y", %u : {y}
@@ -162,6 +168,8 @@ job.job @net placement <cpu, [0:0]> {{
         if self.op == "matmul":
             sums = x @ w
         else:
+            sides = [(0, 0), (0, 0), (self.pads,) * 2, (self.pads,) * 2]
+            x = np.pad(x, sides)
             windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
             sums = np.einsum("nchwpq,ocpq->nohw", windows, w, optimize=True)
         if self.bias:
@@ -179,6 +187,9 @@ STARTED = {
         "conv2d", ((1, 40, 13, 7), (32, 40, 1, 1), (1, 32, 13, 7)), bias=32
     ),
     "windows": Started("conv2d", ((1, 32, 18, 19), (64, 32, 3, 3), (1, 64, 16, 17))),
+    "padded windows": Started(
+        "conv2d", ((1, 32, 16, 17), (64, 32, 3, 3), (1, 64, 16, 17)), pads=1
+    ),
     "few rows": Started("conv2d", ((1, 3, 8, 8), (2, 3, 3, 3), (1, 2, 6, 6))),
 }
 
