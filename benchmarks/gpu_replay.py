@@ -74,6 +74,9 @@ class Replay:
         """Mean seconds of this many runs of the device."""
         return mean_seconds(self.launch, self.wait, calls)
 
+    def settle(self) -> None:
+        """Nothing runs after a turn, which waits for the device."""
+
     def launch(self) -> None:
         """Ask for all that a run launches."""
         for launch in self.launched:

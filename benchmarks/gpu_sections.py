@@ -218,6 +218,9 @@ class TorchRunner:
         """Mean seconds of this many runs."""
         return mean_seconds(self.run, self.wait, calls)
 
+    def settle(self) -> None:
+        """Nothing runs after a turn, which waits for the device."""
+
 
 def torch_here() -> Any:
     """PyTorch, if it is installed."""
