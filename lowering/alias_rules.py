@@ -316,8 +316,10 @@ class Rules:
         Whether these are the bytes of an input that a run need not copy: all of a tree
         of one slot. Where nothing else is written there, they stay with the caller.
         """
+        if spot.tree.slots > 1:
+            return
         for version in self._forest.overlapping(spot):
-            if version.writer is None or spot.tree.slots > 1:
+            if version.writer is None:
                 continue
             op = self._timeline.tasks[version.writer].op
             is_whole = version.end - version.start == spot.tree.size

@@ -61,10 +61,9 @@ def claim(state: State, seat: Integer, is_own: bool) -> int:
         first, end = claims >> CLAIM_BITS & CLAIM, claims & CLAIM
         if first == end:
             return NO_PART
-        if is_own and replace(seats, seat + CLAIMS, claims, claims + (1 << CLAIM_BITS)):
-            return first
-        if not is_own and replace(seats, seat + CLAIMS, claims, claims - 1):
-            return end - 1
+        left = claims + (1 << CLAIM_BITS) if is_own else claims - 1
+        if replace(seats, seat + CLAIMS, claims, left):
+            return first if is_own else end - 1
 
 
 @compiled(types.int64(state_type, types.int64, types.boolean), inline=False)

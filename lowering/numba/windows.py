@@ -28,6 +28,7 @@ from penstock.dialects.launch.windows import MAX_LINES, WindowsAttr
 from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.numba.contractions import ELEMENTS
 from penstock.lowering.numba.finishing import Finish
+from penstock.lowering.numba.parts import WORK_OF_A_PART
 
 if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
@@ -37,8 +38,6 @@ DEPTHWISE_NAMES = frozenset(("depthwise_strip",))
 POOL_NAMES = frozenset(("pool_strip",))
 """The functions of `penstock.runtime.pools`."""
 BYTES = {"f32": 4, "f64": 8}
-WORK_OF_A_PART = 1 << 18
-"""Scalar operations that are worth a part of their own."""
 MAX_PRODUCTS = 200
 """The products of vectors of a tile, or what it combines, which are not in loops."""
 PRODUCT_LINES = 8
