@@ -86,6 +86,21 @@ class Group:
         return -(-self.panels // max(1, self.schedule.reuse.data))
 
     @property
+    def is_by_blocks(self) -> bool:
+        """
+        Whether threads share blocks, and each reads all panels. So they do of upright
+        tiles and where panels reuse a copy. Else blocks are rows: if there is more of
+        `a` than of `b`, as late in networks for images, each thread reads its share of
+        the weights and all pixels; if not, it reads the pixels which it wrote in the
+        kernel before, and all weights.
+        """
+        if self.schedule.is_upright or self.schedule.reuse.data > 0:
+            return True
+        numbers = self.contraction.a, self.contraction.b
+        a, b = (element_count(root_of(self.op.operands[n])) for n in numbers)
+        return a > b
+
+    @property
     def units(self) -> int:
         """The pieces of work that are independent."""
         return prod(self.contraction.outer_extents) * self.groups * self.blocks
@@ -418,11 +433,10 @@ class StripPrinter:
     def _places(self, unit: str) -> Places:
         """
         Print where a unit is, loop by loop, the last one first. Threads have a range of
-        units each: of the pixels of images where these are the columns or the rows, so
-        that a core reads what it wrote of these in the kernel before.
+        units each.
         """
         inner = [self.group.groups, self.group.blocks]
-        is_by_blocks = self.schedule.is_upright or self.schedule.reuse.data > 0
+        is_by_blocks = self.group.is_by_blocks
         if is_by_blocks:
             inner.reverse()
         counts = [*self.contraction.outer_extents, *inner]

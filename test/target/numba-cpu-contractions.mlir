@@ -119,3 +119,24 @@ launch.kernel @padded_windows target "cpu" (%w: memref<4x5x3x3xf32>, %x: memref<
     linalg.yield %t : f32
   }
 }
+
+// Threads share the larger factor: a has more rows than b has columns, so that each
+// thread has rows of its own, and reads all columns with these.
+// CHECK-LABEL: # kernel rows
+// CHECK:           for [[I:i[0-9]+]] in range(10):
+// CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] % 2
+// CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] // 2
+// CHECK-NEXT:          strip_0([[A:v[0-9]+]] + [[BLOCK]] * 960, [[B:v[0-9]+]] + [[PANEL]] * 64, [[O:v[0-9]+]] + [[PANEL]] * 64 + [[BLOCK]] * 1024,
+launch.kernel @rows target "cpu" (%a: memref<40x30xf32>, %b: memref<30x32xf32>, %o: memref<40x32xf32>) {
+  linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [8, 30]>} ins(%a, %b : memref<40x30xf32>, memref<30x32xf32>) outs(%o : memref<40x32xf32>)
+}
+
+// The other way around.
+// CHECK-LABEL: # kernel columns
+// CHECK:           for [[I:i[0-9]+]] in range(6):
+// CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] % 3
+// CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] // 3
+// CHECK-NEXT:          strip_0([[A:v[0-9]+]] + [[BLOCK]] * 960, [[B:v[0-9]+]] + [[PANEL]] * 64, [[O:v[0-9]+]] + [[PANEL]] * 64 + [[BLOCK]] * 1024,
+launch.kernel @columns target "cpu" (%a: memref<24x30xf32>, %b: memref<30x32xf32>, %o: memref<24x32xf32>) {
+  linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [8, 30]>} ins(%a, %b : memref<24x30xf32>, memref<30x32xf32>) outs(%o : memref<24x32xf32>)
+}
