@@ -72,6 +72,18 @@ def digest_below(roots: frozenset[str]) -> str:
 
 
 @cache
+def digest_of_all() -> str:
+    """What stands for the texts of all modules of the package."""
+    digest = hashlib.sha256()
+    for folder in sorted(path for path in _ROOT.iterdir() if path.is_dir()):
+        for path in sorted(folder.rglob("*.py")):
+            data = path.read_bytes()
+            name = path.relative_to(_ROOT).as_posix()
+            digest.update(f"{name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+@cache
 def _imports_of(name: str) -> frozenset[str]:
     return imported_modules(_text_of(name))
 

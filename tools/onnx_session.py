@@ -3,25 +3,28 @@ Models of ONNX whose shapes are known only when they are run.
 
 A session is compiled at the first run with certain shapes of inputs, and with certain
 values of those inputs that a shape depends on; further runs with these use it again.
+Other processes find its plan (`penstock.tools.saved_plan.known`), unless such a value
+is part of it, and do not even read the model.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, TypeProto
 
 from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
-from penstock.tools.onnx_import.model import import_for, inputs_of, read_onnx
+from penstock.tools.saved_plan.known import KnownPlans, Request
 from penstock.tools.session import Model, Session
 
 if TYPE_CHECKING:
+    from onnx import ModelProto, TypeProto
+
     from penstock.tools.onnx_import.model import ImportedModel
 
 Array = npt.NDArray[np.generic]
@@ -50,15 +53,17 @@ class OnnxSession(Closing):
     ):
         if keep < 1:
             raise PenstockError(f"at least one session is kept, got keep={keep}")
-        self._name = "model" if isinstance(model, ModelProto) else str(model)
-        given = model if isinstance(model, ModelProto) else read_onnx(Path(model))
         self._threads, self._keep = threads, keep
-        self._open_inputs = ModelProto()
-        """The inputs as the model has them, with their open extents."""
-        self._open_inputs.graph.input.extend(inputs_of(given.graph))
-        self._model = ModelProto()
-        self._model.CopyFrom(given)
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
+        self._given: _Given | None = None
+        self._path: Path | None = None
+        self._known: KnownPlans | None = None
+        if isinstance(model, (str, Path)):
+            self._path = Path(model)
+            self._known = KnownPlans(self._path)
+            if self._known.is_known:
+                return
+        self._given = _Given(model)
 
     @property
     def compiled(self) -> int:
@@ -81,21 +86,65 @@ class OnnxSession(Closing):
             self._sessions.popitem()[1].close()
 
     def _session_for(self, arrays: Mapping[str, Array]) -> Session:
-        shapes = self._check(arrays)
+        shapes = tuple(sorted((name, array.shape) for name, array in arrays.items()))
         for key, session in self._sessions.items():
             if key.shapes == shapes and key.holds(arrays):
                 self._sessions.move_to_end(key)
                 return session
-        imported = self._imported(arrays)
-        known = {name: arrays[name].copy() for name in sorted(imported.known)}
-        model = Model(imported.module, imported.weights, Path())
-        session = Session(model, threads=self._threads)
+        known: Mapping[str, Array] = {}
+        request = Request(threads=self._threads, shapes=shapes)
+        plan = None if self._known is None else self._known.find(request)
+        if plan is not None:
+            session = Session.of_plan(plan, threads=self._threads)
+        else:
+            session, known = self._compiled(arrays, request)
         while len(self._sessions) >= self._keep:
             self._sessions.popitem(last=False)[1].close()
         self._sessions[Key(shapes, known)] = session
         return session
 
-    def _imported(self, arrays: Mapping[str, Array]) -> ImportedModel:
+    def _compiled(
+        self, arrays: Mapping[str, Array], request: Request
+    ) -> tuple[Session, Mapping[str, Array]]:
+        """A new session, and the arrays whose values it is made for."""
+        if self._given is None:
+            assert self._path is not None, "what is not known has been read"
+            self._given = _Given(self._path)
+        imported = self._given.imported(arrays)
+        model = Model(imported.module, imported.weights, Path())
+        session = Session(model, threads=self._threads)
+        if self._known is not None and not imported.known:
+            self._known.keep(request, session, self._given.files)
+        return session, {name: arrays[name].copy() for name in sorted(imported.known)}
+
+
+class _Given:
+    """A model, with the extents that are left open. Raises UsageError if it is none."""
+
+    def __init__(self, model: str | Path | ModelProto):
+        from onnx import ModelProto
+
+        from penstock.tools.onnx_import.model import data_files, inputs_of, read_onnx
+
+        is_file = isinstance(model, (str, Path))
+        self._name = str(model) if is_file else "model"
+        given = read_onnx(Path(model)) if is_file else model
+        self.files: Sequence[str] = data_files(Path(model)) if is_file else ()
+        """Where else tensors of the model lie."""
+        self._open_inputs = ModelProto()
+        """The inputs as the model has them, with their open extents."""
+        self._open_inputs.graph.input.extend(inputs_of(given.graph))
+        self._model = ModelProto()
+        self._model.CopyFrom(given)
+
+    def imported(self, arrays: Mapping[str, Array]) -> ImportedModel:
+        """
+        The job of the model for certain inputs. Raises PenstockError if they do not
+        fit, `Rejected` if the model cannot be compiled for them.
+        """
+        from penstock.tools.onnx_import.model import import_for, inputs_of
+
+        self._check(arrays)
         for value in inputs_of(self._model.graph):
             shape = value.type.tensor_type.shape
             del shape.dim[:]
@@ -103,8 +152,8 @@ class OnnxSession(Closing):
                 shape.dim.add().dim_value = extent
         return import_for(self._model, self._name, arrays)
 
-    def _check(self, arrays: Mapping[str, Array]) -> Shapes:
-        """The shapes of the inputs. Raises PenstockError if they are none of them."""
+    def _check(self, arrays: Mapping[str, Array]) -> None:
+        """Raise PenstockError unless the arrays have the shapes of the inputs."""
         values = self._open_inputs.graph.input
         names = [value.name for value in values]
         if missing := sorted(set(names) - arrays.keys()):
@@ -114,7 +163,6 @@ class OnnxSession(Closing):
         extents: dict[str, int] = {}
         for value in values:
             check_shape(value.name, value.type.tensor_type, arrays, extents)
-        return tuple((name, arrays[name].shape) for name in names)
 
 
 class Key:

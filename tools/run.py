@@ -20,6 +20,7 @@ from penstock.tools.loading import open_devices
 from penstock.tools.model import check_own_sources
 from penstock.tools.progress import polled_progress
 from penstock.tools.run_arguments import PROGRAM, arguments
+from penstock.tools.saved_plan.known import KnownPlans, Request
 from penstock.tools.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session import KERNELS, Model, Session, read_model
 from penstock.tools.watching import Watching
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.runtime.loader import Port
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
+    from penstock.tools.saved_plan.plan import Plan
 
 
 def main() -> NoReturn:
@@ -82,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
             check_writable(path)
     given = None if args.inputs is None else read_arrays(args.inputs)
     expected = _expected(args)
-    job = _open_plan(args) if is_plan(args.file) else _compile(args, given)
+    job = _open_plan(args) if is_plan(args.file) else _open_model(args, given)
     with job.session as session:
         loading = time.perf_counter() - start
         # Before it runs: variables are saved as they start.
@@ -126,12 +128,57 @@ def _open_plan(args: argparse.Namespace) -> Job:
         raise UsageError("--simulate-ranks is for what is compiled")
     if args.allow_winograd:
         raise UsageError("--allow-winograd is for what is compiled")
-    plan = read_plan(args.file, args.device)
+    return _job_of(args, read_plan(args.file, args.device))
+
+
+def _job_of(args: argparse.Namespace, plan: Plan) -> Job:
     threads, engine = args.threads, args.executor
     return Job(
         Session.of_plan(
             plan, threads=threads, engine=engine, allow_source=args.allow_source
         )
+    )
+
+
+def _open_model(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
+    """What a model was compiled to before, or is compiled to now."""
+    request = _request(args, given)
+    if request is None:
+        return _compile(args, given)
+    plans = KnownPlans(args.file)
+    plan = plans.find(request)
+    if plan is None:
+        job = _compile(args, given)
+        if not job.known:
+            from penstock.tools.onnx_import.model import data_files
+
+            plans.keep(request, job.session, data_files(args.file))
+        return job
+    open_devices({args.device})
+    return _job_of(args, plan)
+
+
+def _request(
+    args: argparse.Namespace, given: Mapping[str, Array] | None
+) -> Request | None:
+    """
+    What a model is compiled for; None if that depends on more than can be said, or if
+    the model itself is needed.
+    """
+    is_measured = args.tune or args.kernels is not None or os.environ.get(KERNELS)
+    needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
+    is_model = args.file.suffix.lower() == ".onnx"
+    if not is_model or is_measured or needs_model or args.load:
+        return None
+    return Request(
+        args.device,
+        args.threads,
+        args.simulate_ranks,
+        args.allow_winograd,
+        args.random_weights,
+        tuple(args.extra_output),
+        tuple(sorted(dict(args.dim).items())),
+        tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
 import onnx
+from google.protobuf.message import Message
 from onnx import (
     GraphProto,
     ModelProto,
@@ -98,6 +99,33 @@ def read_onnx(path: Path) -> ModelProto:
     return model
 
 
+def data_files(path: Path) -> Sequence[str]:
+    """The files in which tensors of a model lie, beside its own, as it names them."""
+    model = cast(_Onnx, onnx).load(str(path), load_external_data=False)
+    places = (
+        entry.value
+        for tensor in tensors_in(model)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    )
+    return sorted({*places})
+
+
+def tensors_in(message: Message) -> Iterator[TensorProto]:
+    """All tensors of a model, or of a part of it."""
+    if isinstance(message, TensorProto):
+        yield message
+        return
+    for _, value in message.ListFields():
+        if isinstance(value, Message):
+            yield from tensors_in(value)
+        elif not isinstance(value, (str, bytes, int, float)):
+            # Those of a field are of one kind.
+            parts = value if value and isinstance(value[0], Message) else ()
+            for part in parts:
+                yield from tensors_in(part)
+
+
 def to_check(model: ModelProto, path: Path) -> ModelProto | str:
     """
     What the checker is to read: the path of a model, since no message of protocol
@@ -158,7 +186,7 @@ class _Onnx(Protocol):
 
     checker: _Checker
 
-    def load(self, f: str) -> ModelProto: ...
+    def load(self, f: str, *, load_external_data: bool = True) -> ModelProto: ...
 
 
 def import_model(

@@ -207,6 +207,18 @@ def read_plan(path: Path, device: str | None = None) -> Plan:
     _check_format(archive)
     archive.check_members()
     _check_machine(archive, device)
+    return _plan_in(archive)
+
+
+def read_own_plan(path: Path) -> Plan:
+    """
+    The plan in a file that this build has written on this machine, so that its arrays
+    need not be read to see whether it is whole. Raises PlanError if it cannot be read.
+    """
+    return _plan_in(Archive(path))
+
+
+def _plan_in(archive: Archive) -> Plan:
     text = archive.text(PROGRAM)
     derived = kept(_hash(text)) or _derive(archive, text)
     return Plan(text, derived, _weights(archive, derived.image))
