@@ -42,7 +42,8 @@ def compile_missing(
     Compile the sources of CPU kernels, given by name, that are not in the cache, if
     there are enough of them for several processes (by default, as many as processors).
 
-    `done` is told, from any thread, of each kernel that is in the cache then, once.
+    `done` is told, from any thread, of each kernel that is in the cache then, once. Who
+    is interrupted ends the processes at once.
     """
     missing: dict[str, list[str]] = {}
     for name, source in sources.items():
@@ -62,26 +63,42 @@ def compile_missing(
         for name in missing[source]:
             done(name)
 
-    threads = [Thread(target=_feed, args=(waiting, tell)) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    workers = [_worker() for _ in range(count)]
+    threads = [Thread(target=_feed, args=(it, waiting, tell)) for it in workers]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        for worker in workers:
+            worker.kill()
+        raise
 
 
-def _feed(waiting: SimpleQueue[str], tell: Callable[[str], None]) -> None:
-    """Let one process compile until nothing is left."""
+def _worker() -> subprocess.Popen[str]:
+    """
+    A process that compiles. Ctrl-C at a terminal does not reach it, which would have
+    it tell of that, too.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock.runtime.compile_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, VARIABLE: str(cache_dir())},
+        text=True,
+        process_group=0,
+    )
+
+
+def _feed(
+    worker: subprocess.Popen[str],
+    waiting: SimpleQueue[str],
+    tell: Callable[[str], None],
+) -> None:
+    """Let a process compile until nothing is left, or it has ended."""
     # Also when what it was to read last is written at its end.
-    with (
-        suppress(BrokenPipeError),
-        subprocess.Popen(
-            [sys.executable, "-m", "penstock.runtime.compile_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, VARIABLE: str(cache_dir())},
-            text=True,
-        ) as worker,
-    ):
+    with suppress(BrokenPipeError), worker:
         assert worker.stdin is not None, "it is a pipe"
         assert worker.stdout is not None, "it is a pipe"
         while (source := _next(waiting)) is not None:

@@ -28,6 +28,5 @@ def main(sources: IO[str], answers: IO[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The one who started it is interrupted, too, and tells.
-    with suppress(KeyboardInterrupt, BrokenPipeError):
+    with suppress(BrokenPipeError):
         main(sys.stdin, sys.stdout)

@@ -356,7 +356,7 @@ def check_inputs(
     return fed
 
 
-def refuse_names(ports: Mapping[str, Port], given: Mapping[str, Array]) -> NoReturn:
+def refuse_names(ports: Mapping[str, object], given: Mapping[str, Array]) -> NoReturn:
     """Raise PenstockError for arrays that have no port or ports that have no array."""
     if missing := sorted(set(ports) - set(given)):
         raise PenstockError(f"no arrays are given for inputs {', '.join(missing)}")

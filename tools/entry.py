@@ -1,5 +1,6 @@
 """
-The commands that are installed, which Ctrl-C ends quietly from their first moment on.
+The commands that are installed, which Ctrl-C ends quietly from their first moment on,
+and whose warnings are a line each.
 
 The tools themselves take a while to import, so each is imported where an interrupt is
 already expected.
@@ -12,6 +13,7 @@ EXIT_INTERRUPTED = 130
 
 def opt() -> None:
     """Run `penstock-opt` on the arguments of this process."""
+    _tell_warnings_of("penstock-opt")
     try:
         from penstock.tools.opt import run_tool
 
@@ -23,6 +25,7 @@ def opt() -> None:
 
 def run() -> None:
     """Run `penstock-run` on the arguments of this process."""
+    _tell_warnings_of("penstock-run")
     try:
         from penstock.tools.run import run_tool
 
@@ -34,6 +37,7 @@ def run() -> None:
 
 def importer() -> None:
     """Run `penstock-import` on the arguments of this process."""
+    _tell_warnings_of("penstock-import")
     try:
         from penstock.tools.importer import run_tool
 
@@ -45,6 +49,7 @@ def importer() -> None:
 
 def view() -> None:
     """Run `penstock-view` on the arguments of this process."""
+    _tell_warnings_of("penstock-view")
     try:
         from penstock.tools.view.command import run_tool
 
@@ -52,6 +57,16 @@ def view() -> None:
     except KeyboardInterrupt:
         code = _interrupted("penstock-view")
     sys.exit(code)
+
+
+def _tell_warnings_of(program: str) -> None:
+    """Tell warnings without the line of Python that they come from."""
+    import warnings
+
+    def line(message: Warning | str, *place: object) -> str:
+        return f"{program}: warning: {message}\n"
+
+    warnings.formatwarning = line
 
 
 def _interrupted(program: str) -> int:

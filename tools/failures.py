@@ -12,6 +12,7 @@ import traceback
 from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from penstock.tools.errors import InternalError, UsageError, printable
 
@@ -81,6 +82,14 @@ def _fail_inside(program: str, where: str, error: Exception, debug: bool) -> int
     hint = "" if debug else " (--debug shows the traceback)"
     message = f"internal error{where}: {text}; please report it{hint}"
     return fail(program, message, EXIT_INTERNAL)
+
+
+class CommandParser(ArgumentParser):
+    """A parser whose errors are one line, not below all that could be asked for."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell what is wrong with the command line, and end."""
+        sys.exit(fail(self.prog, message, EXIT_USAGE))
 
 
 def add_debug_option(parser: ArgumentParser) -> None:

@@ -14,8 +14,9 @@ from penstock.tools.arrays import check_writable, write_arrays
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import NEEDS_ONNX, UsageError
 from penstock.tools.dims import add_dim_option
-from penstock.tools.failures import add_debug_option, exit_code_of
+from penstock.tools.failures import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.files import write_whole
+from penstock.tools.run_arguments import seed
 
 _PROGRAM = "penstock-import"
 
@@ -36,7 +37,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         _PROGRAM, description="Turn an ONNX model into a job in IR and its weights."
     )
     parser.add_argument("file", type=Path, metavar="FILE.onnx")
@@ -65,13 +66,6 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def seed(text: str) -> int:
-    """The seed that a text stands for. Raises ArgumentTypeError if it is none."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected an integer from 0 on, got '{text}'")
-    return int(text)
-
-
 def _import(args: argparse.Namespace) -> int:
     try:
         from penstock.tools.onnx_import.model import import_file
@@ -79,6 +73,8 @@ def _import(args: argparse.Namespace) -> int:
         raise UsageError(NEEDS_ONNX.format(error)) from error
     if args.file.is_dir():
         raise UsageError(f"cannot read {args.file}: is a directory")
+    if not args.file.exists():
+        raise UsageError(f"cannot read {args.file}: no such file or directory")
     output: Path = args.output or args.file.with_suffix(".mlir")
     weights = weights_path(output, args.file)
     # Models may be large. Whether there are weights to write is not known before.

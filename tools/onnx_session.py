@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from penstock.runtime.arguments import check_count
 from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.tools.saved_plan.known import KnownPlans, Request
@@ -41,7 +42,7 @@ class OnnxSession(Closing):
     `model` is a file or a model. Extents of inputs that have a name, or are left open,
     are those of the arrays of a run. The `keep` sessions that were used last are kept,
     each with variables of its own; `threads` is as of `Session`. Raises UsageError if
-    there is no such model.
+    there is no such model, PenstockError for what is no number of either.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class OnnxSession(Closing):
         threads: int = 1,
         keep: int = MOST_SESSIONS,
     ):
+        check_count("threads", threads)
         if keep < 1:
             raise PenstockError(f"at least one session is kept, got keep={keep}")
         self._threads, self._keep = threads, keep

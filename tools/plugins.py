@@ -1,6 +1,7 @@
 """Where dialects, passes and targets come from: installed packages and files."""
 
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -100,9 +101,10 @@ def _run(path: str, name: str) -> ModuleType:
 
 def _blame(path: str, error: BaseException) -> str:
     """Return `path:line` for the last line of the file that `error` came through."""
+    file = os.path.abspath(path)  # As modules are named that are read from it.
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == path]
-    if isinstance(error, SyntaxError) and error.filename == path:
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    if isinstance(error, SyntaxError) and error.filename == file:
         lines.append(error.lineno)
     return f"{path}:{lines[-1]}" if lines else path
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,6 +27,7 @@ from penstock.tools.watching import Watching
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+    from xdsl.ir import Operation
 
     from penstock.runtime.initializers import Array
     from penstock.runtime.loader import Port
@@ -195,6 +196,9 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
         check_own_sources(model)
     oracle = model.only(args.job)
     _check_request(args, oracle, onnx)
+    if given is not None:
+        given = {name: array for name, array in given.items() if name not in known}
+    _check_inputs(args, oracle.entry, given)
     # A device that is not there should not cost a compilation.
     open_devices({args.device})
     kernels = _tuned(args, front, model) if args.tune else args.kernels
@@ -280,13 +284,58 @@ def _check_request(
     """Raise UsageError for what this model cannot be asked for."""
     from penstock.tools.oracle import has_numpy_meaning
 
-    if args.check == "onnxruntime" and onnx is None:
-        raise UsageError("--check onnxruntime is for ONNX models")
+    if args.check == "onnxruntime":
+        if onnx is None:
+            raise UsageError("--check onnxruntime is for ONNX models")
+        from penstock.tools.onnx_import.model import onnxruntime_module
+
+        onnxruntime_module()
     if args.check == "numpy" and not has_numpy_meaning(oracle.entry):
         raise UsageError(f"a {oracle.entry.name} cannot be checked against NumPy")
 
 
+def _check_inputs(
+    args: argparse.Namespace, entry: Operation, given: Mapping[str, Array] | None
+) -> None:
+    """
+    Raise UsageError if a job lacks inputs, PenstockError if it cannot take what is
+    given, as far as the job says that before it is compiled.
+    """
+    from penstock.dialects.interfaces import tensor_type
+    from penstock.dialects.job import InputOp, JobOp
+    from penstock.dialects.numpy_types import dtype_of
+    from penstock.lowering.rates import is_rated
+    from penstock.runtime.executor import refuse_names
+    from penstock.runtime.loader import fitting
+
+    if not isinstance(entry, JobOp):
+        return
+    ops = list(entry.body.block.ops)
+    inputs = [op for op in ops if isinstance(op, InputOp)]
+    ports = {op.port.data: tensor_type(op.result) for op in inputs}
+    if given is None:
+        if args.random_inputs is None:
+            _refuse_no_inputs(ports)
+        return
+    if ports.keys() != given.keys():
+        refuse_names(ports, given)
+    # At other rates several pieces are given at once.
+    if is_rated(ops):
+        return
+    for name, type in ports.items():
+        dtype = dtype_of(type.element_type)
+        fitting(f"input '{name}'", given[name], type.get_shape(), dtype)
+
+
 # Inputs and outputs
+
+
+def _refuse_no_inputs(names: Iterable[str]) -> None:
+    """Raise UsageError for inputs, if there are some, that nothing is given for."""
+    if text := ", ".join(names):
+        raise UsageError(
+            f"the model has inputs {text}: give --inputs IN.npz or --random-inputs SEED"
+        )
 
 
 def _inputs(
@@ -298,11 +347,7 @@ def _inputs(
         return given
     if args.random_inputs is not None:
         return random_arrays(ports, args.random_inputs)
-    if ports:
-        raise UsageError(
-            f"the model has inputs {', '.join(ports)}: "
-            "give --inputs IN.npz or --random-inputs SEED"
-        )
+    _refuse_no_inputs(ports)
     return {}
 
 

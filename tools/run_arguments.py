@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.runtime.arguments import DEVICES, ENGINES
 from penstock.tools.dims import add_dim_option
-from penstock.tools.failures import add_debug_option
+from penstock.tools.failures import CommandParser, add_debug_option
 from penstock.tools.session import KERNELS
 
 PROGRAM = "penstock-run"
@@ -15,7 +15,7 @@ PROGRAM = "penstock-run"
 
 def arguments() -> argparse.ArgumentParser:
     """The parser of all that `penstock-run` can be told."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         PROGRAM, description="Compile a model, run it, and check what comes out."
     )
     parser.add_argument(
@@ -30,7 +30,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     inputs.add_argument(
         "--random-inputs",
-        type=_seed,
+        type=seed,
         metavar="SEED",
         help="normal floats, integers from 0 to 9, and booleans",
     )
@@ -41,7 +41,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--random-weights",
-        type=_seed,
+        type=seed,
         metavar="SEED",
         help="replace the weights of an ONNX model by random ones (He scaling)",
     )
@@ -83,7 +83,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--threads",
-        type=_count,
+        type=count,
         default=1,
         metavar="N",
         help="streams of ops, and threads that run them (default: %(default)s)",
@@ -133,7 +133,7 @@ def arguments() -> argparse.ArgumentParser:
         "program or a plan: it can do whatever you can",
     )
     parser.add_argument(
-        "--repeat", type=_count, default=1, metavar="N", help="run N times"
+        "--repeat", type=count, default=1, metavar="N", help="run N times"
     )
     parser.add_argument(
         "--watchdog",
@@ -156,11 +156,13 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """The number that a text stands for. Raises ArgumentTypeError if it is below 1."""
     return _integer(text, 1)
 
 
-def _seed(text: str) -> int:
+def seed(text: str) -> int:
+    """The seed that a text stands for. Raises ArgumentTypeError if it is none."""
     return _integer(text, 0)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from io import StringIO
@@ -101,6 +104,35 @@ def test_a_worker_that_ends_leaves_the_rest(
     told: list[str] = []
     compile_missing(sources(8, first=80), processes=2, done=told.append)
     assert told == []
+
+
+def test_an_interrupt_ends_the_workers_at_once(folder: Path) -> None:
+    # Many short sources keep two processes busy for long.
+    code = f"""
+from penstock.runtime.compile_pool import compile_missing
+text = {SOURCE!r}
+def done(name):
+    print(name, flush=True)
+compile_missing({{str(n): text.format(number=n) for n in range(500)}}, processes=2,
+    done=done)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    # As at a terminal, all processes of the group.
+    os.killpg(process.pid, signal.SIGINT)
+    start = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - start < 5
+    assert len(out.split()) < 100
+    assert err.count("Traceback") == 1
+    assert err.endswith("KeyboardInterrupt\n")
 
 
 def test_a_worker_answers_each_source(folder: Path) -> None:

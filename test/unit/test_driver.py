@@ -565,10 +565,17 @@ def test_crash_of_a_verifier(driver: Driver):
         ),
     ],
 )
-def test_bad_plugin_file(driver: Driver, text: str, message: str):
+def test_bad_plugin_file(
+    driver: Driver, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+):
     plugin = driver.file("plugin.py", text)
     prefix = f"penstock-opt: error: cannot load {plugin}"
     driver.refuses(prefix + message, 2, "--load", plugin)
+    # The line is named wherever a path starts from.
+    monkeypatch.chdir(driver.folder)
+    driver.refuses(
+        f"penstock-opt: error: cannot load plugin.py{message}", 2, "--load", "plugin.py"
+    )
 
 
 def test_plugin_file_is_missing_or_no_python(driver: Driver):

@@ -49,6 +49,22 @@ def test_interrupt_while_importing_leaves_no_traceback(command: str, message: st
     assert (done.returncode, done.stdout, done.stderr) == (130, "", message)
 
 
+@pytest.mark.parametrize("command", commands())
+def test_warnings_are_a_line_each(command: str):
+    code = f"""
+import warnings
+from penstock.tools.entry import {commands()[command]} as run
+try:
+    run()
+finally:
+    warnings.warn("the cache is full", RuntimeWarning)
+"""
+    words = [sys.executable, "-c", code, "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    text = f"{command}: warning: the cache is full\n"
+    assert (done.returncode, done.stderr) == (0, text)
+
+
 def test_entry_points_import_nothing_that_takes_time():
     code = (
         "import sys; before = set(sys.modules); import penstock.tools.entry; "

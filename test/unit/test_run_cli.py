@@ -348,7 +348,10 @@ def test_inputs_that_cannot_be_read(run: Runner):
         run.refuses(f"cannot read {path}: {reason}", 2, *arguments)
 
 
-def test_inputs_that_do_not_fit(run: Runner):
+def test_inputs_that_do_not_fit_are_refused_before_anything_is_compiled(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("penstock.tools.run.Session", None)
     run.refuses(
         "the model has inputs x: give --inputs IN.npz or --random-inputs SEED",
         2,
@@ -366,6 +369,13 @@ def test_inputs_that_do_not_fit(run: Runner):
         ),
     ):
         run.refuses(message, 1, DIGITS, "--inputs", run.npz("in.npz", **array))
+
+
+def test_inputs_of_a_plan_that_do_not_fit(run: Runner):
+    message = "the model has inputs x: give --inputs IN.npz or --random-inputs SEED"
+    run.refuses(message, 2, PLAN)
+    message = "no arrays are given for inputs x"
+    run.refuses(message, 1, PLAN, "--inputs", run.npz("in.npz", y=np.ones(3)))
 
 
 # Models that cannot be run -----------------------------------------------------------
@@ -548,8 +558,7 @@ def test_task_that_fails_is_named(run: Runner):
 )
 def test_bad_command_lines(run: Runner, arguments: tuple[str, ...], message: str):
     outcome = run(*arguments)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.splitlines()[-1] == f"penstock-run: error: {message}"
+    assert outcome == Outcome(2, "", f"penstock-run: error: {message}\n")
 
 
 def test_requests_that_do_not_suit_the_model(run: Runner):

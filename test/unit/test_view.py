@@ -391,6 +391,8 @@ def test_files_that_cannot_be_read_or_written_are_refused(
     refuses(capsys, f"cannot read {none}: {reason}", none, "-o", out)
     message = f"cannot read {none}: {reason}"
     refuses(capsys, message, PROGRAM, "--trace", none, "-o", out)
+    message = "model.onnx is no program: penstock-import makes one of it"
+    refuses(capsys, message, "model.onnx", "-o", out)
     missing = str(tmp_path / "no" / "o.html")
     refuses(capsys, f"cannot write {missing}: {reason}", PROGRAM, "-o", missing)
 

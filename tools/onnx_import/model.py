@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import onnx
 from google.protobuf.message import Message
@@ -87,15 +87,22 @@ def import_file(
 
 
 def read_onnx(path: Path) -> ModelProto:
-    """Read and check a model. Raises UsageError if it is none."""
+    """Read and check a model. Raises UsageError if it is none, or lacks weights."""
+    library = cast(_Onnx, onnx)
+    what = f"{path} is no ONNX model"
     try:
-        model = cast(_Onnx, onnx).load(str(path))
-        cast(_Onnx, onnx).checker.check_model(to_check(model, path))
+        model = library.load(str(path), load_external_data=False)
+        what = f"cannot read the weights of {path}"
+        library.load_external_data_for_model(model, str(path.parent))
+        what = f"{path} is no ONNX model"
+        library.checker.check_model(to_check(model, path))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except Exception as error:
-        # Protocol buffers, the checker and external data each raise their own.
-        raise UsageError(f"{path} is no ONNX model: {first_line(error)}") from error
+        # Protocol buffers, the checker and external data each raise their own; what
+        # the checker says of a node goes over several lines.
+        reason = " ".join(str(error).partition("\n\n")[0].split())
+        raise UsageError(f"{what}: {reason}") from error
     return model
 
 
@@ -186,7 +193,11 @@ class _Onnx(Protocol):
 
     checker: _Checker
 
-    def load(self, f: str, *, load_external_data: bool = True) -> ModelProto: ...
+    def load(self, f: str, *, load_external_data: bool) -> ModelProto: ...
+
+    def load_external_data_for_model(
+        self, model: ModelProto, base_dir: str
+    ) -> None: ...
 
 
 def import_model(
@@ -324,6 +335,16 @@ def with_outputs(model: ModelProto, outputs: Iterable[str]) -> ModelProto:
 # The other side of a check
 
 
+def onnxruntime_module() -> Any:
+    """ONNX Runtime, of which stubs leave most types open. Raises UsageError without."""
+    try:
+        return import_module("onnxruntime")
+    except ImportError as error:
+        raise UsageError(
+            "ONNX Runtime is not installed: pip install onnxruntime"
+        ) from error
+
+
 def run_onnxruntime(
     model: ModelProto, inputs: Mapping[str, Array], threads: int = 1
 ) -> dict[str, Array]:
@@ -332,13 +353,7 @@ def run_onnxruntime(
 
     Raises UsageError if ONNX Runtime is not installed or cannot run the model.
     """
-    try:
-        # Its stubs leave most types open.
-        onnxruntime = import_module("onnxruntime")
-    except ImportError as error:
-        raise UsageError(
-            "ONNX Runtime is not installed: pip install onnxruntime"
-        ) from error
+    onnxruntime = onnxruntime_module()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4  # What goes wrong is raised as well.

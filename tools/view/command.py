@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from penstock.runtime.image import ProgramImage, image_of
 from penstock.tools.errors import UsageError
-from penstock.tools.failures import add_debug_option, exit_code_of
+from penstock.tools.failures import CommandParser, add_debug_option, exit_code_of
+from penstock.tools.run_arguments import count
 
 _PROGRAM = "penstock-view"
 
@@ -31,7 +32,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         _PROGRAM,
         description="Write a page that shows the tasks, the memory and the time line "
         "of a program. It loads nothing, so it can be looked at anywhere.",
@@ -53,8 +54,7 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--threads",
-        type=int,
-        choices=range(1, 65),
+        type=count,
         default=1,
         metavar="N",
         help="streams of ops of a job (default: %(default)s)",
@@ -98,6 +98,8 @@ def _image(args: argparse.Namespace) -> ProgramImage:
     from penstock.tools.compiler import installed_compiler
     from penstock.tools.session import lower, program_of, read_model
 
+    if args.file.suffix.lower() == ".onnx":
+        raise UsageError(f"{args.file} is no program: penstock-import makes one of it")
     compiler, passes = installed_compiler()
     model = read_model(compiler, args.file)
     simulate = args.simulate_ranks

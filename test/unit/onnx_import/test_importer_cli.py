@@ -173,6 +173,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: Capture):
     gone = tmp_path / "gone.onnx"
     for path, reason in (
         (gone, "no such file or directory"),
+        (gone.with_suffix(".mlir"), "no such file or directory"),
         (tmp_path, "is a directory"),
         (Path("."), "is a directory"),
     ):
@@ -285,3 +286,14 @@ def test_arrays_that_cannot_be_written_leave_nothing(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match=r"cannot write .*: no such file or directory"):
         write_arrays(tmp_path / "gone" / "x.npz", {})
+
+
+def test_a_check_without_its_peer_is_refused_before_anything_is_compiled(
+    save: Save, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr("penstock.tools.run.Session", None)
+    words = "--random-inputs", "1", "--check", "onnxruntime"
+    assert run_model([str(save(RELU)), *words]) == 2
+    text = "ONNX Runtime is not installed: pip install onnxruntime"
+    assert capsys.readouterr() == ("", f"penstock-run: error: {text}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -687,5 +688,24 @@ def test_external_data_is_read_and_missed(
         evaluate(import_model(read_onnx(path), "model"), {"x": X})["y"], X @ known["w"]
     )
     (tmp_path / "data.bin").unlink()
-    with pytest.raises(UsageError, match=r"data\.bin"):
+    start = re.escape(f"cannot read the weights of {path}: ")
+    with pytest.raises(UsageError, match=rf"^{start}.*data\.bin"):
         read_onnx(path)
+    (tmp_path / "data.bin").write_bytes(bytes(100))
+    with pytest.raises(UsageError, match=f"^{start}"):
+        read_onnx(path)
+
+
+def test_what_the_checker_says_of_a_node_is_one_line(
+    tmp_path: Path, make_model: MakeModel
+):
+    path = tmp_path / "model.onnx"
+    model = make_model([node("Relu", "nothing")], {"x": X})
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(UsageError) as raised:
+        read_onnx(path)
+    message = str(raised.value)
+    assert message.startswith(f"{path} is no ONNX model: Nodes in a graph must be ")
+    assert "'nothing'" in message
+    assert "is not output of any previous nodes" in message
+    assert "\n" not in message

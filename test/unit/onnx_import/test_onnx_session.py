@@ -129,6 +129,11 @@ def test_arrays_that_do_not_fit(
         session.run(arrays)
 
 
+def test_threads_are_refused_at_once() -> None:
+    with pytest.raises(PenstockError, match=r"^threads must be at least 1, got 0$"):
+        OnnxSession(ModelProto(), threads=0)
+
+
 def test_at_least_one_session_is_kept() -> None:
     message = "^at least one session is kept, got keep=0$"
     with pytest.raises(PenstockError, match=message):
