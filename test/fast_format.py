@@ -1,8 +1,9 @@
 """
 A lit format that forks instead of starting Python: the imports are paid for once.
 
-RUN lines that hold only `penstock-opt`, `filecheck`, `not`, pipes and redirections run
-in forked processes. A test with any other line runs as an ordinary `ShTest`.
+RUN lines that hold only `penstock-opt`, `filecheck`, a few small programs, `not`, pipes
+and redirections run in forked processes. A test with any other line runs as an ordinary
+`ShTest`.
 """
 
 import gc
@@ -31,6 +32,9 @@ from lit.TestRunner import (
 
 Tool = Callable[[list[str]], int]
 """Runs on the arguments after the tool's name, returns the exit code."""
+
+PROGRAMS = ("diff", "echo", "grep", "python")
+"""What is started as the program that it is, beside tools that are forked."""
 
 _DEBUG_PREFIX = re.compile(r"%dbg\([^)'\"]*\)")
 _OPEN_FLAGS: dict[tuple[str | int, ...], int] = {
@@ -146,7 +150,7 @@ def _read_pipeline(line: str) -> list[Step] | None:
 def _is_supported(step: Step) -> bool:
     if not step.arguments or not all(isinstance(a, str) for a in step.arguments):
         return False
-    return step.arguments[0] in _tools and all(
+    return (step.arguments[0] in _tools or step.arguments[0] in PROGRAMS) and all(
         redirect == _STDERR_TO_STDOUT or redirect[0] in _OPEN_FLAGS
         for redirect in step.redirects
     )
@@ -236,6 +240,8 @@ def _redirect(operator: tuple[str | int, ...], name: str) -> None:
 
 def _run(step: Step) -> int:
     tool, *arguments = step.arguments
+    if tool in PROGRAMS:
+        os.execvp(tool, step.arguments)
     try:
         return _tools[tool](arguments)
     except SystemExit as ending:

@@ -23,6 +23,7 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import dtype_of
+from penstock.lowering import regst_plan_memory
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.core import Core
@@ -60,6 +61,19 @@ def both_loops(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         make = partialmethod(Core.__init__, general=True)
         patch.setattr(Core, "__init__", make)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_searches() -> Iterator[None]:
+    """
+    Let searches for places that cannot know that they have found the best end after
+    less than a tenth of a second: most random plans have one. What is found by then is
+    as sound. Tests of `penstock.lowering.packing`, and tools that are started, search
+    for as long as users do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regst_plan_memory, "DEFAULT_STEPS", 1_000_000)
         yield
 
 

@@ -37,7 +37,12 @@ CASES = {
     "redirect": "// RUN: penstock-opt %s > %t\n// RUN: penstock-opt - < %t "
     "2> /dev/null | filecheck %s --input-file=-\n// CHECK: builtin.module\n",
     "shell-pass": "// RUN: penstock-opt %s > %t && diff %t %t\n",
-    "shell-fail": "// RUN: penstock-opt %s | diff %s -\n",
+    "shell-fail": "// RUN: penstock-opt %s > %t && diff %s %t\n",
+    "programs-pass": "// RUN: penstock-opt %s | grep module > %t\n"
+    "// RUN: not grep func %t\n// RUN: echo \"builtin.module {\" | diff %t -\n"
+    "// RUN: python -c 'print(7)' | filecheck %s\n// CHECK: 7\n",
+    "program-fails": "// RUN: penstock-opt %s | diff %s -\n",
+    "not-program-fails": "// RUN: not grep module %s\n",
     "expected-failure": "// XFAIL: *\n// RUN: penstock-opt none.mlir\n",
     "unsupported": "// REQUIRES: moon\n// RUN: penstock-opt none.mlir\n",
     "no-run-line": "",
@@ -69,5 +74,7 @@ def test_same_verdicts_as_the_ordinary_format(tmp_path: Path):
     assert forked == verdicts(tmp_path, "--param", "format=sh")
     assert forked["mismatch"] == forked["not-fail"] == "FAIL"
     assert forked["first-of-pipe-fails"] == forked["second-line-fails"] == "FAIL"
+    assert forked["program-fails"] == forked["not-program-fails"] == "FAIL"
+    assert forked["programs-pass"] == "PASS"
     assert forked["pass"] == forked["not-pass"] == forked["redirect"] == "PASS"
     assert forked.keys() == CASES.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeAlias
@@ -235,9 +235,7 @@ class Simulation:
     """
 
     program: launch.ProgramOp
-    acts: dict[str, int] = field(default_factory=dict)
     memory: dict[str, Tags] = field(default_factory=dict)
-    consumed: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.table = self.program.symbol_table()
@@ -248,24 +246,30 @@ class Simulation:
         self.writes = {a: launch.names_of(a.writes) for a in self.actors}
         self.writer = {r: a for a in self.actors for r in self.writes[a]}
         self.index = {a: i for i, a in enumerate(self.actors)}
-        for actor in self.actors:
-            self.acts[actor.sym_name.data] = 0
+        self.acts = [0] * len(self.actors)
+        self.waits = [[*self._waits(actor)] for actor in self.actors]
         for name, op in self.table.items():
             if isinstance(op, launch.ChunkOp):
                 self.memory[name] = np.full(op.size.value.data, -1)
             if isinstance(op, launch.VariableOp):
                 self._bytes(op, 0)[:] = -2
 
+    def _waits(self, actor: launch.ActorOp) -> Iterator[tuple[int, int]]:
+        """Whom an actor waits for, and how many acts it may be ahead of them."""
+        for register in self.reads[actor]:
+            yield self.index[self.writer[register]], self._slots(register)[1]
+        for register in self.writes[actor]:
+            slots, initial = self._slots(register)
+            for reader in self.actors:
+                if register in self.reads[reader]:
+                    yield self.index[reader], slots - initial
+
     def run(self, acts: int, rng: random.Random) -> None:
         """Let every actor act this often."""
-        while waiting := [a for a in self.actors if self.done(a) < acts]:
-            ready = [actor for actor in waiting if self._can_act(actor)]
+        while waiting := [i for i, done in enumerate(self.acts) if done < acts]:
+            ready = [index for index in waiting if self._can_act(index)]
             assert ready, "a deadlock"
-            self._act(rng.choice(ready))
-
-    def done(self, actor: launch.ActorOp) -> int:
-        """How often an actor has acted."""
-        return self.acts[actor.sym_name.data]
+            self._act(self.actors[rng.choice(ready)])
 
     def _slots(self, register: str) -> tuple[int, int]:
         op = self.table[register]
@@ -273,22 +277,12 @@ class Simulation:
         initial = op.initial_slots if isinstance(op, launch.ControlOp) else 0
         return op.slots.value.data, initial
 
-    def _can_act(self, actor: launch.ActorOp) -> bool:
-        for register in self.reads[actor]:
-            initial = self._slots(register)[1]
-            if self.done(self.writer[register]) + initial <= self.done(actor):
-                return False
-        for register in self.writes[actor]:
-            slots, initial = self._slots(register)
-            for reader in self.actors:
-                is_reader = register in self.reads[reader]
-                full = self.done(actor) + initial - self.done(reader)
-                if is_reader and full >= slots:
-                    return False
-        return True
+    def _can_act(self, index: int) -> bool:
+        done = self.acts[index]
+        return all(done < self.acts[i] + ahead for i, ahead in self.waits[index])
 
     def _act(self, actor: launch.ActorOp) -> None:
-        act = self.done(actor)
+        act = self.acts[self.index[actor]]
         for register in self.reads[actor]:
             if isinstance(op := self.table[register], launch.RegisterOp):
                 self._check(op, self.writer[register], act)
@@ -299,7 +293,7 @@ class Simulation:
         for register in self.writes[actor]:
             if isinstance(op := self.table[register], launch.RegisterOp):
                 self._bytes(op, act)[:] = self._tag(actor, act)
-        self.acts[actor.sym_name.data] += 1
+        self.acts[self.index[actor]] += 1
 
     def _check(
         self, register: launch.RegisterOp, writer: launch.ActorOp, act: int

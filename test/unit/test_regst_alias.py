@@ -254,37 +254,36 @@ class Simulation:
         self.reads = {n: launch.names_of(a.reads) for n, a in self.actors.items()}
         self.writes = {n: launch.names_of(a.writes) for n, a in self.actors.items()}
         self.producer = {r: n for n, rs in self.writes.items() for r in rs}
-        self.readers = {
-            r: [n for n, read in self.reads.items() if r in read] for r in self.producer
-        }
+        self.waits = {name: [*self._waits(name)] for name in self.actors}
+        self.place = {name_of_task(task): i for i, task in enumerate(self.tasks)}
         self.variables = [
             op for op in self.table.values() if isinstance(op, launch.VariableOp)
         ]
         for op in self.variables:
             self._bytes(op, 0)[:] = -2
 
-    def run(self, acts: int, rng: random.Random) -> None:
-        """Let every task act this often."""
-        while waiting := [t for t in self.tasks if self._done(t) < acts]:
-            ready = [task for task in waiting if self._can_act(name_of_task(task))]
-            assert ready, "a deadlock"
-            self._act(rng.choice(ready))
-        assert all((self._bytes(op, 0) == -2).all() for op in self.variables)
-
-    def _done(self, task: TaskOp) -> int:
-        return self.acts[name_of_task(task)]
-
-    def _can_act(self, name: str) -> bool:
+    def _waits(self, name: str) -> Iterator[tuple[str, int]]:
+        """Whom an actor waits for, and how many acts it may be ahead of them."""
         for register in self.reads[name]:
-            initial = self._slots(register)[1]
-            if self.acts[self.producer[register]] + initial <= self.acts[name]:
-                return False
+            yield self.producer[register], self._slots(register)[1]
         for register in self.writes[name]:
             slots, initial = self._slots(register)
-            for reader in self.readers[register]:
-                if self.acts[name] + initial - self.acts[reader] >= slots:
-                    return False
-        return True
+            for reader, registers in self.reads.items():
+                if register in registers:
+                    yield reader, slots - initial
+
+    def run(self, acts: int, rng: random.Random) -> None:
+        """Let every task act this often."""
+        names = [*self.place]
+        while waiting := [name for name in names if self.acts[name] < acts]:
+            ready = [name for name in waiting if self._can_act(name)]
+            assert ready, "a deadlock"
+            self._act(self.tasks[self.place[rng.choice(ready)]])
+        assert all((self._bytes(op, 0) == -2).all() for op in self.variables)
+
+    def _can_act(self, name: str) -> bool:
+        done = self.acts[name]
+        return all(done < self.acts[other] + ahead for other, ahead in self.waits[name])
 
     def _slots(self, register: str) -> tuple[int, int]:
         op = self.table[register]
@@ -293,7 +292,8 @@ class Simulation:
         return op.slots.value.data, initial
 
     def _act(self, task: TaskOp) -> None:
-        name, act = name_of_task(task), self._done(task)
+        name = name_of_task(task)
+        act = self.acts[name]
         for register in task.ins:
             if (key := (name_of(register), act)) in self.written:
                 found = self._bytes(self.table[key[0]], act)
@@ -303,7 +303,7 @@ class Simulation:
         for index, register in enumerate(task.outs):
             there = self._bytes(self.table[name_of(register)], act)
             if works:
-                there[:] = (act * len(self.tasks) + self.tasks.index(task)) * 8 + index
+                there[:] = (act * len(self.tasks) + self.place[name]) * 8 + index
             self.written[name_of(register), act] = there.copy()
         if not works:
             self._check_views(task, act)
@@ -313,8 +313,10 @@ class Simulation:
         for pair in pairs_of(task):
             source = name_of(operand_register(task, pair.operand))
             result = self.written[name_of(task.outs[pair.result]), act]
-            origin = self.written.get((source, act), np.full(1 << 20, -2))
             start, begin = max(pair.offset, 0), max(-pair.offset, 0)
+            origin = self.written.get((source, act))
+            if origin is None:
+                origin = np.full(start + len(result), -2)
             count = min(len(origin) - start, len(result) - begin)
             shown = result[begin : begin + count]
             assert (shown == origin[start : start + count]).all()
