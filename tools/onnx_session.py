@@ -77,6 +77,7 @@ class OnnxSession(Closing):
         The outputs by name for an array for each input. Raises PenstockError if the
         arrays do not fit the model, `Rejected` if it cannot be compiled for them.
         """
+        check_named(inputs)
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
         session = self._session_for(arrays)
         ports = session.executor.program.inputs
@@ -181,6 +182,13 @@ class Key:
             and array.tobytes() == arrays[name].tobytes()
             for name, array in self._known.items()
         )
+
+
+def check_named(inputs: object) -> None:
+    """Raise PenstockError unless these are arrays by name."""
+    if not isinstance(inputs, Mapping):
+        kind = type(inputs).__name__
+        raise PenstockError(f"inputs are arrays by name, got {kind}")
 
 
 def check_shape(

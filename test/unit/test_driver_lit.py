@@ -39,7 +39,7 @@ CASES = {
     "shell-pass": "// RUN: penstock-opt %s > %t && diff %t %t\n",
     "shell-fail": "// RUN: penstock-opt %s > %t && diff %s %t\n",
     "programs-pass": "// RUN: penstock-opt %s | grep module > %t\n"
-    "// RUN: not grep func %t\n// RUN: echo \"builtin.module {\" | diff %t -\n"
+    '// RUN: not grep func %t\n// RUN: echo "builtin.module {" | diff %t -\n'
     "// RUN: python -c 'print(7)' | filecheck %s\n// CHECK: 7\n",
     "program-fails": "// RUN: penstock-opt %s | diff %s -\n",
     "not-program-fails": "// RUN: not grep module %s\n",

@@ -380,7 +380,10 @@ def input_type(value: ValueInfoProto, dims: Mapping[str, int]) -> TensorType:
         if extent < 0
     ]
     if unknown:
-        raise Unsupported(f"extents {', '.join(unknown)} of its shape are not known")
+        named = next((text for text in unknown if text != "?"), "")
+        hint = f" (give --dim {named[1:-1]}=N)" if named else ""
+        text = f"extents {', '.join(unknown)} of its shape are not known{hint}"
+        raise Unsupported(text)
     return TensorType(element_type_of_onnx(tensor.elem_type), extents)
 
 

@@ -163,7 +163,7 @@ def test_everything_that_is_wrong_is_one_message(save: Save, capsys: Capture):
         1,
         f"{model}: error: the model cannot be imported:\n"
         "  op Bernoulli is not known: 2 nodes (first, second)\n"
-        "  input 'x': extents 'n' of its shape are not known\n"
+        "  input 'x': extents 'n' of its shape are not known (give --dim n=N)\n"
         "  output 'no': there is no such value\n",
     )
     assert not model.with_suffix(".mlir").exists()

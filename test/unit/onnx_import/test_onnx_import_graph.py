@@ -332,7 +332,7 @@ def test_inputs_without_a_shape_are_all_listed(make_model: MakeModel):
     unsigned = helper.make_tensor_value_info("u", TensorProto.FLOAT8E5M2, [2])
     model.graph.input.extend([sequence, unsigned])
     assert complaints(model) == [
-        "input 'x': extents 'batch', ? of its shape are not known",
+        "input 'x': extents 'batch', ? of its shape are not known (give --dim batch=N)",
         "input 'z': its shape is not known",
         "input 's': it is no tensor",
         "input 'u': there are no tensors of float8_e5m2",
@@ -344,7 +344,7 @@ def test_bad_inputs_and_unknown_ops_are_listed_together(make_model: MakeModel):
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
     assert complaints(model) == [
         "op Bernoulli is not known: 1 node (y)",
-        "input 'x': extents 'n' of its shape are not known",
+        "input 'x': extents 'n' of its shape are not known (give --dim n=N)",
     ]
 
 
@@ -670,7 +670,10 @@ def test_shapes_that_a_file_leaves_open_are_those_of_arrays(
     with pytest.raises(Rejected) as raised:
         import_file(path, inputs={**arrays, "z": X[0]}, dims={"batch": 1})
     (note,) = raised.value.diagnoses[0].notes
-    assert note == "  input 'z': extents 'columns' of its shape are not known"
+    assert (
+        note
+        == "  input 'z': extents 'columns' of its shape are not known (give --dim columns=N)"
+    )
 
 
 def test_external_data_is_read_and_missed(

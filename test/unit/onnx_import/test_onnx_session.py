@@ -138,3 +138,9 @@ def test_at_least_one_session_is_kept() -> None:
     message = "^at least one session is kept, got keep=0$"
     with pytest.raises(PenstockError, match=message):
         OnnxSession(model(), keep=0)
+
+
+def test_inputs_without_names(session: OnnxSession) -> None:
+    message = "^inputs are arrays by name, got ndarray$"
+    with pytest.raises(PenstockError, match=message):
+        session.run(floats(4, 2, 3))  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, TensorProto, helper, numpy_helper
 
 from penstock.tools import onnx_session, run
 from penstock.tools.onnx_session import OnnxSession
@@ -42,9 +42,9 @@ def write(path: Path, weights: Floats, *, beside: str = "") -> None:
     save(path, graph)
 
 
-def save(path: Path, graph: object) -> None:
+def save(path: Path, graph: GraphProto) -> None:
     opsets = [helper.make_opsetid("", 18)]
-    model: ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     path.write_bytes(model.SerializeToString())
 
 
@@ -52,7 +52,8 @@ def check(path: Path, weights: Floats, rows: int = 3, threads: int = 1) -> None:
     x = floats(rows, weights.shape[0])
     with OnnxSession(path, threads=threads) as session:
         (y,) = session.run({"x": x}).values()
-    np.testing.assert_allclose(y, x @ weights, 1e-4, 1e-5)
+    got = np.asarray(y, np.float32)
+    np.testing.assert_allclose(got, x @ weights, 1e-4, 1e-5)
 
 
 @pytest.fixture
