@@ -81,15 +81,44 @@ class Machine(NamedTuple):
     cubin: bytes
 
 
+PASSES = (
+    "CUDATranslateBytecode",
+    "FixupArgs",
+    "IRProcessing",
+    "GenericRewrites",
+    "ReconstructSSA",
+    "NopythonTypeInference",
+    "PreLowerStripPhis",
+    "IRLegalization",
+    "CreateLibrary",
+    "CUDANativeLowering",
+    "CUDABackend",
+)
+"""
+The passes of Numba's that run. The others, for closures, `with`, `literal_unroll` and
+the like, find nothing to do in kernels.
+"""
+
+
 @cache
 def _prepare() -> None:
     """
-    Make Numba work without a driver and without NVRTC.
+    Make Numba work without a driver and without NVRTC, and with fewer passes.
 
     NVRTC is asked only for the names of architectures; it is as large as all that is
     needed together.
     """
     cuda_paths, nvrtc = _numba("cuda_paths"), _numba("cudadrv.nvrtc")
+    compiler: Any = _numba("compiler").CUDACompiler
+    all_pipelines = compiler.define_pipelines
+
+    def define_pipelines(self: Any) -> Any:
+        (manager,) = all_pipelines(self)
+        manager.passes[:] = [p for p in manager.passes if p[0].__name__ in PASSES]
+        manager.finalize()
+        return [manager]
+
+    compiler.define_pipelines = define_pipelines
     nvrtc.get_arch_option = _architecture
     unknown = cuda_paths._env_path_tuple("none", "")
     cuda_paths._get_nvrtc_path = lambda: unknown
