@@ -198,7 +198,9 @@ def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job
     _check_request(args, oracle, onnx)
     if given is not None:
         given = {name: array for name, array in given.items() if name not in known}
-    _check_inputs(args, oracle.entry, given)
+    # One of several jobs may take what others have made.
+    if not model.has_several:
+        _check_inputs(args, oracle.entry, given)
     # A device that is not there should not cost a compilation.
     open_devices({args.device})
     kernels = _tuned(args, front, model) if args.tune else args.kernels
