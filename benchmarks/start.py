@@ -192,10 +192,7 @@ def starts(workload: str = "squeezenet") -> Section:
         found = {
             "Penstock, cold": [measured("Penstock", workload, cache)],
             "Penstock, warm": several("Penstock", workload, cache),
-            "Penstock, plan": plan_starts("Penstock, plan", workload, cache),
-            "Penstock, known model": plan_starts(
-                "Penstock, known model", workload, cache
-            ),
+            **plan_starts(workload, cache),
             "ONNX Runtime": several("ONNX Runtime", workload, cache),
             "PyTorch eager": several("PyTorch eager", workload, cache),
         }
@@ -222,12 +219,13 @@ COLUMNS = (
 )
 
 
-def plan_starts(
-    contender: str, workload: str, cache: Path
-) -> list[dict[str, float | str]]:
-    """Starts from a plan that another process has saved."""
+def plan_starts(workload: str, cache: Path) -> dict[str, list[dict[str, float | str]]]:
+    """Starts from a plan that another process has saved, or keeps in the cache."""
     saving = measured("Penstock, saving", workload, cache)
-    return [saving] if "problem" in saving else several(contender, workload, cache)
+    return {
+        name: [saving] if "problem" in saving else several(name, workload, cache)
+        for name in ("Penstock, plan", "Penstock, known model")
+    }
 
 
 def several(contender: str, workload: str, cache: Path) -> list[dict[str, float | str]]:

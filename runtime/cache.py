@@ -192,12 +192,13 @@ def environment() -> tuple[str, ...]:
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
-    versions = [f"{package} {_version(package)}" for package in _PACKAGES]
+    versions = [f"{package} {version_of(package)}" for package in _PACKAGES]
     python = f"{sys.implementation.cache_tag} {platform.machine()}"
     return (*versions, python, binding.get_host_cpu_name(), features)
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """The version of an installed package, or `unknown`."""
     try:
         return version(package)
     except PackageNotFoundError:

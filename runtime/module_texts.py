@@ -64,22 +64,22 @@ def modules_below(roots: Iterable[str]) -> frozenset[str]:
 @cache
 def digest_below(roots: frozenset[str]) -> str:
     """What stands for the texts of these modules and of all that they import."""
-    digest = hashlib.sha256()
-    for name in sorted(modules_below(roots)):
-        data = _text_of(name).encode()
-        digest.update(f"{name} {len(data)}\n".encode() + data)
-    return digest.hexdigest()
+    names = sorted(modules_below(roots))
+    return _digest((name, _text_of(name).encode()) for name in names)
 
 
 @cache
 def digest_of_all() -> str:
     """What stands for the texts of all modules of the package."""
+    folders = sorted(path for path in _ROOT.iterdir() if path.is_dir())
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return _digest((str(path.relative_to(_ROOT)), path.read_bytes()) for path in paths)
+
+
+def _digest(texts: Iterable[tuple[str, bytes]]) -> str:
     digest = hashlib.sha256()
-    for folder in sorted(path for path in _ROOT.iterdir() if path.is_dir()):
-        for path in sorted(folder.rglob("*.py")):
-            data = path.read_bytes()
-            name = path.relative_to(_ROOT).as_posix()
-            digest.update(f"{name} {len(data)}\n".encode() + data)
+    for name, data in texts:
+        digest.update(f"{name} {len(data)}\n".encode() + data)
     return digest.hexdigest()
 
 

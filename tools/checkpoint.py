@@ -16,7 +16,6 @@ checkpoints are removed only after that.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -29,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.runtime.errors import PenstockError
-from penstock.tools.errors import explain_os_error
+from penstock.tools.files import explain_os_error, sha256_of
 
 if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
@@ -90,7 +89,7 @@ class Checkpoint:
         name = f"{STATE}.{facts.get('arrays')}"
         path = self.path / name
         try:
-            if _sha256(path) != facts.get("sha256"):
+            if sha256_of(path) != facts.get("sha256"):
                 raise self._error(
                     f"is damaged: the checksum of {name} is not that of its manifest"
                 )
@@ -197,7 +196,7 @@ class Checkpoints:
                 "version": FORMAT_VERSION,
                 "step": step,
                 "arrays": arrays.suffix[1:],
-                "sha256": _sha256(arrays),
+                "sha256": sha256_of(arrays),
                 "note": dict(note),
             }
             (draft / MANIFEST).write_text(json.dumps(facts, indent=1))
@@ -247,8 +246,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

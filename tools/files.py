@@ -1,5 +1,6 @@
-"""Writing results so that no reader ever sees half of one."""
+"""Writing results so that no reader ever sees half of one, and telling files apart."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -30,3 +31,9 @@ def _replace(target: Path, text: str) -> None:
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file. Raises OSError if it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

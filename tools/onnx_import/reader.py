@@ -374,16 +374,12 @@ def input_type(value: ValueInfoProto, dims: Mapping[str, int]) -> TensorType:
         dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param, -1)
         for dim in tensor.shape.dim
     ]
-    unknown = [
-        f"'{dim.dim_param}'" if dim.dim_param else "?"
-        for dim, extent in zip(tensor.shape.dim, extents, strict=True)
-        if extent < 0
-    ]
-    if unknown:
-        named = next((text for text in unknown if text != "?"), "")
-        hint = f" (give --dim {named[1:-1]}=N)" if named else ""
-        text = f"extents {', '.join(unknown)} of its shape are not known{hint}"
-        raise Unsupported(text)
+    pairs = zip(tensor.shape.dim, extents, strict=True)
+    if unknown := [dim.dim_param for dim, extent in pairs if extent < 0]:
+        names = ", ".join(f"'{name}'" if name else "?" for name in unknown)
+        named = next(filter(None, unknown), None)
+        hint = f" (give --dim {named}=N)" if named else ""
+        raise Unsupported(f"extents {names} of its shape are not known{hint}")
     return TensorType(element_type_of_onnx(tensor.elem_type), extents)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from penstock.runtime.cache import version_of
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.loader import port_shape
 from penstock.tools.loading import own_source_text
@@ -148,13 +148,8 @@ def _hash(text: str) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python, **{name: version_of(name) for name in _PACKAGES}}
 
 
 def cpu_name() -> str:
