@@ -10,7 +10,7 @@ is part of it, and do not even read the model.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,14 +58,13 @@ class OnnxSession(Closing):
         self._threads, self._keep = threads, keep
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
         self._given: _Given | None = None
-        self._path: Path | None = None
         self._known: KnownPlans | None = None
         if isinstance(model, (str, Path)):
-            self._path = Path(model)
-            self._known = KnownPlans(self._path)
-            if self._known.is_known:
-                return
-        self._given = _Given(model)
+            self._known = KnownPlans(Path(model))
+            if not self._known.is_known:
+                self._given = _read(self._known)
+        else:
+            self._given = _Given(model, "model")
 
     @property
     def compiled(self) -> int:
@@ -111,29 +110,33 @@ class OnnxSession(Closing):
     ) -> tuple[Session, Mapping[str, Array]]:
         """A new session, and the arrays whose values it is made for."""
         if self._given is None:
-            assert self._path is not None, "what is not known has been read"
-            self._given = _Given(self._path)
+            assert self._known is not None, "what is not known has been read"
+            self._given = _read(self._known)
         imported = self._given.imported(arrays)
         model = Model(imported.module, imported.weights, Path())
         session = Session(model, threads=self._threads)
         if self._known is not None and not imported.known:
-            self._known.keep(request, session, self._given.files)
+            self._known.keep(request, session)
         return session, {name: arrays[name].copy() for name in sorted(imported.known)}
 
 
-class _Given:
-    """A model, with the extents that are left open. Raises UsageError if it is none."""
+def _read(plans: KnownPlans) -> _Given:
+    """Read the model that plans are of. Raises UsageError if it is none."""
+    from penstock.tools.onnx_import.model import data_files, read_onnx
 
-    def __init__(self, model: str | Path | ModelProto):
+    plans.name_files(data_files(plans.path))
+    return _Given(read_onnx(plans.path), str(plans.path))
+
+
+class _Given:
+    """A model, with the extents that are left open."""
+
+    def __init__(self, given: ModelProto, name: str):
         from onnx import ModelProto
 
-        from penstock.tools.onnx_import.model import data_files, inputs_of, read_onnx
+        from penstock.tools.onnx_import.model import inputs_of
 
-        is_file = isinstance(model, (str, Path))
-        self._name = str(model) if is_file else "model"
-        given = read_onnx(Path(model)) if is_file else model
-        self.files: Sequence[str] = data_files(Path(model)) if is_file else ()
-        """Where else tensors of the model lie."""
+        self._name = name
         self._open_inputs = ModelProto()
         """The inputs as the model has them, with their open extents."""
         self._open_inputs.graph.input.extend(inputs_of(given.graph))

@@ -149,11 +149,9 @@ def _open_model(args: argparse.Namespace, given: Mapping[str, Array] | None) -> 
     plans = KnownPlans(args.file)
     plan = plans.find(request)
     if plan is None:
-        job = _compile(args, given)
+        job = _compile(args, given, plans)
         if not job.known:
-            from penstock.tools.onnx_import.model import data_files
-
-            plans.keep(request, job.session, data_files(args.file))
+            plans.keep(request, job.session)
         return job
     open_devices({args.device})
     return _job_of(args, plan)
@@ -183,11 +181,16 @@ def _request(
     )
 
 
-def _compile(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
+def _compile(
+    args: argparse.Namespace,
+    given: Mapping[str, Array] | None,
+    plans: KnownPlans | None = None,
+) -> Job:
+    """What a model is compiled to, which may be kept among its plans."""
     from penstock.tools.compiler import installed_compiler
 
     front = installed_compiler(args.load)
-    model, onnx, known = _read(args, front[0], given)
+    model, onnx, known = _read(args, front[0], given, plans)
     if model.has_several and args.job is None:
         known = ", ".join(op.sym_name.data for op in model.entries)
         raise UsageError(f"the module has several jobs: give --job, one of {known}")
@@ -247,18 +250,23 @@ def _tuned(
 
 
 def _read(
-    args: argparse.Namespace, compiler: Compiler, given: Mapping[str, Array] | None
+    args: argparse.Namespace,
+    compiler: Compiler,
+    given: Mapping[str, Array] | None,
+    plans: KnownPlans | None,
 ) -> tuple[Model, ModelProto | None, frozenset[str]]:
     if args.file.suffix.lower() != ".onnx":
         _refuse_onnx_options(args)
         return read_model(compiler, args.file), None, frozenset()
     try:
-        from penstock.tools.onnx_import.model import import_file
+        from penstock.tools.onnx_import.model import data_files, import_file
     except ImportError as error:
         from penstock.tools.diagnostics import NEEDS_ONNX
 
         raise UsageError(NEEDS_ONNX.format(error)) from error
 
+    if plans is not None:
+        plans.name_files(data_files(args.file))
     imported = import_file(
         args.file,
         random_weights=args.random_weights,

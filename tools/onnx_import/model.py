@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -88,14 +89,25 @@ def import_file(
 
 def read_onnx(path: Path) -> ModelProto:
     """Read and check a model. Raises UsageError if it is none, or lacks weights."""
-    library = cast(_Onnx, onnx)
-    what = f"{path} is no ONNX model"
-    try:
-        model = library.load(str(path), load_external_data=False)
-        what = f"cannot read the weights of {path}"
+    library, model = cast(_Onnx, onnx), _without_data(path)
+    with _reading(path, f"cannot read the weights of {path}"):
         library.load_external_data_for_model(model, str(path.parent))
-        what = f"{path} is no ONNX model"
+    with _reading(path, f"{path} is no ONNX model"):
         library.checker.check_model(to_check(model, path))
+    return model
+
+
+def _without_data(path: Path) -> ModelProto:
+    """The model in a file, without what lies in others."""
+    with _reading(path, f"{path} is no ONNX model"):
+        return cast(_Onnx, onnx).load(str(path), load_external_data=False)
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Generator[None]:
+    """Raise UsageError for what goes wrong with a file."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except Exception as error:
@@ -103,12 +115,14 @@ def read_onnx(path: Path) -> ModelProto:
         # the checker says of a node goes over several lines.
         reason = " ".join(str(error).partition("\n\n")[0].split())
         raise UsageError(f"{what}: {reason}") from error
-    return model
 
 
 def data_files(path: Path) -> Sequence[str]:
-    """The files in which tensors of a model lie, beside its own, as it names them."""
-    model = cast(_Onnx, onnx).load(str(path), load_external_data=False)
+    """
+    The files in which tensors of a model lie, beside its own, as it names them. Raises
+    UsageError if it is none.
+    """
+    model = _without_data(path)
     places = (
         entry.value
         for tensor in tensors_in(model)

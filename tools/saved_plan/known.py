@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -24,9 +24,11 @@ from penstock.runtime.cache import (
     keep_within,
     mark_used,
     size_limit,
+    version_of,
     write_atomically,
 )
 from penstock.runtime.module_texts import digest_of_all
+from penstock.tools.files import sha256_of
 from penstock.tools.saved_plan.archive import PlanError
 from penstock.tools.saved_plan.plan import SUFFIX, Plan, read_own_plan
 
@@ -58,71 +60,68 @@ class KnownPlans:
     """What the model in a file was compiled to before."""
 
     def __init__(self, path: Path):
-        self._path = path
+        self.path = path
         self._folder: Path | None = None
+        self._files: Sequence[str] = ()
+        self._contents: str | None = None
+        """What stands for the files beside the model, as far as they are known."""
         # Who compiles a file says why it cannot be read.
+        with suppress(OSError, ValueError):
+            parts = [sha256_of(path), compiler_text()]
+            self._folder = cache_dir() / content_hash(parts)
+            text = (self._folder / _FILES).read_text()
+            self.name_files(cast("list[str]", json.loads(text)))
+
+    def name_files(self, files: Sequence[str]) -> None:
+        """
+        Say in which files beside the model its tensors lie, before these are read:
+        plans are kept for what the files hold now.
+        """
+        self._files, self._contents = files, None
         with suppress(OSError):
-            self._folder = cache_dir() / content_hash(
-                [_file_hash(path), compiler_text()]
-            )
+            hashes = [sha256_of(self.path.parent / name) for name in files]
+            self._contents = hashlib.sha256("".join(hashes).encode()).hexdigest()
 
     @property
     def is_known(self) -> bool:
         """Whether the model has been compiled before, so that it is one."""
-        if self._folder is None:
+        if self._folder is None or self._contents is None:
             return False
-        with suppress(OSError, ValueError):
-            text = (self._folder / _FILES).read_text()
-            files = cast("dict[str, str]", json.loads(text))
-            return files == self._hashes(files)
-        return False
-
-    @property
-    def paths(self) -> list[Path]:
-        """The files of all plans of the model."""
-        return [] if self._folder is None else sorted(self._folder.glob(f"*{SUFFIX}"))
+        return any(self._folder.glob(f"{self._contents}-*{SUFFIX}"))
 
     def find(self, request: Request) -> Plan | None:
         """The plan of the model for a request; None if there is none."""
-        if not self.is_known:
+        path = self._plan_path(request)
+        if path is None:
             return None
         with suppress(PlanError):
-            path = self._plan_path(request)
             plan = read_own_plan(path)
             mark_used(path)
             return plan
         return None
 
-    def keep(self, request: Request, session: Session, files: Sequence[str]) -> None:
+    def keep(self, request: Request, session: Session) -> None:
         """
-        Keep the plan of a session that has not run yet, for a model with tensors in
-        these files beside it. What cannot be written, or is large, is not kept.
+        Keep the plan of a session that has not run yet, once it is said where tensors
+        of its model lie. What cannot be written, or is large, is not kept.
         """
-        if self._folder is None:
-            return
+        path = self._plan_path(request)
         variables = session.executor.program.image.variables
-        if SHARE * sum(variable.kind.size for variable in variables) > size_limit():
+        size = sum(variable.kind.size for variable in variables)
+        if path is None or SHARE * size > size_limit():
             return
         with suppress(OSError, PlanError):
-            self._folder.mkdir(exist_ok=True)
-            session.save(self._plan_path(request))
-            text = json.dumps(self._hashes(files))
-            write_atomically(self._folder / _FILES, text.encode())
+            path.parent.mkdir(exist_ok=True)
+            session.save(path)
+            text = json.dumps(self._files)
+            write_atomically(path.with_name(_FILES), text.encode())
             keep_within(size_limit(), cache_dir())
 
-    def _hashes(self, files: Iterable[str]) -> dict[str, str]:
-        folder = self._path.parent
-        return {name: _file_hash(folder / name) for name in sorted(files)}
-
-    def _plan_path(self, request: Request) -> Path:
-        assert self._folder is not None, "the model can be read"
+    def _plan_path(self, request: Request) -> Path | None:
+        if self._folder is None or self._contents is None:
+            return None
         name = hashlib.sha256(repr(request).encode()).hexdigest()
-        return self._folder / f"{name}{SUFFIX}"
-
-
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return self._folder / f"{self._contents}-{name}{SUFFIX}"
 
 
 @cache
@@ -132,12 +131,5 @@ def compiler_text() -> str:
         f"{entry.name} {entry.value} {entry.dist and entry.dist.version}"
         for entry in entry_points(group="xdsl.universe")
     ]
-    packages = [f"{package} {_version(package)}" for package in _PACKAGES]
+    packages = [f"{package} {version_of(package)}" for package in _PACKAGES]
     return "\n".join([digest_of_all(), *packages, *sorted(plugins)])
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"

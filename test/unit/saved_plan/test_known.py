@@ -108,8 +108,21 @@ def test_other_contents_of_a_file_beside_it(path: Path, compiled: list[object]) 
         write(path, weights, beside="w.bin")
         check(path, weights)
         check(path, weights)
-    # A plan is kept for the last contents that there were.
-    assert len(compiled) == 3
+    assert len(compiled) == 2
+
+
+def test_plans_for_other_contents_of_a_file_beside_it_are_not_mixed_up(
+    path: Path, compiled: list[object]
+) -> None:
+    first, second = floats(4, 5), floats(4, 5)
+    write(path, first, beside="w.bin")
+    check(path, first)
+    check(path, first, rows=2)
+    write(path, second, beside="w.bin")
+    check(path, second)
+    # The plan for two rows is of the first contents.
+    check(path, second, rows=2)
+    assert len(compiled) == 4
 
 
 def test_other_modules(
@@ -157,12 +170,15 @@ def test_a_plan_that_is_large_for_the_cache_is_not_kept(
 
 
 def test_a_plan_that_was_cut_off_is_made_anew(
-    path: Path, compiled: list[object]
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = path.with_name("cache")
+    folder.mkdir()
+    monkeypatch.setattr(known, "cache_dir", lambda: folder)
     weights = floats(4, 5)
     write(path, weights)
     check(path, weights)
-    (plan,) = known.KnownPlans(path).paths
+    (plan,) = folder.glob("*/*.penstock")
     plan.write_bytes(plan.read_bytes()[:1000])
     check(path, weights)
     check(path, weights)
