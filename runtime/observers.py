@@ -106,6 +106,11 @@ class Observers:
         self._make_subject = subject
         self._attached: list[_Attached] = []
         self._runs = 0
+        self.overhead_ns = 0
+        """
+        Nanoseconds that `watch` took before runs began and after they had ended: time
+        of the caller, but not of the runs.
+        """
 
     def __len__(self) -> int:
         return len(self._attached)
@@ -155,19 +160,28 @@ class Observers:
         Around a run of that many acts, whose clock may be virtual: tells the observers.
         The run is to leave its rows in the log, if there is one.
         """
+        entered = time.monotonic_ns()
         telling = self.begin(lambda: Log(self.subject.tables, acts), acts, virtual)
         if telling is None:
             yield None
             return
+        begun = ended = time.monotonic_ns()
         try:
-            yield telling.log
+            try:
+                yield telling.log
+            finally:
+                ended = time.monotonic_ns()
         except BaseException as error:
-            telling.finish(error)
+            telling.finish(error, ended)
             for failure in telling.errors:
                 error.add_note(f"an observer failed, too: {failure!r}")
             raise
-        telling.finish(None)
-        telling.check()
+        else:
+            telling.finish(None, ended)
+            telling.check()
+        finally:
+            # The clock of the run stands still while observers are told of it.
+            self.overhead_ns += begun - entered + time.monotonic_ns() - ended
 
     def begin(
         self, make_log: Callable[[], LogKind], acts: int, virtual: bool
@@ -181,9 +195,10 @@ class Observers:
         present = [attached for attached in self._attached if _wants_next(attached)]
         if not present:
             return None
+        log = make_log()
         clock = 0 if virtual else time.monotonic_ns()
         run = Event("run", self.subject.name, number, acts, -1, clock, 0)
-        return Telling(self.subject, present, run, make_log(), virtual)
+        return Telling(self.subject, present, run, log, virtual)
 
 
 def _wants_next(attached: _Attached) -> bool:
@@ -247,17 +262,21 @@ class Telling(Generic[LogKind]):
         finally:
             self._lock.release()
 
-    def finish(self, error: BaseException | None) -> None:
-        """Tell the rest, and that the run has ended; only the first time."""
+    def finish(self, error: BaseException | None, ended: int | None = None) -> None:
+        """
+        Tell the rest, and that the run has ended, now or at a time of the monotonic
+        clock; only the first time.
+        """
         with self._lock:
             if self._is_over:
                 return
             self._is_over = True
+            now = time.monotonic_ns() if ended is None else ended
             rows = self.log.rows()
-            self._add(rows, time.monotonic_ns())
+            self._add(rows, now)
             self._tell_until(None, error)
-            now = self._latest if self._is_virtual else time.monotonic_ns()
-            self._end(self._run._replace(end=now), error)
+            end = self._latest if self._is_virtual else now
+            self._end(self._run._replace(end=end), error)
 
     def check(self) -> None:
         """Raise the first thing that an observer has raised."""

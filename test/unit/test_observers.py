@@ -534,3 +534,59 @@ def test_a_run_after_an_observed_one_writes_to_no_log():
         del log
         gc.collect()
         core.run(5)
+
+
+# What it costs to look on ------------------------------------------------------------
+
+
+class Hands:
+    """A clock that stands still but for who moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1_000
+
+    def read(self) -> int:
+        return self.now
+
+
+class Slow(Diary):
+    """An observer that takes an hour for each event."""
+
+    HOUR = 3_600_000_000_000
+
+    def __init__(self, hands: Hands) -> None:
+        super().__init__()
+        self.hands = hands
+
+    def start(self, event: Event) -> None:
+        super().start(event)
+        self.hands.now += self.HOUR
+
+    def stop(self, event: Event) -> None:
+        super().stop(event)
+        self.hands.now += self.HOUR
+
+
+def test_the_time_of_a_run_is_not_that_of_who_looks_on(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    hands = Hands()
+    monkeypatch.setattr(time, "monotonic_ns", hands.read)
+
+    def work(args: object, part: int, parts: int) -> int:
+        hands.now += 5
+        return 0
+
+    tables = program(Callback(work), Callback(work))
+    watching = Observers(lambda: subject_of(tables))
+    first, second = Slow(hands), Slow(hands)
+    for observer in first, second:
+        watching.attach(observer)
+    begun = hands.now
+    with watching.watch(1) as log:
+        assert log is not None
+        run_sequential(tables, 1, log)
+    (run,) = [e for verb, e in second.lines if (verb, e.level) == ("stop", "run")]
+    # The two that look on are told of the start while the clock of the run goes.
+    assert run.duration == 10 + 2 * Slow.HOUR
+    assert hands.now - begun - watching.overhead_ns == 10

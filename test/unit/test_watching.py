@@ -9,12 +9,15 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from penstock.runtime.measures import Expense, Times
+from penstock.runtime.observers import Event
+from penstock.runtime.trace import Trace
 from penstock.tools import progress
 from penstock.tools.progress import Progress, polled_progress
 from penstock.tools.run import run_tool
@@ -49,6 +52,25 @@ def test_a_trace_has_the_tasks_of_each_run(
     products = [e for e in tasks if "flops" in e["args"] and e["args"]["flops"]]
     assert all(e["args"]["GFLOP/s"] > 0 for e in products)
     assert [e["name"] for e in tasks if e["args"]["op"] == "fetch"]
+
+
+def test_the_time_of_runs_leaves_out_who_looks_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    clock = [1_000]
+    monkeypatch.setattr(time, "monotonic_ns", lambda: clock[0])
+    stop = Trace.stop
+
+    def slow(self: Trace, event: Event) -> None:
+        clock[0] += 3_600_000_000_000
+        stop(self, event)
+
+    monkeypatch.setattr(Trace, "stop", slow)
+    path = tmp_path / "trace.json"
+    arguments = [DIGITS, "--random-inputs", "1", "--executor", "sequential"]
+    assert run_tool([*arguments, "--repeat", "3", "--trace", str(path)]) == 0
+    assert clock[0] > 3_600_000_000_000
+    assert ", run 0.000 ms (median of 3)\n" in capsys.readouterr().out
 
 
 def test_a_trace_of_a_failed_run_says_where(
