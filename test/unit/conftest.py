@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import signal
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partialmethod
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -33,10 +37,15 @@ Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]
 RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
+Start: TypeAlias = Callable[..., "Future[Any]"]
+Hold: TypeAlias = Callable[[str], tuple[threading.Event, threading.Event]]
 DeviceKernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 """What kernels of the fixtures are compiled for."""
+
+LONGEST = 600
+"""Seconds after which a test has failed, also on a machine with much else to do."""
 
 GUARD_BYTES = 64
 GUARD = 0xA5
@@ -50,6 +59,95 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     count = Counter(item.path for item in items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, -count[item.path], item.path))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """
+    Fail a test that has no end, and tell where its threads are. Where the main thread
+    runs no Python, `faulthandler_timeout` ends the process, a while later.
+    """
+    if not hasattr(signal, "SIGALRM"):
+        return (yield)
+    before = signal.signal(signal.SIGALRM, _fail_slow)
+    signal.alarm(LONGEST)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _fail_slow(number: int, frame: object) -> None:
+    faulthandler.dump_traceback(2)
+    pytest.fail(f"no end after {LONGEST} s")
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """
+    Let Ctrl-C interrupt this process and those it starts. What a shell starts in the
+    background, such as `nohup make test &`, ignores it, and all that it starts as well.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """
+    Call a function, with the arguments after it, in a thread of its own: the future of
+    its result. The test fails if one fails, or has not ended with it.
+    """
+    started: list[tuple[threading.Thread, Future[Any]]] = []
+
+    def start(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(function(*arguments))
+            except BaseException as error:
+                future.set_exception(error)
+
+        # A daemon: Python does not wait for it where the test has failed.
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        started.append((thread, future))
+        return future
+
+    yield start
+    for thread, future in started:
+        future.result(60)
+        thread.join(60)
+
+
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
+    """
+    Keep calls of a job of a frontend's session where they are about to run, in their
+    threads: events that one is there, and that all may go on.
+    """
+    from penstock.tools.frontend.session import Program
+
+    held: dict[str, tuple[threading.Event, threading.Event]] = {}
+    run: Callable[..., object] = Program.run
+
+    def wait_and_run(program: Program, *arguments: Any) -> object:
+        if program.name in held:
+            begun, gate = held[program.name]
+            begun.set()
+            assert gate.wait(60)
+        return run(program, *arguments)
+
+    def hold(job: str) -> tuple[threading.Event, threading.Event]:
+        return held.setdefault(job, (threading.Event(), threading.Event()))
+
+    monkeypatch.setattr(Program, "run", wait_and_run)
+    yield hold
+    for _, gate in held.values():
+        gate.set()
 
 
 @pytest.fixture(scope="module", params=["plain loop", "general loop"])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -20,13 +18,16 @@ from penstock.tools import session as compiled
 from penstock.tools.frontend.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.errors import TraceError
 from penstock.tools.frontend.jobs import Job
-from penstock.tools.frontend.session import Program, SessionState
+from penstock.tools.frontend.session import SessionState
 from penstock.tools.frontend.turns import Turn, Turns
 
 Row = Annotated[Tensor, (3,), "f32"]
 Rows = Annotated[Tensor, ("rows", 3), "f32"]
 SIZE = 50_000
 """Elements of a variable that is written while others would like to read."""
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
+Hold: TypeAlias = Callable[[str], tuple[threading.Event, threading.Event]]
 
 
 def row(*values: float) -> Any:
@@ -37,29 +38,6 @@ def row(*values: float) -> Any:
 def session() -> Iterator[Session]:
     with Session() as session:
         yield session
-
-
-@dataclass
-class Held:
-    """Calls of a job wait here, in the threads that are to run them."""
-
-    job: str = ""
-    gate: threading.Event = field(default_factory=threading.Event)
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    """Holds calls of no job, until a test says of which."""
-    held, run = Held(), Program.run
-
-    def wait_and_run(program: Program, arrays: Any, turn: Turn) -> object:
-        if program.name == held.job:
-            assert held.gate.wait(60)
-        return run(program, arrays, turn)
-
-    monkeypatch.setattr(Program, "run", wait_and_run)
-    yield held
-    held.gate.set()
 
 
 def weight() -> Any:
@@ -231,7 +209,7 @@ def test_what_cannot_be_assigned(session: Session):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_calls_that_assign_have_the_variable_to_themselves(threads: int):
+def test_calls_that_assign_have_the_variable_to_themselves(threads: int, start: Start):
     with Session(threads=threads) as session:
         write, read = Job(bump), Job(look)
         session.call(write)
@@ -243,12 +221,10 @@ def test_calls_that_assign_have_the_variable_to_themselves(threads: int):
                 if job is read and found[0] != found[1]:
                     torn.append(found)
 
-        callers = [threading.Thread(target=call, args=(j, 40)) for j in (write, read)]
-        for caller in callers:
-            caller.start()
+        callers = [start(call, job, 40) for job in (write, read)]
         futures = [session.submit(job) for _ in range(30) for job in (write, read)]
         for caller in callers:
-            caller.join()
+            caller.result(60)
         pairs = [future.result(60) for future in futures[1::2]]
         assert torn == []
         assert all(low == high for low, high in pairs)
@@ -266,20 +242,20 @@ def test_what_was_submitted_reads_what_was_assigned_before(session: Session):
 
 
 def test_calls_that_share_no_variable_run_at_the_same_time(
-    session: Session, held: Held
+    session: Session, hold: Hold
 ):
-    held.job = "shift"
+    _, gate = hold("shift")
     waiting = [session.submit(Job(shift), row(1, 2, 3)) for _ in range(2)]
     assert session.submit(Job(look)).result(60)[0] == 0
     assert not any(future.done() for future in waiting)
-    held.gate.set()
+    gate.set()
     assert [f.result(60).tolist() for f in waiting] == [[2, 3, 4]] * 2
 
 
 def test_calls_that_only_read_a_variable_run_at_the_same_time(
-    session: Session, held: Held
+    session: Session, hold: Hold
 ):
-    held.job = "shift"
+    hold("shift")
     waiting = session.submit(Job(shift), row(1, 2, 3))
     found = session.submit(Job(scale), np.ones((1, 3), np.float32)).result(60)
     assert found.tolist() == [[1, 1, 1]]
@@ -287,14 +263,14 @@ def test_calls_that_only_read_a_variable_run_at_the_same_time(
 
 
 def test_call_waits_for_those_before_it_that_assign_what_it_reads(
-    session: Session, held: Held
+    session: Session, hold: Hold
 ):
-    held.job = "train"
+    _, gate = hold("train")
     session.submit(Job(train), row(1, 1, 1))
     reading = session.submit(Job(shift), row(0, 0, 0))
-    time.sleep(0.05)
-    assert not reading.done()
-    held.gate.set()
+    with pytest.raises(TimeoutError):
+        reading.result(0.05)
+    gate.set()
     assert reading.result(60).tolist() == [2, 2, 2]
 
 
@@ -316,7 +292,7 @@ def test_error_in_one_job_leaves_others_and_its_variable_alone(session: Session)
     assert session.call(Job(whole)).tolist() == [13, 7, 5]
 
 
-def test_callback_may_use_what_calls_that_wait_use(session: Session, held: Held):
+def test_callback_may_use_what_calls_that_wait_use(session: Session, hold: Hold):
     write, read = Job(bump), Job(look)
     session.call(write)
     found: list[Any] = []
@@ -326,11 +302,11 @@ def test_callback_may_use_what_calls_that_wait_use(session: Session, held: Held)
         found.append(session.call(write)[0].item())
         found.append(session.submit(write))
 
-    held.job = "bump"
+    _, gate = hold("bump")
     first = session.submit(write)
     first.add_done_callback(callback)
     rest = [session.submit(job) for job in (write, read, write)]
-    held.gate.set()
+    gate.set()
     for future in rest:
         future.result(60)
     # It comes before those that have not begun, and what it submits after them.
@@ -338,19 +314,19 @@ def test_callback_may_use_what_calls_that_wait_use(session: Session, held: Held)
     assert found[2].result(60).tolist() == [5]
 
 
-def test_call_that_is_cancelled_gives_up_its_turn(session: Session, held: Held):
-    held.job = "bump"
+def test_call_that_is_cancelled_gives_up_its_turn(session: Session, hold: Hold):
+    _, gate = hold("bump")
     write = Job(bump)
     session.submit(write)
     second = session.submit(write)
     third = session.submit(Job(look))
     assert second.cancel()
-    held.gate.set()
+    gate.set()
     assert third.result(60)[0] == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_turns_exclude_are_in_order_and_end(seed: int):
+def test_turns_exclude_are_in_order_and_end(seed: int, start: Start):
     rng = random.Random(seed)
     turns, lock = Turns(), threading.Lock()
     readers: dict[str, int] = dict.fromkeys("abc", 0)
@@ -370,19 +346,17 @@ def test_turns_exclude_are_in_order_and_end(seed: int):
             using.discard(turn)
         turns.end(turn)
 
-    threads: list[threading.Thread] = []
+    uses: list[tuple[int, Turn]] = []
     for number in range(60):
         names = rng.sample("abc", rng.randrange(4))
         turn = turns.ask(names, rng.sample(names, rng.randrange(len(names) + 1)))
         if rng.random() < 0.1:
             turns.end(turn)
             continue
-        threads.append(threading.Thread(target=use, args=(number, turn)))
-    rng.shuffle(threads)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+        uses.append((number, turn))
+    rng.shuffle(uses)
+    for future in [start(use, number, turn) for number, turn in uses]:
+        future.result(60)
     assert not using
     assert all(order == sorted(order) for order in writers.values())
 
@@ -390,10 +364,10 @@ def test_turns_exclude_are_in_order_and_end(seed: int):
 # Calls in flight ---------------------------------------------------------------------
 
 
-def test_submitting_waits_while_too_many_calls_are_in_flight(held: Held):
+def test_submitting_waits_while_too_many_calls_are_in_flight(hold: Hold, start: Start):
     submitted = threading.Event()
     with Session(in_flight=2) as session:
-        held.job, job = "shift", Job(shift)
+        (_, gate), job = hold("shift"), Job(shift)
         for _ in range(2):
             session.submit(job, row(1, 2, 3))
 
@@ -401,17 +375,15 @@ def test_submitting_waits_while_too_many_calls_are_in_flight(held: Held):
             session.submit(job, row(4, 5, 6))
             submitted.set()
 
-        third = threading.Thread(target=submit)
-        third.start()
+        start(submit)
         # Those of other jobs do not count.
         assert session.submit(Job(look)).result(60)[0] == 0
         assert not submitted.wait(0.1)
-        held.gate.set()
+        gate.set()
         assert submitted.wait(60)
-        third.join()
 
 
-def test_callback_may_submit_more_than_the_limit(held: Held):
+def test_callback_may_submit_more_than_the_limit(hold: Hold):
     with Session(in_flight=1) as session:
         job = Job(shift)
         more: list[Future[Any]] = []
@@ -421,34 +393,30 @@ def test_callback_may_submit_more_than_the_limit(held: Held):
             more.extend(session.submit(job, row(n, n, n)) for n in range(5))
             done.set()
 
-        held.job = "shift"
+        _, gate = hold("shift")
         session.submit(job, row(1, 2, 3)).add_done_callback(callback)
-        held.gate.set()
+        gate.set()
         assert done.wait(60)
         assert [f.result(60).tolist() for f in more] == [[n + 1] * 3 for n in range(5)]
 
 
-def test_closing_frees_who_waits_to_submit(held: Held):
-    errors: list[str] = []
+def test_closing_frees_who_waits_to_submit(hold: Hold, start: Start):
     session, job = Session(in_flight=1), Job(shift)
-    held.job = "shift"
+    _, gate = hold("shift")
     session.submit(job, row(1, 2, 3))
 
     def submit() -> None:
-        try:
+        with pytest.raises(PenstockError) as caught:
             session.submit(job, row(4, 5, 6))
-        except PenstockError as error:
-            errors.append(str(error))
+        assert str(caught.value) == "the session is closed"
 
-    waiting = threading.Thread(target=submit)
-    waiting.start()
-    waiting.join(0.1)
-    closing = threading.Thread(target=session.close)
-    closing.start()
-    waiting.join(60)
-    assert errors == ["the session is closed"]
-    held.gate.set()
-    closing.join(60)
+    waiting = start(submit)
+    with pytest.raises(TimeoutError):
+        waiting.result(0.1)
+    closing = start(session.close)
+    waiting.result(60)
+    gate.set()
+    closing.result(60)
 
 
 def test_lanes_run_at_once_and_share_threads():
