@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 
 from penstock.runtime.cache import VARIABLE, cache_dir
+from penstock.runtime.child import child_command
 from penstock.runtime.jit import is_kept
 
 LEAST_EACH = 8
@@ -82,7 +82,7 @@ def _worker() -> subprocess.Popen[str]:
     it tell of that, too.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "penstock.runtime.compile_worker"],
+        child_command("penstock.runtime.compile_worker"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, VARIABLE: str(cache_dir())},

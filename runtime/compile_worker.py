@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import IO
 
 from penstock.runtime.jit import compile_cpu
+from penstock.runtime.numba_settings import ignore_settings_files
 
 
 def main(sources: IO[str], answers: IO[str]) -> None:
@@ -28,5 +29,6 @@ def main(sources: IO[str], answers: IO[str]) -> None:
 
 
 if __name__ == "__main__":
+    ignore_settings_files()
     with suppress(BrokenPipeError):
         main(sys.stdin, sys.stdout)

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from penstock.runtime.cache import write_atomically
 from penstock.runtime.cubins import Capability, Job
+from penstock.runtime.numba_settings import ignore_settings_files
 
 if TYPE_CHECKING:
     from penstock.runtime.cuda_phases import Phase
@@ -80,4 +81,5 @@ def listed(phases: Sequence[Phase]) -> Iterator[tuple[Phase, bool]]:
 
 
 if __name__ == "__main__":
+    ignore_settings_files()
     main(sys.stdin, sys.stdout)

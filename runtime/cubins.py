@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -25,6 +24,7 @@ from threading import Thread
 from typing import NamedTuple, TypeAlias
 
 from penstock.runtime.cache import cache_dir
+from penstock.runtime.child import child_command
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.module_texts import digest_below, imported_modules
 
@@ -182,7 +182,7 @@ def _feed(
     """Let one process compile sources until none are left."""
     hidden = {"NUMBA_ENABLE_CUDASIM"}
     with subprocess.Popen(
-        [sys.executable, "-m", "penstock.runtime.cubin_worker"],
+        child_command("penstock.runtime.cubin_worker"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={name: value for name, value in os.environ.items() if name not in hidden},

@@ -13,7 +13,7 @@ EXIT_INTERRUPTED = 130
 
 def opt() -> None:
     """Run `penstock-opt` on the arguments of this process."""
-    _tell_warnings_of("penstock-opt")
+    _prepare("penstock-opt")
     try:
         from penstock.tools.opt import run_tool
 
@@ -25,7 +25,7 @@ def opt() -> None:
 
 def run() -> None:
     """Run `penstock-run` on the arguments of this process."""
-    _tell_warnings_of("penstock-run")
+    _prepare("penstock-run")
     try:
         from penstock.tools.run import run_tool
 
@@ -37,7 +37,7 @@ def run() -> None:
 
 def importer() -> None:
     """Run `penstock-import` on the arguments of this process."""
-    _tell_warnings_of("penstock-import")
+    _prepare("penstock-import")
     try:
         from penstock.tools.importer import run_tool
 
@@ -49,7 +49,7 @@ def importer() -> None:
 
 def view() -> None:
     """Run `penstock-view` on the arguments of this process."""
-    _tell_warnings_of("penstock-view")
+    _prepare("penstock-view")
     try:
         from penstock.tools.view.command import run_tool
 
@@ -57,6 +57,13 @@ def view() -> None:
     except KeyboardInterrupt:
         code = _interrupted("penstock-view")
     sys.exit(code)
+
+
+def _prepare(program: str) -> None:
+    from penstock.runtime.numba_settings import ignore_settings_files
+
+    ignore_settings_files()
+    _tell_warnings_of(program)
 
 
 def _tell_warnings_of(program: str) -> None:

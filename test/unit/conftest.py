@@ -31,6 +31,7 @@ from penstock.lowering import regst_plan_memory
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.core import Core
+from penstock.runtime.core_folder import core_folder
 from penstock.tools.compiler import installed_compiler, run_pipeline
 
 Array: TypeAlias = NDArray[np.generic]
@@ -46,6 +47,9 @@ TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 
 LONGEST = 600
 """Seconds after which a test has failed, also on a machine with much else to do."""
+
+CORE = core_folder()
+"""Where the compiled core is, since it was imported: in the user's cache folder."""
 
 GUARD_BYTES = 64
 GUARD = 0xA5
@@ -189,6 +193,15 @@ def _cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder
     if given is None:
         del os.environ["PENSTOCK_CACHE_DIR"]
+
+
+@pytest.fixture
+def cold_cache(tmp_path: Path) -> Path:
+    """A cache folder with nothing in it but the compiled core, which takes long."""
+    folder = tmp_path / "cold cache"
+    folder.mkdir(mode=0o700)
+    (folder / CORE.name).symlink_to(CORE)
+    return folder
 
 
 class Guarded:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime import cache, compile_pool, jit
+from penstock.runtime import cache, child, compile_pool, jit
 from penstock.runtime.cache import (
     DEFAULT_LIMIT,
     LIMIT_VARIABLE,
@@ -100,7 +100,7 @@ def test_what_cannot_be_compiled_is_left_to_who_loads_it(folder: Path) -> None:
 def test_a_worker_that_ends_leaves_the_rest(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compile_pool.sys, "executable", "/bin/false")
+    monkeypatch.setattr(child.sys, "executable", "/bin/false")
     told: list[str] = []
     compile_missing(sources(8, first=80), processes=2, done=told.append)
     assert told == []
