@@ -6,6 +6,7 @@ import faulthandler
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
@@ -39,6 +40,7 @@ RunOp: TypeAlias = Callable[..., list[Array]]
 RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
 Start: TypeAlias = Callable[..., "Future[Any]"]
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
 Hold: TypeAlias = Callable[[str], tuple[threading.Event, threading.Event]]
 DeviceKernels: TypeAlias = Callable[[str], list[KernelOp]]
 
@@ -125,6 +127,19 @@ def start() -> Iterator[Start]:
     for thread, future in started:
         future.result(60)
         thread.join(60)
+
+
+@pytest.fixture(scope="session")
+def until() -> Until:
+    """Wait until something holds, for two minutes at most."""
+
+    def until(holds: Callable[[], bool]) -> None:
+        last = time.monotonic() + 120
+        while not holds():
+            assert time.monotonic() < last, "it has not come to that"
+            time.sleep(0.002)
+
+    return until
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
@@ -19,6 +19,11 @@ from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.system import sleep, thread_number
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
+from penstock.runtime.words import RUNNING, STOP
+
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 
@@ -146,7 +151,7 @@ def test_every_part_of_many_small_kernels_is_done_once():
     assert all(x.tolist() == [231] * 16 for x in counted)
 
 
-def test_two_programs_run_in_parts_at_once():
+def test_two_programs_run_in_parts_at_once(start: Start):
     jobs = [Adders([0, 1, 0, 1], 5), Adders([0, 0, 0], 7)]
 
     def run(job: Adders) -> None:
@@ -154,11 +159,8 @@ def test_two_programs_run_in_parts_at_once():
             for _ in range(100):
                 core.run(3)
 
-    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for future in [start(run, job) for job in jobs]:
+        future.result(100)
     for job in jobs:
         job.check()
 
@@ -180,11 +182,11 @@ def test_first_part_that_fails_says_the_code(threads: int):
 
 def test_parts_are_done_by_several_threads():
     seen: set[str] = set()
-    met = threading.Barrier(2, timeout=10)
+    met = threading.Barrier(2, timeout=60)
 
     def meet(args: int, part: int, parts: int) -> None:
         seen.add(threading.current_thread().name)
-        met.wait()
+        met.wait(60)
 
     # Registered as no callback, as it needs no thread of its own.
     kernel = Callback(meet)
@@ -194,10 +196,15 @@ def test_parts_are_done_by_several_threads():
     assert seen == {threading.current_thread().name, "penstock-worker-1"}
 
 
-def test_error_of_another_worker_stops_parts():
+def test_error_of_another_worker_stops_parts(until: Until):
     codes = np.ones(NUMBERS, np.int64)
     done: list[int] = []
-    slow = Callback(lambda args, part, parts: done.append(part) or time.sleep(0.05))
+
+    def wait(args: int, part: int, parts: int) -> None:
+        done.append(part)
+        until(lambda: core.memory.state.control[STOP] != RUNNING)
+
+    slow = Callback(wait)
     actors = [
         Actor("slow", 0, calls=(Call(slow.address, parts=100),)),
         Actor("bad", 1, calls=(Call(CHECK, (Fixed(codes.ctypes.data),)),)),
@@ -215,17 +222,22 @@ def test_call_needs_a_part():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell the cores")
-def test_threads_are_woken_on_other_cores_than_that_of_the_caller():
+def test_threads_are_woken_on_other_cores_than_that_of_the_caller(until: Until):
     allowed = os.sched_getaffinity(0)
     with Core(once(COUNT, counters(8), 8), 3) as core:
         core.run(1)
         helpers = [t for t in threading.enumerate() if t.name.startswith("penstock")]
-        time.sleep(0.02)  # They are asleep by now.
-        core.run(1)
-        for helper in helpers:
-            cores = os.sched_getaffinity(cast(int, helper.native_id))
-            assert cores <= allowed
-            assert len(cores) == max(1, len(allowed) - 1)
+        numbers = [cast(int, helper.native_id) for helper in helpers]
+        assert len(numbers) == 2
+
+        def have_been_woken() -> bool:
+            """Whether each has slept before one of the runs."""
+            core.run(1)
+            cores = [os.sched_getaffinity(number) for number in numbers]
+            assert all(some <= allowed for some in cores)
+            return all(len(some) == max(1, len(allowed) - 1) for some in cores)
+
+        until(have_been_woken)
     assert os.sched_getaffinity(0) == allowed
 
 
@@ -246,5 +258,5 @@ with Core(Tables([], [Actor("t", calls=(call,))]), 3) as core:
 print(data.tolist(), len(os.sched_getaffinity(0)))
 """
     command = [sys.executable, "-c", code]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (run.stdout, run.stderr) == ("[7, 7] 1\n", "")

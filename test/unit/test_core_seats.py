@@ -4,9 +4,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
@@ -20,6 +21,10 @@ from penstock.runtime.edges import KERNEL, Callback
 from penstock.runtime.errors import DeadlockError, TaskError, find_deadlock
 from penstock.runtime.reference import run_sequential
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
+
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 
@@ -223,18 +228,25 @@ def test_threads_that_wait_sleep():
         assert time.process_time() - before < 0.05
 
 
-def test_second_thread_can_interrupt_a_run_by_closing_the_core():
+def test_second_thread_can_interrupt_a_run_by_closing_the_core(
+    start: Start, until: Until
+):
     tables = Tables([], [Actor("t", calls=(Call(NOTHING, parts=4),))])
     core = Core(tables, 3)
-    closer = threading.Timer(0.1, core.close)
-    closer.start()
+
+    def close() -> None:
+        until(lambda: core.acts_made() > 0)
+        core.close()
+
+    closer = start(close)
     with pytest.raises(Exception, match="the core was closed during a run"):
         core.run(1 << 50)
-    closer.join()
+    closer.result(60)
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith("penstock")]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("threads", "parts"), [(1, 1), (2, 1), (2, 4), (3, 9)])
 def test_interrupt_stops_a_run_and_the_core_runs_again(threads: int, parts: int):
     code = f"""
@@ -252,20 +264,17 @@ for delay in (0, 0.002, 0.05):
     def send():
         time.sleep(delay)
         os.kill(os.getpid(), signal.SIGINT)
-    start = time.perf_counter()
     try:
         threading.Thread(target=send).start()
         core.run(1 << 60)
     except KeyboardInterrupt:
-        took = time.perf_counter() - start
-        assert took < delay + 1, took
         print("interrupted")
     core.run(1000)
 core.close()
 print([thread.name for thread in threading.enumerate()])
 """
     command = [sys.executable, "-c", code]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (run.stderr, run.returncode) == ("", 0)
     assert run.stdout == "interrupted\n" * 3 + "['MainThread']\n"
 

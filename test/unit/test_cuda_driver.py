@@ -429,7 +429,7 @@ def awaited(wait, *args):
     thread = threading.Thread(target=answer)
     thread.start()
     found = wait(*args)
-    thread.join()
+    thread.join(100)
     return found
 
 driver = open_driver()
@@ -453,6 +453,7 @@ def test_other_threads_of_python_run_while_one_waits(tmp_path: Path):
         ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", name, "driver.c"],
         cwd=tmp_path,
         check=True,
+        timeout=100,
     )
     result = subprocess.run(
         [sys.executable, "-c", WAIT],

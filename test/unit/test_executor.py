@@ -4,9 +4,10 @@ import gc
 import os
 import threading
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from penstock.runtime.loader import BATCH
 from penstock.runtime.memory import allocation_count
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 
@@ -240,7 +243,7 @@ def test_nothing_is_run_unless_all_pieces_fit(adder: Session):
         adder.run_many([good] * BATCH + [bad])
 
 
-def test_threads_take_turns(adder: Session):
+def test_threads_take_turns(adder: Session, start: Start):
     wrong: list[int] = []
 
     def many(name: int) -> None:
@@ -249,11 +252,8 @@ def test_threads_take_turns(adder: Session):
             if adder.run({"x": X, "s": s})["y"].tolist() != (X + s).tolist():
                 wrong.append(name)
 
-    threads = [threading.Thread(target=many, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for future in [start(many, i) for i in range(4)]:
+        future.result(60)
     assert wrong == []
 
 

@@ -1,10 +1,11 @@
 """Streams: actors of all kinds, and runs that end when there are no more pieces."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from penstock.runtime.executor import Executor
 from penstock.runtime.loader import load_program
 from penstock.runtime.stream import Ending, EndOfData, NoRoom, Stream
 from penstock.tools.compiler import installed_compiler
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
 
 ADD = """
   launch.kernel @add target "cpu" (%a: memref<2xi64>, %o: memref<2xi64>) {
@@ -595,7 +598,7 @@ def test_random_programs_do_the_same_in_all_engines(seed: int) -> None:
 # The caller --------------------------------------------------------------------------
 
 
-def test_several_threads_use_one_stream() -> None:
+def test_several_threads_use_one_stream(start: Start) -> None:
     text = Text()
     text.feed("x")
     text.feed("y")
@@ -608,12 +611,10 @@ def test_several_threads_use_one_stream() -> None:
                 for value in range(200):
                     stream.put(name, pair(value), 20)
 
-            givers = [threading.Thread(target=give, args=(x,)) for x in "xy"]
-            for giver in givers:
-                giver.start()
+            givers = [start(give, x) for x in "xy"]
             found = [int(stream.take("sum", 20)[0]) for _ in range(200)]
             for giver in givers:
-                giver.join()
+                giver.result(60)
             assert found == [2 * value for value in range(200)]
             assert stream.finish(20).left_over == {}
 

@@ -101,7 +101,7 @@ class Waits(Observer):
 
     def start(self, event: Event) -> None:
         self.begun.set()
-        assert self.go_on.wait(20)
+        assert self.go_on.wait(60)
 
 
 class Meets(Observer):
@@ -111,7 +111,7 @@ class Meets(Observer):
         self._barrier = barrier
 
     def start(self, event: Event) -> None:
-        self._barrier.wait(20)
+        self._barrier.wait(60)
 
 
 def observe(session: Session, job: str, observer: Observer) -> None:
@@ -151,7 +151,7 @@ def test_call_comes_after_what_was_submitted_before():
         waits = Waits()
         observe(session, "apart", waits)
         first = session.submit(picking(1), "apart")
-        assert waits.begun.wait(20)
+        assert waits.begun.wait(60)
         waits.go_on.set()
         found = session.run(picking(2), "apart")["g"]
         assert first.done()
@@ -183,8 +183,8 @@ def test_runs_that_share_nothing_are_made_at_the_same_time():
             observe(session, job, Meets(barrier))
         first = session.submit({"x": some(0)}, "sum")
         second = session.submit(picking(0), "apart")
-        assert first.result(20).keys() == {"s"}
-        assert second.result(20).keys() == {"g"}
+        assert first.result(60).keys() == {"s"}
+        assert second.result(60).keys() == {"g"}
         assert not barrier.broken
 
 
@@ -195,7 +195,7 @@ def test_jobs_that_read_one_interface_run_at_the_same_time_on_memory_of_their_ow
         for job in ("take", "see"):
             observe(session, job, Meets(barrier))
         calls = [session.submit({}, job) for job in ("take", "see")]
-        found = [call.result(20) for call in calls]
+        found = [call.result(60) for call in calls]
         assert not barrier.broken
         close(found[0]["t1"], -np.exp(some(1)))
         close(found[1]["t2"], np.exp(some(1)))
@@ -273,11 +273,11 @@ def test_run_that_fails_tells_its_future_alone():
         missing = session.submit({}, "take")
         good = session.submit(picking(2), "apart")
         with pytest.raises(TaskError):
-            bad.result(20)
+            bad.result(60)
         message = "job 'take' takes m, which no job has made yet"
         with pytest.raises(PenstockError, match=message):
-            missing.result(20)
-        np.testing.assert_array_equal(good.result(20)["g"], some(2)[[2]])
+            missing.result(60)
+        np.testing.assert_array_equal(good.result(60)["g"], some(2)[[2]])
 
 
 def test_run_that_is_cancelled_keeps_nobody_waiting():
@@ -285,17 +285,17 @@ def test_run_that_is_cancelled_keeps_nobody_waiting():
         waits = Waits()
         observe(session, "apart", waits)
         running = [session.submit(picking(i), "apart") for i in range(9)]
-        assert waits.begun.wait(20)
+        assert waits.begun.wait(60)
         # All threads wait for their turn in `apart`, so that this cannot begin.
         late = session.submit({"x": some(0)}, "sum")
         assert late.cancel()
         look = session.submit({}, "look")
         waits.go_on.set()
-        np.testing.assert_array_equal(look.result(20)["n"], np.zeros(4))
+        np.testing.assert_array_equal(look.result(60)["n"], np.zeros(4))
         for call in running:
-            call.result(20)
+            call.result(60)
         with pytest.raises(CancelledError):
-            late.result()
+            late.result(0)
 
 
 def test_closing_ends_what_has_begun_and_cancels_the_rest():
@@ -304,11 +304,11 @@ def test_closing_ends_what_has_begun_and_cancels_the_rest():
     waits = Waits()
     observe(session, "apart", waits)
     calls = [session.submit(picking(i), "apart") for i in range(20)]
-    assert waits.begun.wait(20)
+    assert waits.begun.wait(60)
     closing = threading.Thread(target=session.close)
     closing.start()
     waits.go_on.set()
-    closing.join(20)
+    closing.join(60)
     assert not closing.is_alive()
     np.testing.assert_array_equal(calls[0].result(0)["g"], some(0)[[0]])
     assert calls[-1].cancelled()
@@ -429,7 +429,7 @@ def test_job_uses_a_variable_that_it_sees_through_a_view_alone():
         assert facts.written == {"v"}
         (section,) = sections_of({"shape": facts, "other": NOTHING}, [])[:1]
         assert section.resources == {"variable v"}
-        found = session.submit({}).result(20)["e"]
+        found = session.submit({}).result(60)["e"]
         close(found, np.full((2, 2), np.e))
 
 
