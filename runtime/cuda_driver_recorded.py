@@ -4,7 +4,7 @@ A double of CUDA that keeps a log of all calls, and needs neither a card nor Num
 It can do what it is asked for: copies, and kernels by NumPy (`cuda_lanes`). Work waits
 until somebody waits for it, and is then done in an order of chance among those that
 streams and events allow; so what depends on an order that nothing ensures goes wrong.
-Memory of devices is the host's.
+Memory of devices is the host's, and has guard zones (`cuda_host_memory`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from random import Random
 from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.runtime.cuda_driver import (
     CaptureError,
@@ -29,14 +28,13 @@ from penstock.runtime.cuda_driver import (
     Launch,
     Span,
 )
+from penstock.runtime.cuda_host_memory import GuardedMemory
 from penstock.runtime.cuda_libraries import Bound, with_calls
 from penstock.runtime.cuda_phases import MOST_BLOCKS, Phase
 from penstock.runtime.errors import OutOfMemory
-from penstock.runtime.memory import PAGE, host_bytes
+from penstock.runtime.memory import host_bytes
 
 SUPPORT = "penstock.runtime.cuda_support"
-FILL = 0xA5
-"""What is in new memory."""
 
 
 class Entry(NamedTuple):
@@ -109,7 +107,9 @@ class RecordedDriver:
         self._chosen = threading.local()
         self._lock = threading.RLock()
         self._free = dict.fromkeys(range(devices), memory)
-        self._owned: dict[int, tuple[int, npt.NDArray[np.uint8], int]] = {}
+        self._memory = GuardedMemory()
+        self._devices: dict[int, int] = {}
+        """Address: the device that has the memory, or -1 for the host."""
         self._numbers = 0
         self._graphs: dict[int, _Graph] = {}
         self._tails: dict[int, _Work] = {}
@@ -177,9 +177,8 @@ class RecordedDriver:
             return self._own("allocate_host", size, -1)
 
     def _own(self, call: str, size: int, device: int) -> int:
-        backing = np.full(size + PAGE, FILL, np.uint8)
-        address = backing.ctypes.data + -backing.ctypes.data % PAGE
-        self._owned[address] = size, backing, device
+        address = self._memory.allocate(size, is_poisoned=True)
+        self._devices[address] = device
         if device >= 0:
             self._free[device] -= size
         self._log(call, spans=(Span(address, size, True),))
@@ -195,7 +194,7 @@ class RecordedDriver:
 
     def _give_back(self, call: str, address: int) -> None:
         with self._lock:
-            size, _, device = self._owned.pop(address)
+            size, device = self._memory.free(address), self._devices.pop(address)
             if device >= 0:
                 self._free[device] += size
             self._log(call, spans=(Span(address, size, True),))
@@ -308,6 +307,7 @@ class RecordedDriver:
             if id(chosen) not in needed and self._random.random() < 0.5:
                 continue
             chosen.run()
+            self._memory.check()
             chosen.is_done, chosen.before = True, []
             self._pending.remove(chosen)
             needed.discard(id(chosen))

@@ -1,8 +1,9 @@
 """
 CUDA in Numba's simulator: kernels run as Python, one thread of a block after the other.
 
-Memory of the device is the host's, and all is done when a call returns. It works in
-processes that were told by NUMBA_ENABLE_CUDASIM=1, before Numba was imported.
+Memory of the device is the host's, and all is done when a call returns. Indices of
+kernels are checked at both ends of each buffer, and all memory has guard zones. It
+works in processes that were told by NUMBA_ENABLE_CUDASIM=1, before Numba was imported.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from penstock.runtime.cuda_driver import (
     CaptureError,
     Function,
@@ -20,6 +19,7 @@ from penstock.runtime.cuda_driver import (
     Launch,
     Span,
 )
+from penstock.runtime.cuda_host_memory import GuardedMemory
 from penstock.runtime.cuda_kernels import (
     SimulatedPhase,
     simulate,
@@ -28,7 +28,7 @@ from penstock.runtime.cuda_kernels import (
 )
 from penstock.runtime.cuda_libraries import Bound, with_calls
 from penstock.runtime.errors import OutOfMemory
-from penstock.runtime.memory import PAGE, host_bytes
+from penstock.runtime.memory import host_bytes
 
 DEVICES = 64
 """As many as anybody asks for."""
@@ -41,7 +41,7 @@ class SimulatedDriver:
     count = DEVICES
 
     def __init__(self) -> None:
-        self._memory: dict[int, np.ndarray[tuple[int], np.dtype[np.uint8]]] = {}
+        self._memory = GuardedMemory()
         self._kernels: dict[str, tuple[Function, ...]] = {}
         # Numba simulates one launch at a time.
         self._lock = threading.Lock()
@@ -62,16 +62,13 @@ class SimulatedDriver:
     def allocate(self, size: int) -> int:
         """The address of new memory, from a page boundary on."""
         try:
-            backing = np.zeros(size + PAGE, np.uint8)
+            return self._memory.allocate(size, is_poisoned=False)
         except (MemoryError, ValueError) as error:
             raise OutOfMemory(size, "a simulated CUDA device") from error
-        address = backing.ctypes.data + -backing.ctypes.data % PAGE
-        self._memory[address] = backing
-        return address
 
     def free(self, address: int) -> None:
         """Give back memory."""
-        del self._memory[address]
+        self._memory.free(address)
 
     def allocate_host(self, size: int) -> int:
         """The address of new memory, from a page boundary on."""
@@ -112,10 +109,12 @@ class SimulatedDriver:
     def copy(self, target: int, source: int, size: int, stream: Handle) -> None:
         """Copy bytes."""
         ctypes.memmove(target, source, size)
+        self._memory.check()
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
         """Let bytes be 0."""
         ctypes.memset(address, 0, size)
+        self._memory.check()
 
     def prepare(self, sources: Mapping[str, str]) -> None:
         """Nothing is compiled."""
@@ -132,7 +131,7 @@ class SimulatedDriver:
         """A launch with addresses as arguments, of which `spans` say the sizes."""
         entry = function.handle
         if isinstance(entry, Bound):
-            return entry.bind(words)
+            return self._guarded(entry.bind(words))
         assert isinstance(entry, SimulatedPhase), "it is a function of this driver"
         arrays = [
             host_bytes(span.address, span.size).view(dtype)
@@ -143,7 +142,16 @@ class SimulatedDriver:
             with self._lock:
                 simulate(entry, arrays)
 
-        return launch
+        return self._guarded(launch)
+
+    def _guarded(self, launch: Launch) -> Launch:
+        """A launch after which the ends of all memory are looked at."""
+
+        def launch_and_check(stream: Handle) -> None:
+            launch(stream)
+            self._memory.check()
+
+        return launch_and_check
 
     # Graphs
 

@@ -120,8 +120,12 @@ def simulated_geometry(phase: Phase) -> tuple[int, int]:
 
 
 def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
-    """Run a phase on flat arrays, the last of which is its status."""
-    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+    """
+    Run a phase on flat arrays, the last of which is its status.
+
+    Raises IndexError for an index that is outside of an array, at either end.
+    """
+    from penstock.runtime.cuda_simulated_arrays import CheckedArray
 
     if not entry.phase.items:
         return
@@ -129,4 +133,4 @@ def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
     with warnings.catch_warnings():
         # NumPy warns of what scalars do silently on a device: wrap and overflow.
         warnings.simplefilter("ignore", RuntimeWarning)
-        entry.function[shape](*map(FakeCUDAArray, arrays))
+        entry.function[shape](*map(CheckedArray, arrays))

@@ -235,11 +235,25 @@ class Shared(Buffer):
 
 
 class _Local(dict[int, object]):
-    """The elements that each thread has for itself."""
+    """The elements that each thread has for itself, and their number."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self._size = size
+
+    def __getitem__(self, index):
+        return super().__getitem__(self._checked(index))
+
+    def __setitem__(self, index, value):
+        super().__setitem__(self._checked(index), value)
+
+    def _checked(self, index):
+        assert 0 <= index < self._size, f"{index} is outside of {self._size} elements"
+        return index
 
 
 cuda = SimpleNamespace(
-    local=SimpleNamespace(array=lambda size, dtype: _Local()),
+    local=SimpleNamespace(array=lambda size, dtype: _Local(size)),
     shared=SimpleNamespace(array=Shared),
     syncthreads=lambda: _barrier(),
 )

@@ -271,6 +271,10 @@ class QueryTilePrinter(QueryPrinter):
         pieces = size * stored // together
         with self.block(f"for i in range({-(-pieces // THREADS)}):"):
             self.line(f"place = {self.i32(f'at + i * {THREADS}')}")
+            if pieces % THREADS:
+                # Threads past the last piece bring the first one, and keep nothing.
+                self.line(f"live = place < {pieces}")
+                self.chosen("place", "live", "0")
             along = self._is_along(name)
             names = ("line", "term") if along else ("term", "line")
             inner = stored // together if along else size
@@ -299,9 +303,6 @@ class QueryTilePrinter(QueryPrinter):
                 buffer = self.printer.name(self.operands[name].memref)
                 self.line(f"taken = {self.call(f'take_{together}', buffer, place)}")
                 values = [f"taken[{number}]" for number in range(together)]
-            if pieces % THREADS:
-                self.line(f"live = place < {pieces}")
-                self.chosen("slot", "live", "0")
             for number, value in enumerate(values):
                 text = sum_of([("slot", 1)], number * further)
                 place = self.call("u64", text)

@@ -336,9 +336,13 @@ def _run_on_cpu(source: str, arrays: Sequence[Array]) -> int:
 
 
 def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime.cuda import open_cuda
+    from penstock.runtime.cuda import Cuda, open_cuda
+    from penstock.runtime.cuda_driver_guarded import guarded
 
-    return open_cuda().run_kernel(source, [stored(array) for array in arrays])
+    driver, guards = guarded(open_cuda().driver)
+    code = Cuda(driver).run_kernel(source, [stored(array) for array in arrays])
+    guards.check()
+    return code
 
 
 def _run_on_lanes(source: str, arrays: Sequence[Array]) -> int:

@@ -199,6 +199,35 @@ def test_causal_blocks_end_with_the_last_key_that_is_seen(
     assert "for j in range(steps):" in source
 
 
+@pytest.mark.parametrize("type", ["f32", "bf16"])
+@pytest.mark.parametrize("head", [4, 8, 16, 32, 64])
+def test_no_block_reads_past_its_operands(
+    device_kernels: Kernels, head: int, type: str
+) -> None:
+    """Around the rows of a block there are threads without a piece to bring."""
+    kinds = (False, None), (True, None), (False, 0)
+    cases = [(length, kind) for length in (32, 64) for kind in kinds]
+    for length, (masked, causal) in (*cases, *zip((31, 33, 65), kinds, strict=True)):
+        shape = 1, length, length, head, head
+        run(device_kernels, shape, type, masked, causal=causal)
+
+
+@pytest.mark.parametrize(
+    ("shape", "type", "by"),
+    [
+        ((2, 64, 32, 4, 8), "f32", "k_by [0, 2, 1]"),
+        ((2, 32, 64, 8, 4), "f64", "k_by [0, 2, 1]"),
+        ((1, 32, 64, 4, 16), "f64", ""),
+        ((1, 32, 32, 3, 5), "f32", ""),
+        ((1, 1, 32, 4, 4), "f32", ""),
+    ],
+)
+def test_no_block_reads_past_operands_of_unequal_sides(
+    device_kernels: Kernels, shape: Shape, type: str, by: str
+) -> None:
+    run(device_kernels, shape, type, False, by=by)
+
+
 def test_queries_without_a_key_are_no_numbers(device_kernels: Kernels) -> None:
     shape = 1, 18, 20, 8, 16
     (kernel,) = device_kernels(attention(shape, "f32", True))

@@ -171,6 +171,15 @@ JOBS = {
         -> tensor<12x128x64xf32>
       job.output "y", %y : tensor<12x128x64xf32>
     """,
+    "mixed small": """
+      %q = job.input "q" : tensor<12x32x8xf32>
+      %k = job.input "k" : tensor<12x32x8xf32>
+      %v = job.input "v" : tensor<12x32x8xf32>
+      %y = op.attention %q, %k, %v scale 0.125
+        : tensor<12x32x8xf32>, tensor<12x32x8xf32>, tensor<12x32x8xf32>
+        -> tensor<12x32x8xf32>
+      job.output "y", %y : tensor<12x32x8xf32>
+    """,
     "mixed halves": """
       %q = job.input "q" : tensor<12x128x64xbf16>
       %k = job.input "k" : tensor<12x128x64xbf16>
@@ -446,6 +455,17 @@ def test_attention_stays_in_registers_and_shared_memory(
     assert ".f64" not in ptx
     assert (phase.threads, phase.items) == (256, 12 * 2)
     assert phase.registers <= 128
+
+
+@needs_compiler
+def test_attention_of_small_heads_loads_vectors_within_its_operands(
+    phases_of: Compiled,
+) -> None:
+    (phase,) = phases_of("mixed small", "sm_90")
+    assert_lean(phase)
+    # 64 pieces of queries, keys and values each are fewer than the threads.
+    assert phase.path("ptx").read_text().count("ld.global.v4.f32") >= 3
+    assert phase.threads == 256
 
 
 @needs_compiler

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.runtime import cuda
+from penstock.runtime.cuda_driver_guarded import guarded
 from penstock.runtime.cuda_kernels import gpu_count
 from penstock.runtime.errors import TaskError
 from penstock.tools.compiler import installed_compiler
@@ -50,6 +53,15 @@ job.job @pick placement <cuda, [0:0]> {
   job.output "s", %s : tensor<2xf32>
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def _guards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let memory of the card have guard zones, and look at them after each test."""
+    driver, guards = guarded(cuda.open_cuda().driver)
+    monkeypatch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
+    yield
+    guards.check()
 
 
 def opened(text: str, engine: str = "actors", threads: int = 1) -> Session:
