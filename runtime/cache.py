@@ -2,7 +2,8 @@
 The folder on disk where compiled kernels stay between processes.
 
 It is `PENSTOCK_CACHE_DIR`, else `penstock` in the user's cache folder. Where that
-cannot be written, a temporary folder takes its place for this process.
+cannot be written, belongs to another user, or can be written to by others, a temporary
+folder of this user alone takes its place for this process.
 
 What is in it under a content hash may take `PENSTOCK_CACHE_BYTES` (4 GiB if nothing is
 said): what was not used for longest goes, unless that was a moment ago.
@@ -14,7 +15,6 @@ import atexit
 import hashlib
 import os
 import platform
-import re
 import shutil
 import sys
 import tempfile
@@ -25,7 +25,9 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR
+
+from penstock.runtime.kept_files import ENTRY, is_private
 
 VARIABLE = "PENSTOCK_CACHE_DIR"
 LIMIT_VARIABLE = "PENSTOCK_CACHE_BYTES"
@@ -34,7 +36,6 @@ SPARED = 600.0
 """Seconds since an entry was used in which it stays, as others may be at work on it."""
 FILLED = 0.9
 """How much of the limit may be taken by what is left."""
-_ENTRY = re.compile("[0-9a-f]{32}")
 _PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
 
 
@@ -59,39 +60,37 @@ def cache_dir() -> Path:
 
 @cache
 def _usable(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder.absolute()
-    except OSError as error:
-        warnings.warn(
-            f"kernels are compiled anew in each process, as the cache folder "
-            f"{folder} cannot be written: {error.strerror}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    if (reason := _reason_against(folder)) is None:
+        return folder.absolute()
+    warnings.warn(
+        f"kernels are compiled anew in each process, as the cache folder {folder} "
+        f"{reason}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
     temporary = Path(tempfile.mkdtemp(prefix="penstock-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that others see it whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def _reason_against(folder: Path) -> str | None:
+    """Why a folder, which is made if it is not there, cannot be the cache folder."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        # Code from a folder that others write to would be theirs.
+        if not is_private(status):
+            return _reason_of(status)
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"cannot be written: {error.strerror}"
 
 
-def mark_used(path: Path) -> None:
-    """Note that a file of an entry was used now, as its time of access."""
-    with suppress(OSError):
-        written = path.stat().st_mtime_ns
-        os.utime(path, ns=(time.time_ns(), written))
+def _reason_of(status: os.stat_result) -> str:
+    if status.st_uid != os.geteuid():
+        return f"belongs to another user, of id {status.st_uid}"
+    return f"can be written to by others (its mode is {S_IMODE(status.st_mode):03o})"
 
 
 def size_limit() -> int:
@@ -141,7 +140,7 @@ def _entries(folder: Path) -> list[tuple[float, int, list[Path]]]:
     """When each entry was used last, its bytes, and what it is made of."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        if (match := _ENTRY.match(path.name)) is not None:
+        if (match := ENTRY.match(path.name)) is not None:
             found.setdefault(match.group(), []).append(path)
     entries: list[tuple[float, int, list[Path]]] = []
     for paths in found.values():

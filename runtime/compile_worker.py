@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import IO
 
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit import compile_cpu, is_kept
 from penstock.runtime.numba_settings import ignore_settings_files
 
 
@@ -20,8 +20,9 @@ def main(sources: IO[str], answers: IO[str]) -> None:
     """Compile until there are no more sources."""
     for line in sources:
         try:
-            compile_cpu(json.loads(line), "kernel")
-            is_compiled = True
+            compile_cpu(source := json.loads(line), "kernel")
+            # On a full disk it is not.
+            is_compiled = is_kept(source)
         except Exception:
             # Whoever needs the kernel compiles it again, and tells what is wrong.
             is_compiled = False

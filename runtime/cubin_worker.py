@@ -1,19 +1,21 @@
 """
 A process that compiles CUDA kernels: `python -m penstock.runtime.cubin_worker`.
 
-It reads jobs, a line of JSON each, and answers each with `null`, or with what is wrong.
+It reads jobs, a line of JSON each, and answers each with the phases, or with what is
+wrong.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from penstock.runtime.cache import write_atomically
-from penstock.runtime.cubins import Capability, Job
+from penstock.runtime.cubins import Answer, Capability, CompiledPhase, Job, packed
+from penstock.runtime.kept_files import keep_text
 from penstock.runtime.numba_settings import ignore_settings_files
 
 if TYPE_CHECKING:
@@ -24,50 +26,47 @@ def main(jobs: IO[str], answers: IO[str]) -> None:
     """Compile until there are no more jobs."""
     for line in jobs:
         try:
-            compile_job(Job(*json.loads(line)))
-            answer = None
+            code = packed(compile_job(Job(*json.loads(line))))
+            answer = Answer(b64encode(code).decode())
         except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
+            answer = Answer(None, f"{type(error).__name__}: {error}")
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def compile_job(job: Job) -> None:
-    """Write the files of a cache entry."""
+def compile_job(job: Job) -> list[CompiledPhase]:
+    """The phases of a kernel."""
     from penstock.runtime.cuda_compiler import machine_of, ptx_of
 
-    folder = Path(job.folder)
     major, minor = job.capability
     capability: Capability = major, minor
-    path = folder / f"{job.key}.py"
-    write_atomically(path, job.source.encode())
+    keep_text(Path(job.path), job.source.encode())
     namespace: dict[str, object] = {"__name__": f"penstock_{job.key}"}
-    exec(compile(job.source, str(path), "exec"), namespace)
+    exec(compile(job.source, job.path, "exec"), namespace)
     dtypes = cast("Sequence[str]", namespace["PARAMETERS"])
-    entries: list[dict[str, object]] = []
+    made: list[CompiledPhase] = []
     for phase, is_fallback in listed(cast("Sequence[Phase]", namespace["PHASES"])):
-        name = phase.function.__name__
         ptx = ptx_of(phase, dtypes, capability)
         machine = machine_of(ptx, capability)
         if phase.least_blocks > 1 and machine.resources.spill_stores:
             # One block that spills nothing is better than two that do.
             ptx = ptx_of(phase._replace(least_blocks=1), dtypes, capability)
             machine = machine_of(ptx, capability)
-        write_atomically(folder / f"{job.key}.{name}.ptx", ptx.encode())
-        write_atomically(folder / f"{job.key}.{name}.cubin", machine.cubin)
-        entries.append(
-            {
-                "name": name,
-                "items": phase.items,
-                "threads": phase.threads,
-                "blockwise": phase.blockwise,
-                "is_fallback": is_fallback,
-                "dynamic_shared": phase.dynamic_shared,
-                "cooperative": phase.cooperative,
-                "parameters": machine.parameters,
+        made.append(
+            CompiledPhase(
+                name=phase.function.__name__,
+                items=phase.items,
+                threads=phase.threads,
+                blockwise=phase.blockwise,
+                is_fallback=is_fallback,
+                dynamic_shared=phase.dynamic_shared,
+                cooperative=phase.cooperative,
+                parameters=tuple(machine.parameters),
+                ptx=ptx,
+                cubin=machine.cubin,
                 **machine.resources._asdict(),
-            }
+            )
         )
-    write_atomically(folder / f"{job.key}.json", json.dumps(entries).encode())
+    return made
 
 
 def listed(phases: Sequence[Phase]) -> Iterator[tuple[Phase, bool]]:

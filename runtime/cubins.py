@@ -3,9 +3,9 @@ Machine code of CUDA kernels on disk, compiled by other processes.
 
 A cache entry is known by a hash of all that it depends on: the source, the compute
 capability, and the compiler, but nothing of this machine; so what was compiled without
-a device can be taken to one. It consists of `<hash>.<phase>.ptx` and
-`<hash>.<phase>.cubin` for each phase, and of `<hash>.json`, written last, which says
-what each takes.
+a device can be taken to one. It is one file, `<hash>/kernel.cubins`: a line of JSON
+that says of each phase what it takes and how long its PTX and its machine code are,
+then these.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from penstock.runtime.cache import cache_dir
 from penstock.runtime.child import child_command
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.kept_files import keep, read_kept
 from penstock.runtime.module_texts import digest_below, imported_modules
 
 NEEDS_CUDA = "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
@@ -53,16 +56,13 @@ class CompiledPhase(NamedTuple):
     spill_loads: int
     shared: int
     """The bytes that the function declares; a launch asks for `dynamic_shared` more."""
-    folder: str
-    """Where the files of the cache entry are."""
-    key: str
+    ptx: str
+    """The text that the machine code was made from."""
+    cubin: bytes
+    """The machine code."""
     dynamic_shared: int = 0
     cooperative: bool = False
     """Whether all blocks have to run at a time."""
-
-    def path(self, suffix: str) -> Path:
-        """The file with this phase as `ptx` or as `cubin`."""
-        return Path(self.folder) / f"{self.key}.{self.name}.{suffix}"
 
 
 def capability_of(architecture: str) -> Capability:
@@ -97,10 +97,9 @@ def compile_kernels(
     names the kernels which cannot be compiled.
     """
     keys = {name: _key(source, capability) for name, source in sources.items()}
-    missing = {
-        key: sources[name] for name, key in keys.items() if not _manifest(key).exists()
-    }
-    errors = _compile_all(missing, capability, processes or os.cpu_count() or 1)
+    known = {key: _kept(key) for key in keys.values()}
+    missing = {key: sources[name] for name, key in keys.items() if known[key] is None}
+    made, errors = _compile_all(missing, capability, processes or os.cpu_count() or 1)
     if errors:
         lines = (
             f"kernel @{name}: {errors[key]}"
@@ -110,26 +109,51 @@ def compile_kernels(
         raise PenstockError("\n".join(lines))
     found: dict[str, tuple[CompiledPhase, ...]] = {}
     for name, key in keys.items():
-        found[name] = tuple(_read(key))
+        found[name] = known[key] or made[key]
         done(name)
     return found
 
 
-def _manifest(key: str) -> Path:
-    return cache_dir() / f"{key}.json"
+def _path(key: str) -> Path:
+    return cache_dir() / key / "kernel.cubins"
 
 
-def _read(key: str) -> Iterable[CompiledPhase]:
-    for entry in json.loads(_manifest(key).read_text()):
-        entry["parameters"] = tuple(entry["parameters"])
-        yield CompiledPhase(**entry, folder=str(cache_dir()), key=key)
+def _kept(key: str) -> tuple[CompiledPhase, ...] | None:
+    data = read_kept(_path(key))
+    return None if data is None else unpacked(data)
+
+
+def packed(phases: Sequence[CompiledPhase]) -> bytes:
+    """The bytes that a cache entry with these phases holds."""
+    texts = [phase.ptx.encode() for phase in phases]
+    facts = [
+        {**phase._asdict(), "ptx": len(text), "cubin": len(phase.cubin)}
+        for phase, text in zip(phases, texts, strict=True)
+    ]
+    pairs = zip(texts, (phase.cubin for phase in phases), strict=True)
+    codes = [code for pair in pairs for code in pair]
+    return b"\n".join([json.dumps(facts).encode(), b"".join(codes)])
+
+
+def unpacked(data: bytes) -> tuple[CompiledPhase, ...]:
+    """The phases in the bytes of a cache entry."""
+    head, _, codes = data.partition(b"\n")
+    file = BytesIO(codes)
+    return tuple(_unpacked(facts, file) for facts in json.loads(head))
+
+
+def _unpacked(facts: dict[str, Any], file: BytesIO) -> CompiledPhase:
+    ptx, cubin = file.read(facts["ptx"]).decode(), file.read(facts["cubin"])
+    phase = CompiledPhase(**facts)
+    parameters = tuple(phase.parameters)
+    return phase._replace(ptx=ptx, cubin=cubin, parameters=parameters)
 
 
 def _key(source: str, capability: Capability) -> str:
     digest = hashlib.sha256()
     used = imported_modules(source) | {"runtime.cuda_compiler"}
     facts = "{}.{}".format(*capability), digest_below(used), *_versions()
-    for part in ("cubins 3", source, *facts):
+    for part in ("cubins 4", source, *facts):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()[:32]
 
@@ -152,32 +176,45 @@ def _version(package: str) -> str:
 
 def _compile_all(
     sources: Mapping[str, str], capability: Capability, processes: int
-) -> dict[str, str]:
-    """Compile sources, given by their keys; what is wrong with those that fail."""
+) -> tuple[dict[str, tuple[CompiledPhase, ...]], dict[str, str]]:
+    """
+    Compile sources, given by their keys, and keep what can be kept; the phases, and
+    what is wrong with those that fail.
+    """
+    made: dict[str, tuple[CompiledPhase, ...]] = {}
+    errors: dict[str, str] = {}
     if not sources:
-        return {}
+        return made, errors
     if find_spec("numba_cuda") is None:
         raise PenstockError(NEEDS_CUDA)
     waiting: SimpleQueue[tuple[str, str]] = SimpleQueue()
     # Long ones first, so that none runs alone in the end.
     for item in sorted(sources.items(), key=lambda item: -len(item[1])):
         waiting.put(item)
-    errors: dict[str, str] = {}
+
+    def take(key: str, answer: Answer) -> None:
+        if answer.code is None:
+            errors[key] = answer.error
+            return
+        data = b64decode(answer.code)
+        keep(_path(key), data)
+        made[key] = unpacked(data)
+
     count = min(processes, len(sources))
     threads = [
-        Thread(target=_feed, args=(waiting, capability, errors)) for _ in range(count)
+        Thread(target=_feed, args=(waiting, capability, take)) for _ in range(count)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return errors
+    return made, errors
 
 
 def _feed(
     waiting: SimpleQueue[tuple[str, str]],
     capability: Capability,
-    errors: dict[str, str],
+    take: Callable[[str, Answer], None],
 ) -> None:
     """Let one process compile sources until none are left."""
     hidden = {"NUMBA_ENABLE_CUDASIM"}
@@ -195,28 +232,33 @@ def _feed(
                 key, source = waiting.get_nowait()
             except Empty:
                 break
-            job = Job(key, source, capability, str(cache_dir()))
+            job = Job(key, source, capability, str(_path(key).with_suffix(".py")))
             try:
                 print(json.dumps(job), file=worker.stdin, flush=True)
                 answer = worker.stdout.readline()
             except BrokenPipeError:
                 answer = ""
-            error = (
-                json.loads(answer) if answer else "the compiler ended without a word"
-            )
-            if error is not None:
-                errors[key] = error
             if not answer:
+                take(key, Answer(None, "the compiler ended without a word"))
                 return
+            take(key, Answer(*json.loads(answer)))
         worker.stdin.close()
 
 
 class Job(NamedTuple):
-    """
-    What a process is asked to compile, as a line of JSON; it answers None or why it
-    could not, as another."""
+    """What a process is asked to compile, as a line of JSON."""
 
     key: str
     source: str
     capability: Sequence[int]
-    folder: str
+    path: str
+    """Where the source is written for people."""
+
+
+class Answer(NamedTuple):
+    """What a process answers to a job, as a line of JSON."""
+
+    code: str | None
+    """The bytes for the cache entry in base 64; None if it could not be compiled."""
+    error: str = ""
+    """Why it could not."""

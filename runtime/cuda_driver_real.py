@@ -79,7 +79,7 @@ class RealDriver:
         self._api = api
         self._lost: set[int] = set()
         self._contexts: dict[int, object] = {}
-        self._modules: dict[tuple[int, str], object] = {}
+        self._modules: dict[tuple[int, bytes], object] = {}
         self._kernels: dict[tuple[int, str], tuple[Function, ...]] = {}
         self._chosen = threading.local()
         self._lock = threading.Lock()
@@ -341,10 +341,9 @@ class RealDriver:
         self._call("cuFuncSetAttribute", handle, kind, phase.dynamic_shared)
 
     def _module(self, phase: CompiledPhase) -> object:
-        key = self._chosen.device, f"{phase.key}.{phase.name}"
+        key = self._chosen.device, phase.cubin
         if (found := self._modules.get(key)) is None:
-            data = phase.path("cubin").read_bytes()
-            found = self._modules[key] = self._call("cuModuleLoadData", data)
+            found = self._modules[key] = self._call("cuModuleLoadData", phase.cubin)
         return found
 
     def bind(

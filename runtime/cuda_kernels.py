@@ -91,10 +91,11 @@ def _is_simulated() -> bool:
 
 def simulated_phases(source: str) -> tuple[SimulatedPhase, ...]:
     """The phases of a module text that defines `PHASES`, run as it is."""
-    from penstock.runtime.cache import cache_dir, content_hash, write_atomically
+    from penstock.runtime.cache import cache_dir, content_hash
+    from penstock.runtime.kept_files import keep_text
 
     path = cache_dir() / f"{content_hash([source])}.py"
-    write_atomically(path, source.encode())
+    keep_text(path, source.encode())
     namespace: dict[str, object] = {"__name__": f"penstock_kernel_{path.stem}"}
     exec(compile(source, str(path), "exec"), namespace)
     names = cast("Sequence[str]", namespace.get("PARAMETERS", ()))

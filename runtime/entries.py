@@ -34,7 +34,6 @@ def address_of_entry(name: str) -> int:
     from penstock.runtime.core_entry import compile_entry
 
     made = compile_entry(name)
-    path.parent.mkdir(exist_ok=True)
     write_object(path, made)
     address = load_object(made)
     assert address is not None, "Numba has been imported, with all that it needs"

@@ -25,8 +25,8 @@ from penstock.runtime.cache import (
     content_hash,
     keep_within,
     size_limit,
-    write_atomically,
 )
+from penstock.runtime.kept_files import keep_text
 from penstock.runtime.matrix_unit import may_use_matrices
 from penstock.runtime.module_texts import digest_below, imported_modules
 from penstock.runtime.objects import (
@@ -88,7 +88,7 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
 
 def is_kept(source: str) -> bool:
     """Whether there is machine code of a module text on disk."""
-    return _path(key_of(source)).exists()
+    return _path(key_of(source)).is_file()
 
 
 def key_of(source: str) -> str:
@@ -110,10 +110,9 @@ def _load(source: str, key: str, name: str) -> CompiledKernel:
     found = read_object(path)
     if found and (address := load_object(found)):
         return CompiledKernel(name, address, found.parts, True)
-    path.parent.mkdir(exist_ok=True)
     # For people, and for tools that look up lines.
     text = path.with_suffix(".py")
-    write_atomically(text, source.encode())
+    keep_text(text, source.encode())
     module = _execute(source, text, f"penstock_kernel_{key}")
     from penstock.runtime.c_functions import compile_c_function
 

@@ -2,11 +2,10 @@
 Machine code that is kept in the cache folder, loaded by LLVM alone.
 
 Numba is needed to compile, not to load: a process that finds all of its code here never
-imports it, and starts in a fraction of the time. An entry of the cache is one file:
+imports it, and starts in a fraction of the time. An entry of the cache is one file, of
+a line of JSON and an object file:
 
-    penstock object <SHA-256 of the rest>
     {"symbol": ..., "parts": ..., "externals": [...]}
-    <object file>
 
 One that is damaged, or that needs functions which this process does not have, counts as
 missing.
@@ -18,19 +17,15 @@ missing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from llvmlite import binding
 
-from penstock.runtime.cache import mark_used, write_atomically
-
-_MAGIC = b"penstock object "
+from penstock.runtime.kept_files import keep, read_kept
 
 
 class ObjectCode(NamedTuple):
@@ -46,22 +41,17 @@ class ObjectCode(NamedTuple):
 
 
 def write_object(path: Path, entry: ObjectCode) -> None:
-    """Keep machine code in a file."""
+    """Keep machine code in a file, if that can be written."""
     head = {key: value for key, value in entry._asdict().items() if key != "code"}
-    rest = json.dumps(head).encode() + b"\n" + entry.code
-    checksum = hashlib.sha256(rest).hexdigest().encode()
-    write_atomically(path, _MAGIC + checksum + b"\n" + rest)
+    keep(path, json.dumps(head).encode() + b"\n" + entry.code)
 
 
 def read_object(path: Path) -> ObjectCode | None:
     """The machine code in a file, if there is one and it is what was written."""
-    with suppress(FileNotFoundError):
-        first, _, rest = path.read_bytes().partition(b"\n")
-        if first == _MAGIC + hashlib.sha256(rest).hexdigest().encode():
-            head, _, code = rest.partition(b"\n")
-            mark_used(path)
-            return ObjectCode(**json.loads(head), code=code)
-    return None
+    if (data := read_kept(path)) is None:
+        return None
+    head, _, code = data.partition(b"\n")
+    return ObjectCode(**json.loads(head), code=code)
 
 
 def load_object(entry: ObjectCode) -> int | None:

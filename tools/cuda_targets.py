@@ -16,7 +16,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, ClassVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -27,9 +29,6 @@ from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEEDS_DISASSEMBLER = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
 
@@ -76,7 +75,7 @@ class CudaPtxTarget(_CudaTarget):
     def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
         for phase in phases:
             yield f"// kernel {kernel}, {phase.name}"
-            yield phase.path("ptx").read_text()
+            yield phase.ptx
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class CudaSassTarget(_CudaTarget):
     def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
         for phase in phases:
             yield f"// kernel {kernel}, {phase.name}"
-            yield disassembled(phase.path("cubin"))
+            yield disassembled(phase.cubin)
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class CudaResourcesTarget(_CudaTarget):
             )
 
 
-def disassembled(cubin: Path) -> str:
+def disassembled(cubin: bytes) -> str:
     """The text of machine code. Raises DiagnosticException without a disassembler."""
     try:
         tool = import_module("cuda.pathfinder").find_nvidia_binary_utility("nvdisasm")
@@ -117,9 +116,11 @@ def disassembled(cubin: Path) -> str:
         tool = None
     if tool is None:
         raise DiagnosticException(NEEDS_DISASSEMBLER)
-    done = subprocess.run(
-        [str(tool), "-c", str(cubin)], capture_output=True, text=True, check=False
-    )
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        words = [str(tool), "-c", str(path)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise DiagnosticException(f"nvdisasm failed: {done.stderr.strip()}")
     return done.stdout

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partialmethod
 from pathlib import Path
+from random import randrange
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -217,6 +218,20 @@ def cold_cache(tmp_path: Path) -> Path:
     folder.mkdir(mode=0o700)
     (folder / CORE.name).symlink_to(CORE)
     return folder
+
+
+@pytest.fixture
+def flip_a_bit() -> Callable[[Path], None]:
+    """Change one bit of a file, which is told."""
+
+    def flip(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        bit = randrange(8 * len(data))
+        print(f"bit {bit} of {path}")
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+
+    return flip
 
 
 class Guarded:

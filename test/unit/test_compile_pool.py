@@ -20,12 +20,12 @@ from penstock.runtime.cache import (
     LIMIT_VARIABLE,
     SPARED,
     keep_within,
-    mark_used,
     size_limit,
 )
 from penstock.runtime.compile_pool import compile_missing
 from penstock.runtime.compile_worker import main
 from penstock.runtime.jit import compile_cpu, is_kept
+from penstock.runtime.kept_files import mark_used
 
 SOURCE = """
 from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32

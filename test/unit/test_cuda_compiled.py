@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import errno
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.cubins import cubins as compiled_models
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import cubins
+from penstock.runtime import cubins, kept_files
 from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
 from penstock.tools.compiler import installed_compiler
@@ -259,7 +260,7 @@ def test_fused_elementwise_ops_move_vectors(
 ) -> None:
     (phase,) = phases_of("fused", architecture)
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert f".target {architecture}\n" in ptx
     assert ptx.count("ld.global.v4.f32") == 3
     assert ptx.count("st.global.v4.f32") == 1
@@ -275,7 +276,7 @@ def test_fused_elementwise_ops_move_vectors(
 def test_halves_are_moved_eight_at_once(phases_of: Compiled) -> None:
     (phase,) = phases_of("half", "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert ptx.count("ld.global.v4") == 2
     assert ptx.count("st.global.v4") == 1
     assert "cvt.f32.f16" in ptx
@@ -287,7 +288,7 @@ def test_booleans_are_moved_with_the_elements_they_choose_between(
     phases_of: Compiled,
 ) -> None:
     phases = phases_of("chosen", "sm_90")
-    texts = [phase.path("ptx").read_text() for phase in phases]
+    texts = [phase.ptx for phase in phases]
     for phase in phases:
         assert_lean(phase)
     assert ["st.global.v4.u8" in text for text in texts] == [False, True]
@@ -309,7 +310,7 @@ def test_rows_are_read_and_written_once(phases_of: Compiled, job: str) -> None:
     (phase,) = phases_of(job, "sm_90")
     loads, stores, threads, registers = ROWS[job]
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert ptx.count("ld.global.v4.f32") == loads
     assert ptx.count("st.global.v4.f32") == stores
     assert "ld.global.f32" not in ptx
@@ -334,7 +335,7 @@ def test_rows_that_do_not_fit_into_registers_are_read_again(
 def test_reductions_are_shared_by_a_warp(phases_of: Compiled) -> None:
     (phase,) = phases_of("mean", "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert ptx.count("shfl.sync.bfly.b32") == 5
     assert ptx.count("ld.global.f32") == 2
     assert ".f64" not in ptx
@@ -347,7 +348,7 @@ def test_products_are_tiled_in_shared_memory_and_registers(
 ) -> None:
     (phase,) = phases_of("product", "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert ptx.count("fma.rn.f32") == 8 * 8
     assert ptx.count("ld.shared.v4.f32") == 4
     assert "ld.shared.f32" not in ptx
@@ -364,7 +365,7 @@ def test_products_are_tiled_in_shared_memory_and_registers(
 def test_products_with_few_rows_are_shared_by_warps(phases_of: Compiled) -> None:
     _, phase = phases_of("vector", "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert ptx.count("shfl.sync.bfly.b32") == 5
     assert ptx.count("ld.global.v4.f32") >= 2
     assert ".f64" not in ptx
@@ -375,7 +376,7 @@ def test_products_with_few_rows_are_shared_by_warps(phases_of: Compiled) -> None
 def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
     (phase,) = phases_of("convolution", "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert "bar.sync" in ptx
     assert "ld.shared.v4.f32" in ptx
     assert "div." not in ptx
@@ -385,7 +386,7 @@ def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
 
 def opcodes(phase: CompiledPhase) -> Counter[str]:
     """How often each instruction is in the machine code, without its suffixes."""
-    text = disassembled(phase.path("cubin"))
+    text = disassembled(phase.cubin)
     found = re.findall(
         r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*([A-Z0-9]+)", text, re.M
     )
@@ -405,7 +406,7 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
 ) -> None:
     (phase,) = phases_of(job, architecture)
     assert_lean(phase)
-    ptx, found = phase.path("ptx").read_text(), opcodes(phase)
+    ptx, found = phase.ptx, opcodes(phase)
     assert found["HMMA"] >= 4
     assert found["LDSM"] >= 4
     assert found["LDGSTS"] >= 2
@@ -449,7 +450,7 @@ def test_attention_stays_in_registers_and_shared_memory(
 ) -> None:
     (phase,) = phases_of(job, architecture)
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert "ld.global.v4.f32" in ptx
     assert "ld.shared.v4.f32" in ptx
     assert ".f64" not in ptx
@@ -490,7 +491,7 @@ def test_few_rows_are_shared_by_the_threads_of_blocks(
 ) -> None:
     *_, phase = phases_of(job, "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert "bar.sync" in ptx
     assert ".f64" not in ptx
     assert phase.threads >= 256
@@ -501,7 +502,7 @@ def test_few_rows_are_shared_by_the_threads_of_blocks(
 def test_products_of_doubles_are_tiled(phases_of: Compiled) -> None:
     (phase,) = phases_of("doubles", "sm_90")
     assert_lean(phase)
-    ptx = phase.path("ptx").read_text()
+    ptx = phase.ptx
     assert ptx.count("fma.rn.f64") % (4 * 4) == 0
     assert "ld.shared.v2.f64" in ptx
     assert "ld.global.v2.f64" in ptx
@@ -523,7 +524,7 @@ def test_kernels_of_a_model_keep_nothing_in_local_memory() -> None:
     assert len(phases) >= len(sources) > 10
     for phase in phases:
         assert_lean(phase)
-        assert ".f64" not in phase.path("ptx").read_text()
+        assert ".f64" not in phase.ptx
 
 
 ONE_OPERAND = {
@@ -585,7 +586,7 @@ def test_scalar_ops_have_no_more_bits_than_their_type(
     (kernel,) = device_kernels(all_scalars(type))
     source = {"scalars": kernel_source(kernel)}
     (phase,) = compile_kernels(source, (9, 0))["scalars"]
-    assert ".f64" not in phase.path("ptx").read_text()
+    assert ".f64" not in phase.ptx
     assert_lean(phase)
 
 
@@ -608,7 +609,9 @@ PHASES = [Phase(phase_0, {count}, 128)]
 
 @needs_compiler
 def test_what_is_in_the_cache_is_not_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flip_a_bit: Callable[[Path], None],
 ) -> None:
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
     sources = {f"k{n}": copying(n) for n in (3, 4, 5)}
@@ -618,15 +621,37 @@ def test_what_is_in_the_cache_is_not_compiled(
     (phase,) = first["k4"]
     assert (phase.name, phase.items, phase.threads) == ("phase_0", 4, 128)
     assert phase.parameters == ("u64", "u64", "u64")
-    assert phase.path("cubin").read_bytes()[:4] == b"\x7fELF"
-    entry = json.loads((tmp_path / f"{phase.key}.json").read_text())[0]
-    assert (entry["registers"], entry["shared"]) == (phase.registers, 0)
+    assert phase.cubin[:4] == b"\x7fELF"
+    assert len([*tmp_path.glob("*/kernel.cubins")]) == 3
 
     def fail(*args: object, **options: object) -> None:
         raise PenstockError("a process was started")
 
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", fail)
+        assert compile_kernels(sources, (8, 0)) == first
+    damaged = min(tmp_path.glob("*/kernel.cubins"))
+    flip_a_bit(damaged)
+    assert compile_kernels(sources, (8, 0)) == first
+    shutil.rmtree(damaged.parent)
+    damaged.parent.write_text("no folder")
+    assert compile_kernels(sources, (8, 0)) == first
     monkeypatch.setattr(subprocess, "Popen", fail)
     assert compile_kernels(sources, (8, 0)) == first
+
+
+@needs_compiler
+def test_kernels_that_cannot_be_kept_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept_files, "write_atomically", full)
+    (phase,) = compile_kernels({"k": copying(8)}, (8, 0))["k"]
+    assert phase.cubin[:4] == b"\x7fELF"
+    assert not [*tmp_path.glob("*/kernel.cubins")]
 
 
 @needs_compiler
@@ -647,7 +672,7 @@ def test_machine_code_does_not_depend_on_what_was_compiled_before(
         monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / f"first_{order[0]}"))
         sources = {f"k{n}": copying(n) for n in order}
         (phase,) = compile_kernels(sources, (8, 0), processes=1)["k3"]
-        codes.append(phase.path("cubin").read_bytes())
+        codes.append(phase.cubin)
     assert codes[0] == codes[1]
 
 
@@ -696,16 +721,14 @@ def test_architectures_have_a_major_and_a_minor_number() -> None:
 def test_disassembler_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
     with pytest.raises(DiagnosticException) as caught:
-        disassembled(Path("any.cubin"))
+        disassembled(b"any")
     expected = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
     assert str(caught.value) == expected
 
 
 @needs_compiler
-def test_machine_code_is_disassembled(phases_of: Compiled, tmp_path: Path) -> None:
+def test_machine_code_is_disassembled(phases_of: Compiled) -> None:
     (phase,) = phases_of("fused", "sm_90")
-    assert disassembled(phase.path("cubin")).count("LDG.E.128") == 3
-    broken = tmp_path / "broken.cubin"
-    broken.write_bytes(b"no machine code")
+    assert disassembled(phase.cubin).count("LDG.E.128") == 3
     with pytest.raises(DiagnosticException, match=r"^nvdisasm failed: "):
-        disassembled(broken)
+        disassembled(b"no machine code")

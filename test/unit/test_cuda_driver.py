@@ -101,9 +101,8 @@ def unpacked(address: int) -> list[int]:
     return [ctypes.c_uint64.from_address(place or 0).value for place in places]
 
 
-def phase(folder: Path, **changes: Any) -> CompiledPhase:
-    """A phase whose machine code is in a folder."""
-    (folder / "key.phase_0.cubin").write_bytes(b"machine code")
+def phase(**changes: Any) -> CompiledPhase:
+    """A phase with some machine code."""
     made = CompiledPhase(
         name="phase_0",
         items=1 << 20,
@@ -112,8 +111,8 @@ def phase(folder: Path, **changes: Any) -> CompiledPhase:
         is_fallback=False,
         parameters=("u64",) * 3,
         shared=1024,
-        folder=str(folder),
-        key="key",
+        ptx="",
+        cubin=b"machine code",
         registers=32,
         stack=0,
         spill_stores=0,
@@ -124,12 +123,12 @@ def phase(folder: Path, **changes: Any) -> CompiledPhase:
 
 @pytest.fixture
 def loading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., tuple[Api, RealDriver]]:
     """An opened driver that finds a phase with some changes as the only one."""
 
     def make(**changes: Any) -> tuple[Api, RealDriver]:
-        phases = {"kernel": (phase(tmp_path, **changes),)}
+        phases = {"kernel": (phase(**changes),)}
 
         def compiled(*_: object) -> dict[str, tuple[CompiledPhase, ...]]:
             return phases

@@ -83,5 +83,5 @@ def test_every_op_becomes_lean_machine_code(audit: Audit) -> None:
     for name, phases in made.items():
         for phase in phases:
             assert not any((phase.spill_stores, phase.spill_loads, phase.stack)), phase
-            is_wide = ".f64" in phase.path("ptx").read_text()
+            is_wide = ".f64" in phase.ptx
             assert not is_wide or name == "cast_0", phase

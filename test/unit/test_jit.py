@@ -17,7 +17,7 @@ import pytest
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import cache
+from penstock.runtime import cache, kept_files
 from penstock.runtime.c_functions import assembly_of
 from penstock.runtime.jit import compile_cpu, more_vectors
 from penstock.runtime.objects import read_object, write_object
@@ -198,7 +198,7 @@ def test_interrupted_write_leaves_the_old_file(
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="no more"):
-        cache.write_atomically(path, b"new")
+        kept_files.write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
