@@ -1,6 +1,10 @@
-"""Errors that say where: places in source text, and failures of passes with a place."""
+"""
+Errors that say where: places in source text, and failures of passes and verifiers with
+a place.
+"""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -11,7 +15,7 @@ from xdsl.dialects.builtin import (
     NameLoc,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 from xdsl.utils.hints import isa
 
 
@@ -76,6 +80,34 @@ class LocatedPassFailure(PassFailedException):
         if not self.complaints:
             raise ValueError("a located pass failure needs at least one complaint")
         super().__init__("\n".join(message for _, message in self.complaints))
+
+
+class LocatedVerifyException(VerifyException):
+    """
+    The verifier of an operation complains about operations inside of it: pairs of one
+    and what is wrong with it.
+    """
+
+    def __init__(self, complaints: Iterable[tuple[Operation, str]]) -> None:
+        self.complaints = tuple(complaints)
+        super().__init__("\n".join(message for _, message in self.complaints))
+
+
+@contextmanager
+def verifying(op: Operation) -> Generator[None]:
+    """Let what a verifier complains about be about `op`, which is inside of its own."""
+    try:
+        yield
+    except LocatedVerifyException:
+        raise
+    except VerifyException as error:
+        raise LocatedVerifyException([(op, str(error))]) from error
+
+
+def refuse_if_any(complaints: Iterable[tuple[Operation, str]]) -> None:
+    """Raise a `LocatedVerifyException` when there is at least one complaint."""
+    if found := tuple(complaints):
+        raise LocatedVerifyException(found)
 
 
 def fail_if_any(complaints: Iterable[tuple[Operation, str]]) -> None:

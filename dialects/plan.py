@@ -17,7 +17,7 @@ are its tokens. `verify-plan` checks what must hold of the whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -73,6 +73,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.bodies import Body
+from penstock.dialects.diagnostics import refuse_if_any
 from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
@@ -225,45 +226,47 @@ class PlanOp(IRDLOperation):
     def verify_(self) -> None:
         if self.body.block.args:
             raise VerifyException("the block of a plan takes no arguments")
-        self._verify_names()
-        self._verify_producers()
-        self._verify_chains()
+        refuse_if_any(self._doubled_names())
+        verify_headers(self.registers)
+        refuse_if_any(self._misused_registers())
+        refuse_if_any(self._torn_chains())
         self._verify_jobs()
 
-    def _verify_names(self) -> None:
+    def _doubled_names(self) -> Iterator[tuple[Operation, str]]:
         seen: set[str] = set()
         for task in self.tasks:
             if task.task_name.data in seen:
-                raise VerifyException(f"two tasks are named '{task.task_name.data}'")
+                yield task, f"two tasks are named '{task.task_name.data}'"
             seen.add(task.task_name.data)
         seen.clear()
         for register in self.registers:
             if (name := register.register_name.data) in seen:
-                raise VerifyException(f"two registers are named '{name}'")
+                yield register, f"two registers are named '{name}'"
             seen.add(name)
-        verify_headers(self.registers)
 
-    def _verify_producers(self) -> None:
+    def _misused_registers(self) -> Iterator[tuple[Operation, str]]:
         producers: dict[SSAValue, TaskOp] = {}
         for task in self.tasks:
             _, outs, _, signals = task.ports
             for register in (*outs, *signals):
                 if (other := producers.get(register)) is not None:
-                    raise VerifyException(
+                    text = (
                         f"register '{name_of(register)}' is written by both "
                         f"'{other.task_name.data}' and '{task.task_name.data}'"
                     )
+                    yield task, text
                 producers[register] = task
         for task in self.tasks:
             ins, _, waits, _ = task.ports
             for register in (*ins, *waits):
                 if isinstance(register.owner, RegisterOp) and register not in producers:
-                    raise VerifyException(
+                    text = (
                         f"task '{task.task_name.data}' reads register "
                         f"'{name_of(register)}', which no task writes"
                     )
+                    yield task, text
 
-    def _verify_chains(self) -> None:
+    def _torn_chains(self) -> Iterator[tuple[Operation, str]]:
         streams: dict[int, TaskOp] = {}
         for task in self.tasks:
             if task.chain is None:
@@ -271,18 +274,19 @@ class PlanOp(IRDLOperation):
             number = task.chain.value.data
             first = streams.setdefault(number, task)
             if (task.device, task.stream) != (first.device, first.stream):
-                raise VerifyException(
+                text = (
                     f"chain {number} has tasks on two streams: "
                     f"'{first.task_name.data}' and '{task.task_name.data}'"
                 )
+                yield task, text
 
     def _verify_jobs(self) -> None:
         jobs = self.jobs
-        for task in self.tasks if jobs else ():
-            if task.job is None and task.kind != "variable":
-                raise VerifyException(
-                    f"task '{task.task_name.data}' belongs to no job, but others do"
-                )
+        refuse_if_any(
+            (task, f"task '{task.task_name.data}' belongs to no job, but others do")
+            for task in (self.tasks if jobs else ())
+            if task.job is None and task.kind != "variable"
+        )
         seen: set[str] = set()
         for job in (job for group in self.exclusive_jobs for job in group):
             if job not in jobs:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class PenstockError(Exception):
-    """The base of every error that Penstock's runtime raises."""
+    """The base of every error that Penstock raises."""
 
 
 class OutOfMemory(PenstockError):

@@ -23,7 +23,7 @@ from penstock.tools.diagnostics import (
     reject_if_any,
 )
 from penstock.tools.files import explain_os_error
-from penstock.tools.locating_parser import LocatingParser
+from penstock.tools.locating_parser import LocatingParser, UndefinedNames
 from penstock.tools.pass_pipeline import PassTable, parse_passes
 from penstock.tools.timing import PassTimes
 from penstock.tools.verifier import (
@@ -73,6 +73,9 @@ class Compiler:
         try:
             yield
             return
+        except UndefinedNames as error:
+            found = [diagnose_parse_error(each, line_offset) for each in error.errors]
+            raise Rejected(found, while_parsing=True) from None
         except ParseError as error:
             diagnosis, cause = diagnose_parse_error(error, line_offset), error.__cause__
         except UnicodeDecodeError as error:

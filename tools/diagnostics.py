@@ -1,7 +1,6 @@
 """What the tools print when something is wrong, and the exceptions that carry it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import NoReturn
 
 from xdsl.ir import Operation
@@ -9,7 +8,9 @@ from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
 
 from penstock.dialects.diagnostics import Place, place_of
+from penstock.tools.errors import Diagnosis as Diagnosis
 from penstock.tools.errors import InternalError as InternalError
+from penstock.tools.errors import Rejected as Rejected
 from penstock.tools.errors import UsageError as UsageError
 from penstock.tools.errors import printable as printable
 
@@ -19,31 +20,6 @@ _LONGEST_QUOTED_LINE = 200
 
 NEEDS_ONNX = "ONNX models need the extra 'onnx': pip install 'penstock[onnx]' ({})"
 """What to say, with the reason, when the package `onnx` cannot be imported."""
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One thing that is wrong with the input, with further lines that explain it."""
-
-    place: Place | None
-    message: str
-    notes: tuple[str, ...] = ()
-
-    def render(self, fallback: str) -> str:
-        """Return the text to print; `fallback` stands for an unknown place."""
-        head = f"{self.place or fallback}: error: {self.message}"
-        return printable("\n".join((head, *self.notes)))
-
-
-class Rejected(Exception):
-    """The input is not accepted, for all the reasons given."""
-
-    def __init__(
-        self, diagnoses: Sequence[Diagnosis], *, while_parsing: bool = False
-    ) -> None:
-        super().__init__("; ".join(diagnosis.message for diagnosis in diagnoses))
-        self.diagnoses = tuple(diagnoses)
-        self.while_parsing = while_parsing
 
 
 def reject_if_any(complaints: Iterable[tuple[Operation, str]], prefix: str) -> None:

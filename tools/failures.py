@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from penstock.tools.errors import InternalError, UsageError, printable
+from penstock.runtime.errors import PenstockError
+from penstock.tools.errors import InternalError, Rejected, UsageError, printable
 
 EXIT_FAILED = 1
 """Bad input, or a run or a check that failed."""
@@ -47,10 +48,16 @@ def exit_code_of(
         return fail(program, text, EXIT_FAILED)
     except KeyboardInterrupt:
         return fail(program, "interrupted", EXIT_INTERRUPTED)
+    except Rejected as rejected:
+        for diagnosis in rejected.diagnoses:
+            print(diagnosis.render(rejected.file or str(file)), file=sys.stderr)
+        return EXIT_FAILED
     except InternalError as error:
-        return _fail_inside(program, f" in {error.where}", error, debug)
+        return fail_inside(program, error, debug=debug)
+    except PenstockError as error:
+        return fail(program, str(error), EXIT_FAILED)
     except Exception as error:
-        return _fail_to_run(program, file, error, debug)
+        return fail_inside(program, unexpected("", error), debug=debug)
 
 
 def fail(program: str, message: str, code: int) -> int:
@@ -59,29 +66,19 @@ def fail(program: str, message: str, code: int) -> int:
     return code
 
 
-def _fail_to_run(program: str, file: Path, error: Exception, debug: bool) -> int:
-    from penstock.runtime.errors import PenstockError
-
-    if isinstance(error, PenstockError):
-        return fail(program, str(error), EXIT_FAILED)
-    # It imports much that a plan does not need.
-    from penstock.tools.diagnostics import Rejected
-
-    if not isinstance(error, Rejected):
-        return _fail_inside(program, "", error, debug)
-    for diagnosis in error.diagnoses:
-        print(diagnosis.render(str(file)), file=sys.stderr)
-    return EXIT_FAILED
+def unexpected(where: str, cause: Exception) -> InternalError:
+    """The defect that an exception shows which nobody has caught."""
+    error = InternalError(where)
+    error.__cause__ = cause
+    return error
 
 
-def _fail_inside(program: str, where: str, error: Exception, debug: bool) -> int:
+def fail_inside(program: str, error: InternalError, *, debug: bool) -> int:
+    """Tell a defect, and return the exit code; with `debug` after its traceback."""
     if debug:
-        traceback.print_exception(error)
-    cause = error.__cause__ if isinstance(error, InternalError) else error
-    text = f"{type(cause).__name__}: {cause}" if cause is not None else "no reason"
+        traceback.print_exception(error.__cause__ or error)
     hint = "" if debug else " (--debug shows the traceback)"
-    message = f"internal error{where}: {text}; please report it{hint}"
-    return fail(program, message, EXIT_INTERNAL)
+    return fail(program, f"{error}{hint}", EXIT_INTERNAL)
 
 
 class CommandParser(ArgumentParser):

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -15,13 +16,20 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Operation
-from xdsl.parser import AttrParser, Parser, ParserState
-from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import AttributeInvT
+from xdsl.parser import AttrParser, Parser, ParserState, UnresolvedOperand
+from xdsl.utils.exceptions import (
+    DiagnosticException,
+    MultipleSpansParseError,
+    ParseError,
+)
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from penstock.tools.diagnostics import suggest
+
+_VALUE_NAME = re.compile(r"%([\w$.-]+)")
 
 
 class _LinearLexer(MLIRLexer):
@@ -35,11 +43,25 @@ class _LinearLexer(MLIRLexer):
     )
 
 
+_UNDEFINED_VALUES = "values used but not defined"
+_UNDEFINED_BLOCKS = "region ends with missing block declarations"
+"""How xDSL's complaints start that are about the end of the text, or of a region."""
+
+
+class UndefinedNames(ParseError):
+    """Values or blocks that are used, but never defined: an error for each, there."""
+
+    def __init__(self, errors: Sequence[ParseError]) -> None:
+        super().__init__(errors[0].span, errors[0].msg)
+        self.errors = tuple(errors)
+
+
 class LocatingParser(Parser):
     """
     The xDSL parser, which also gives each operation that states no location the place
     where it starts, and turns whatever an operation's own parser raises into a
-    `ParseError` at that place.
+    `ParseError` at that place, and reports values and blocks without a definition
+    where they are used.
 
     `line_offset` is the number of lines of the file before `text`.
     """
@@ -53,6 +75,8 @@ class LocatingParser(Parser):
         self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
         self._line_offset = line_offset
         self._start_of_op = 0
+        self._first_uses: dict[str, Span] = {}
+        """Of each value that was used before its definition, if there is one."""
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         """Parse the whole text; one without any operation is an empty module."""
@@ -62,18 +86,48 @@ class LocatingParser(Parser):
                 module = ModuleOp([])
             else:
                 module = super().parse_module(allow_implicit_module)
-        except (ParseError, RecursionError):
+        except ParseError as error:
+            if error.msg.startswith(_UNDEFINED_VALUES):
+                raise self._undefined_values() from None
+            raise
+        except RecursionError:
             raise
         except Exception as error:
             self.raise_error(_explain(error))
         self._locate(module, start)
         return module
 
+    def resolve_operand(
+        self, operand: UnresolvedOperand, type: AttributeInvT
+    ) -> SSAValue[AttributeInvT]:
+        """Return the value of a name, and note where it is used without one so far."""
+        if operand.operand_name not in self.ssa_values:
+            self._first_uses.setdefault(operand.operand_name, operand.span)
+        return super().resolve_operand(operand, type)
+
+    def _undefined_values(self) -> UndefinedNames:
+        names = [*self.forward_ssa_references]
+        seen = _VALUE_NAME.findall(self.lexer.input.content)
+        known = sorted({*seen} - {*names})
+        return UndefinedNames(
+            [
+                ParseError(
+                    self._first_uses[name],
+                    f"value %{name} is used, but not defined{suggest(name, known)}",
+                )
+                for name in names
+            ]
+        )
+
     def parse_operation(self) -> Operation:
         """Parse one operation and stamp it with its place."""
         start = self._start_of_op = self.pos
         try:
             op = super().parse_operation()
+        except MultipleSpansParseError as error:
+            if error.msg.startswith(_UNDEFINED_BLOCKS):
+                raise _undefined_blocks(error) from None
+            raise
         except (ParseError, RecursionError):
             raise
         except Exception as error:
@@ -111,6 +165,13 @@ class LocatingParser(Parser):
 
     def _end_of_line(self, position: int) -> int:
         return self.lexer.input.get_end_of_line(position)
+
+
+def _undefined_blocks(error: MultipleSpansParseError) -> UndefinedNames:
+    errors: list[ParseError] = []
+    for span, _ in error.refs:
+        errors.append(ParseError(span, f"block {span.text} is used, but not defined"))
+    return UndefinedNames(errors)
 
 
 # xDSL has no public hook for elements.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.errors import UsageError, explain_os_error
 
@@ -51,14 +51,13 @@ class Model:
     @property
     def entry(self) -> Operation:
         """
-        The one job, plan or program of the module. Raises UsageError if there is none
+        The one job, plan or program of the module. Raises `Rejected` if there is none
         or more than one.
         """
         found = self.entries
         if len(found) != 1:
-            raise UsageError(
-                f"the module should hold one job, plan or program, got {len(found)}"
-            )
+            text = f"the module should hold one job, plan or program, got {len(found)}"
+            _reject_op(found[-1] if found else self.module, text)
         return found[0]
 
     @property
@@ -88,7 +87,10 @@ class Model:
 
 
 def read_model(compiler: Compiler, path: Path) -> Model:
-    """Parse and verify a file of IR. Raises UsageError if it cannot be read."""
+    """
+    Parse and verify a file of IR. Raises UsageError if it cannot be read, `Rejected`
+    if it is not accepted.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -205,9 +207,16 @@ def path_for_pass(path: Path | None) -> str | None:
 
 
 def program_of(model: Model) -> ProgramOp:
-    """The launch program of a lowered model. Raises UsageError if it is not one."""
+    """The launch program of a lowered model. Raises `Rejected` if it is not one."""
     from penstock.dialects.launch import ProgramOp
 
     if not isinstance(entry := model.entry, ProgramOp):
-        raise UsageError(f"{entry.name} was not lowered to a launch program")
+        _reject_op(entry, f"{entry.name} was not lowered to a launch program")
     return entry
+
+
+def _reject_op(op: Operation, text: str) -> NoReturn:
+    from penstock.dialects.diagnostics import place_of
+    from penstock.tools.diagnostics import reject
+
+    reject(text, place_of(op))

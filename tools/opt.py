@@ -28,9 +28,16 @@ from penstock.tools.diagnostics import (
     InternalError,
     Rejected,
     UsageError,
-    printable,
     reject,
     suggest,
+)
+from penstock.tools.failures import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    fail,
+    fail_inside,
+    unexpected,
 )
 from penstock.tools.files import explain_os_error, write_whole
 from penstock.tools.pass_pipeline import (
@@ -44,10 +51,7 @@ from penstock.tools.timing import PassTimes
 if TYPE_CHECKING:
     from penstock.tools.memory_map import MemoryMap
 
-EXIT_REJECTED = 1
-EXIT_USAGE = 2
-EXIT_INTERNAL = 70
-EXIT_INTERRUPTED = 130
+EXIT_REJECTED = EXIT_FAILED
 
 _PROGRAM = "penstock-opt"
 _SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
@@ -403,7 +407,9 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         gc.set_threshold(*_GC_THRESHOLDS)
         tool.run()
     except UsageError as error:
-        return _fail(str(error), error, debug, EXIT_USAGE)
+        if debug:
+            traceback.print_exception(error)
+        return fail(_PROGRAM, str(error), EXIT_USAGE)
     except BrokenPipeError:
         # The reader is gone; Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -411,25 +417,10 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except InternalError as error:
-        return _fail_inside(error.where, error.__cause__ or error, debug)
+        return fail_inside(_PROGRAM, error, debug=debug)
     except Exception as error:
-        return _fail_inside(_PROGRAM, error, debug)
+        return fail_inside(_PROGRAM, unexpected(_PROGRAM, error), debug=debug)
     return 0
-
-
-def _fail_inside(where: str, error: BaseException, debug: bool) -> int:
-    message = (
-        f"internal error in {where}: {type(error).__name__}: {error}; please report it"
-        + ("" if debug else " (--debug shows the traceback)")
-    )
-    return _fail(message, error, debug, EXIT_INTERNAL)
-
-
-def _fail(message: str, error: BaseException, debug: bool, code: int) -> int:
-    if debug:
-        traceback.print_exception(error)
-    print(printable(f"{_PROGRAM}: error: {message}"), file=sys.stderr)
-    return code
 
 
 def main() -> None:

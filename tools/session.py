@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from penstock.runtime.arguments import check_options
 from penstock.runtime.closing import Closing
+from penstock.tools.errors import reading
 from penstock.tools.loading import kernel_sources, load, load_plan
 from penstock.tools.model import (
     KERNELS,
@@ -64,8 +65,8 @@ class Session(Closing):
     variables, memory, and inputs and outputs of one name; each is run by its name, at
     the same time as others if they share nothing, and `strategy` says which of them use
     the same memory in turn (`plan-merge-jobs`). With `model_jobs` the program has jobs
-    that initialise, load and save all variables. Raises UsageError if the module holds
-    nothing to run, or something beside a program, `Rejected` if it cannot be compiled,
+    that initialise, load and save all variables. Raises `Rejected` if the module
+    holds nothing to run, or something beside a program, or cannot be compiled, another
     PenstockError if it cannot be loaded.
 
     With `allow_winograd` convolutions may be done with fewer products and less exact,
@@ -145,7 +146,8 @@ class Session(Closing):
         """
         The session of a file of IR, or of a plan that `save` has written, which is not
         compiled again: it runs where, and on as many streams and ranks, and with the
-        jobs, that it was compiled for.
+        jobs, that it was compiled for. What is wrong with the file is raised with its
+        name, and with the line if it is known.
         """
         from penstock.tools.saved_plan.plan import is_plan, read_plan
 
@@ -158,18 +160,18 @@ class Session(Closing):
         from penstock.tools.compiler import installed_compiler
 
         compiler = installed_compiler()
-        model = read_model(compiler[0], Path(path))
-        return cls(
-            model,
-            device=device,
-            threads=threads,
-            engine=engine,
-            simulate_ranks=simulate_ranks,
-            model_jobs=model_jobs,
-            strategy=strategy,
-            compiler=compiler,
-            allow_source=allow_source,
-        )
+        with reading(path):
+            return cls(
+                read_model(compiler[0], Path(path)),
+                device=device,
+                threads=threads,
+                engine=engine,
+                simulate_ranks=simulate_ranks,
+                model_jobs=model_jobs,
+                strategy=strategy,
+                compiler=compiler,
+                allow_source=allow_source,
+            )
 
     @classmethod
     def of_plan(

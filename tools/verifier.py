@@ -8,6 +8,7 @@ from xdsl.ir import ErasedSSAValue, IRNode, Operation
 from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import DiagnosticException
 
+from penstock.dialects.diagnostics import LocatedVerifyException
 from penstock.tools.dominance import dominance_errors
 
 _ISOLATION = "Operation using value defined out of its IsolatedFromAbove parent"
@@ -24,7 +25,8 @@ class VerifierCrash(Exception):
 def module_errors(module: Operation) -> list[tuple[Operation, str]]:
     """
     Verify each operation of a module and the dominance of all values; pair every bad
-    operation with what is wrong with it, inner operations first.
+    operation with what is wrong with it, inner operations first. Those around an
+    operation that is wrong alone have nothing to add to that.
 
     Raises a `VerifierCrash` for an exception that is no diagnostic, unless an error
     found before may be its reason.
@@ -34,6 +36,9 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
     for op in module.walk(region_first=True):
         try:
             _verify_alone(op)
+        except LocatedVerifyException as error:
+            found = {op for op, _ in errors}
+            errors += [(x, _of(x, t)) for x, t in error.complaints if x not in found]
         except DiagnosticException as error:
             errors.append((op, f"{op.name}: {error}"))
         except Exception as error:
@@ -62,6 +67,11 @@ def contents(module: Operation) -> list[object]:
             for block in region.blocks:
                 found += (block, *(argument.type for argument in block.args))
     return found
+
+
+def _of(op: Operation, text: str) -> str:
+    """What is wrong with an operation, with its name."""
+    return text if text.startswith(f"{op.name} ") else f"{op.name}: {text}"
 
 
 def _verify_alone(op: Operation) -> None:

@@ -5,6 +5,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from penstock.runtime.errors import PenstockError
+    from penstock.tools import exceptions as errors
     from penstock.tools.frontend import control, ops
     from penstock.tools.frontend.calls import op
     from penstock.tools.frontend.jobs import job
@@ -22,6 +23,7 @@ __all__ = [
     "Workspace",
     "assign",
     "control",
+    "errors",
     "job",
     "op",
     "ops",
@@ -40,13 +42,18 @@ _HOMES = {
     "op": "penstock.tools.frontend.calls",
     "variable": "penstock.tools.frontend.trace",
 }
+_MODULES = {
+    "control": "penstock.tools.frontend.control",
+    "errors": "penstock.tools.exceptions",
+    "ops": "penstock.tools.frontend.ops",
+}
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name in ("control", "ops"):
-        return import_module(f"penstock.tools.frontend.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -36,6 +37,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.bodies import Body
+from penstock.dialects.diagnostics import refuse_if_any
 from penstock.dialects.job.layouts import SbpAttr, verify_layout
 from penstock.dialects.job.placements import DeviceAttr, PlacementAttr
 from penstock.dialects.job.ports import (
@@ -94,43 +96,60 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         sections_of(self.attributes.get(SECTIONS))
         if self.body.block.args:
             raise VerifyException("the block of a job takes no arguments")
-        seen: set[tuple[type[Operation], str]] = set()
+        refuse_if_any(self._complaints())
+
+    def _complaints(self) -> Iterator[tuple[Operation, str]]:
+        """The ops of the job that do not suit it, or others before them."""
+        seen: set[tuple[str, str]] = set()
         for op in self.body.block.ops:
             placement = op.attributes.get("placement", self.placement)
             if not isinstance(placement, PlacementAttr):
-                raise VerifyException(
-                    f"the placement of {op.name} should be a #job.placement, "
-                    f"got {placement}"
-                )
-            if isinstance(op, AssignOp):
-                verify_assignment(op, seen)
-            if isinstance(op, ForeignInputOp | ForeignOutputOp):
-                if (key := (type(op), op.buffer.data)) in seen:
-                    raise VerifyException(f"two buffers are named '{op.buffer.data}'")
+                yield op, f"the placement should be a #job.placement, got {placement}"
+            if (target := complaint_about_target(op)) is not None:
+                yield op, target
+            elif (key := name_in_job(op)) in seen:
+                kind, name = key
+                yield op, DOUBLED[kind].format(name)
+            elif key is not None:
                 seen.add(key)
-            if not isinstance(op, InputOp | OutputOp | VariableOp):
-                continue
-            side = OutputOp if isinstance(op, OutputOp) else InputOp
-            if (key := (side, op.port.data)) in seen:
-                what = "outputs" if side is OutputOp else "inputs or variables"
-                raise VerifyException(f"two {what} are named '{op.port.data}'")
-            seen.add(key)
 
 
-def verify_assignment(op: AssignOp, seen: set[tuple[type[Operation], str]]) -> None:
-    """
-    Raise `VerifyException` unless an op of a job assigns to a variable, which none of
-    those that were seen does. It is one of them from then on.
-    """
+DOUBLED = {
+    "assigned": "variable '{}' is assigned twice",
+    "taken": "two buffers are named '{}'",
+    "handed out": "two buffers are named '{}'",
+    "input": "two inputs or variables are named '{}'",
+    "output": "two outputs are named '{}'",
+}
+"""What is wrong where two ops of a job have one name of a kind."""
+
+
+def name_in_job(op: Operation) -> tuple[str, str] | None:
+    """The kind and the name that no other op of the job may have, if there is one."""
+    match op:
+        case AssignOp():
+            variable = op.target.owner
+            assert isinstance(variable, VariableOp), "checked before"
+            return "assigned", variable.port.data
+        case ForeignInputOp():
+            return "taken", op.buffer.data
+        case ForeignOutputOp():
+            return "handed out", op.buffer.data
+        case InputOp() | VariableOp():
+            return "input", op.port.data
+        case OutputOp():
+            return "output", op.port.data
+        case _:
+            return None
+
+
+def complaint_about_target(op: Operation) -> str | None:
+    """What is wrong with an op if it assigns to what is no variable."""
+    if not isinstance(op, AssignOp) or isinstance(op.target.owner, VariableOp):
+        return None
     variable = op.target.owner
-    if not isinstance(variable, VariableOp):
-        made_by = variable.name if isinstance(variable, Operation) else "a block"
-        raise VerifyException(
-            f"job.assign writes the result of a job.variable, got that of {made_by}"
-        )
-    if (key := (AssignOp, variable.port.data)) in seen:
-        raise VerifyException(f"variable '{variable.port.data}' is assigned twice")
-    seen.add(key)
+    made_by = variable.name if isinstance(variable, Operation) else "a block"
+    return f"the target should be the result of a job.variable, got that of {made_by}"
 
 
 @irdl_op_definition

@@ -42,6 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.bodies import Body
+from penstock.dialects.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.job import DeviceAttr, I64List
 from penstock.dialects.launch.kinds import (
     WITH_STEPS,
@@ -176,9 +177,11 @@ class KernelOp(IRDLOperation):
         for op in self.body.walk():
             is_known = op.dialect_name() in KERNEL_DIALECTS or op.name in FURTHER_OPS
             if not is_known:
-                raise VerifyException(f"{op.name} is no op of a kernel")
+                text = f"{op.name} is no op of a kernel"
+                raise LocatedVerifyException([(op, text)])
             if isinstance(op, arith.ConstantOp):
-                verify_index(op.value)
+                with verifying(op):
+                    verify_index(op.value)
 
 
 def verify_index(value: Attribute) -> None:
@@ -471,9 +474,10 @@ class ActorOp(IRDLOperation):
 
     def verify_(self) -> None:
         for op in self.body.block.ops:
-            if not isinstance(op, STEPS):
-                raise VerifyException(f"{op.name} is no step of an actor")
-            self._verify_when(op)
+            with verifying(op):
+                if not isinstance(op, STEPS):
+                    raise VerifyException(f"{op.name} is no step of an actor")
+                self._verify_when(op)
         reads, writes = names_of(self.reads), names_of(self.writes)
         verify_kind(self.kind_name, reads, writes, self.number_lists)
         if self.kind_name not in WITH_STEPS and self.body.block.first_op is not None:

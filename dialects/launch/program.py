@@ -26,6 +26,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.interfaces import element_bytes
 from penstock.dialects.launch.actors import (
     ActorOp,
@@ -118,10 +119,11 @@ class ProgramOp(IRDLOperation):
         table: dict[str, Operation] = {}
         for op in self.body.block.ops:
             name = op.get_attr_or_prop("sym_name")
-            if not isinstance(name, StringAttr):
-                raise VerifyException(f"{op.name} is no op of a program")
-            if name.data in table:
-                raise VerifyException(f"two ops are named @{name.data}")
+            with verifying(op):
+                if not isinstance(name, StringAttr):
+                    raise VerifyException(f"{op.name} is no op of a program")
+                if name.data in table:
+                    raise VerifyException(f"two ops are named @{name.data}")
             table[name.data] = op
         return table
 
@@ -129,16 +131,18 @@ class ProgramOp(IRDLOperation):
         table = self.symbol_table()
         writers: dict[str, str] = {}
         for op in self.body.block.ops:
-            match op:
-                case RegisterOp() | VariableOp():
-                    verify_place(op, table)
-                case ActorOp():
-                    verify_actor(op, table, writers)
-                case _:
-                    pass
+            with verifying(op):
+                match op:
+                    case RegisterOp() | VariableOp():
+                        verify_place(op, table)
+                    case ActorOp():
+                        verify_actor(op, table, writers)
+                    case _:
+                        pass
         for op in self.body.block.ops:
             if isinstance(op, ActorOp):
-                verify_fed(op, writers)
+                with verifying(op):
+                    verify_fed(op, writers)
         verify_jobs(self, table, writers)
         verify_turns(self, writers)
 
@@ -213,7 +217,8 @@ def verify_actor(
         writers[register] = name
     verify_numbers(actor, table)
     for step in actor.body.block.ops:
-        verify_step(step, actor, table)
+        with verifying(step):
+            verify_step(step, actor, table)
 
 
 def verify_numbers(actor: ActorOp, table: dict[str, Operation]) -> None:
@@ -253,18 +258,8 @@ def verify_jobs(
     """
     jobs = program.jobs
     for actor in program.actors if jobs else ():
-        name, job = actor.sym_name.data, actor.job_name
-        if job is None:
-            raise VerifyException(f"@{name} belongs to no job, but others do")
-        for register in names_of(actor.reads):
-            writer = table[writers[register]]
-            assert isinstance(writer, ActorOp), "only actors write"
-            if writer.kind_name == "case" or actor.kind_name == "esac":
-                continue
-            if (other := writer.job_name) != job:
-                raise VerifyException(
-                    f"@{name} of job '{job}' reads @{register} of job '{other}'"
-                )
+        with verifying(actor):
+            verify_own_job(actor, table, writers)
     seen: set[str] = set()
     for job in (job for group in program.exclusive_jobs for job in group):
         if job not in jobs:
@@ -272,6 +267,24 @@ def verify_jobs(
         if job in seen:
             raise VerifyException(f"job '{job}' is in two exclusive groups")
         seen.add(job)
+
+
+def verify_own_job(
+    actor: ActorOp, table: dict[str, Operation], writers: dict[str, str]
+) -> None:
+    """Raise `VerifyException` unless an actor says a job, and reads of this one."""
+    name, job = actor.sym_name.data, actor.job_name
+    if job is None:
+        raise VerifyException(f"@{name} belongs to no job, but others do")
+    for register in names_of(actor.reads):
+        writer = table[writers[register]]
+        assert isinstance(writer, ActorOp), "only actors write"
+        if writer.kind_name == "case" or actor.kind_name == "esac":
+            continue
+        if (other := writer.job_name) != job:
+            raise VerifyException(
+                f"@{name} of job '{job}' reads @{register} of job '{other}'"
+            )
 
 
 def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) -> None:
@@ -349,11 +362,12 @@ def turns_of(
         found = turns(flows, [lcm(*actor.rates.values()) for actor in actors])
     except RateError as error:
         flow = flows[error.index]
-        raise VerifyException(
+        text = (
             f"@{names[flow.source]} and @{names[flow.target]} hand "
             f"@{used[error.index]} on every {flow.made} and every {flow.taken} acts, "
             f"but act {error.acts} and {error.others} times in a turn"
-        ) from None
+        )
+        raise LocatedVerifyException([(actors[flow.target], text)]) from None
     return dict(zip(names, found, strict=True))
 
 

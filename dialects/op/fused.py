@@ -28,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.diagnostics import LocatedVerifyException
 from penstock.dialects.interfaces import (
     ElementwiseOp,
     TensorOp,
@@ -143,7 +144,8 @@ class FusedOp(ElementwiseOp):
             if isinstance(op, ElementwiseOp | YieldOp):
                 continue
             if not isinstance(op, ConstantOp) or op.splat is None:
-                raise VerifyException(f"{op.name} cannot be fused element by element")
+                text = f"{op.name} cannot be fused element by element"
+                raise LocatedVerifyException([(op, text)])
 
     def flops(self) -> int:
         """

@@ -28,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.diagnostics import LocatedVerifyException
 from penstock.dialects.interfaces import (
     ElementwiseOp,
     InPlacePair,
@@ -170,14 +171,14 @@ class RowsOp(TensorOp):
             read = {made[value] for value in op.operands if value in made}
             if isinstance(op, RowOp):
                 if number[op] and made.get(op.operands[0]) != number[op] - 1:
-                    raise VerifyException(
-                        f"{op.name} should read what the op on rows before it makes"
-                    )
+                    text = f"{op.name} should read what the op on rows before it makes"
+                    raise LocatedVerifyException([(op, text)])
                 if self.kept is op.operands[0]:
                     made.pop(op.operands[0], None)
                 made[op.results[0]] = number[op]
             elif len(read) > 1:
-                raise VerifyException(f"{op.name} reads rows that are gone")
+                text = f"{op.name} reads rows that are gone"
+                raise LocatedVerifyException([(op, text)])
             elif isinstance(op, ElementwiseOp) and read:
                 made[op.results[0]] = read.pop()
         last = self.yielded[0]
@@ -196,14 +197,14 @@ class RowsOp(TensorOp):
             if isinstance(op, ElementwiseOp | RowOp | YieldRowsOp):
                 continue
             if not isinstance(op, ConstantOp) or op.splat is None:
-                raise VerifyException(f"{op.name} cannot be computed row by row")
+                text = f"{op.name} cannot be computed row by row"
+                raise LocatedVerifyException([(op, text)])
         if not self.row_ops:
             raise VerifyException("the body should have an op on rows, got none")
         for row in self.row_ops:
             if any(parameter not in block.args for parameter in row.operands[1:]):
-                raise VerifyException(
-                    f"parameters of {row.name} should be arguments of the body"
-                )
+                text = f"parameters of {row.name} should be arguments of the body"
+                raise LocatedVerifyException([(row, text)])
 
     def flops(self) -> int:
         return sum(op.flops() for op in self.body.block.ops if isinstance(op, TensorOp))

@@ -23,6 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.diagnostics import refuse_if_any, verifying
 from penstock.dialects.regst.types import (
     MAX_BYTES,
     BlockType,
@@ -386,14 +387,17 @@ def verify_headers(registers: Sequence[RegisterOp]) -> None:
         if header.header is None:
             continue
         name, owner = header.register_name.data, header.header.data
-        if (other := headers.setdefault(owner, name)) != name:
-            raise VerifyException(f"'{owner}' has two headers, '{other}' and '{name}'")
-        verify_header(header, named.get(owner))
-    for name, register in named.items():
-        if is_dynamic(register) and name not in headers:
-            raise VerifyException(
-                f"register '{name}' has a dynamic shape, but no header for it"
-            )
+        with verifying(header):
+            if (other := headers.setdefault(owner, name)) != name:
+                raise VerifyException(
+                    f"'{owner}' has two headers, '{other}' and '{name}'"
+                )
+            verify_header(header, named.get(owner))
+    refuse_if_any(
+        (register, f"register '{name}' has a dynamic shape, but no header for it")
+        for name, register in named.items()
+        if is_dynamic(register) and name not in headers
+    )
 
 
 def is_dynamic(register: RegisterOp) -> bool:

@@ -138,13 +138,39 @@ def test_parse_error_quotes_its_line(driver: Driver):
 
 
 def test_parse_error_shows_related_places(driver: Driver):
+    block = "^a:\n  func.return\n"
+    path = driver.file("a.mlir", f"func.func @f() {{\n{block}{block}}}\n")
+    driver.refuses(
+        f"{path}:4:1: error: re-declaration of block 'a'\n^a:\n^^\n"
+        f"{path}:2:1: note: originally declared here:",
+        1,
+        path,
+    )
+
+
+def test_blocks_without_a_definition_are_reported_where_they_are_used(driver: Driver):
+    path = driver.file("a.mlir", "func.func @f() {\n  cf.br ^a\n^b:\n  cf.br ^c\n}\n")
+    driver.refuses(
+        f"{path}:2:9: error: block ^a is used, but not defined\n  cf.br ^a\n"
+        f"        ^^\n{path}:4:9: error: block ^c is used, but not defined\n"
+        "  cf.br ^c\n        ^^",
+        1,
+        path,
+    )
+
+
+def test_values_without_a_definition_are_reported_where_they_are_used(driver: Driver):
     path = driver.file(
-        "a.mlir", "func.func @f() {\n  cf.br ^a\n^b:\n  func.return\n}\n"
+        "a.mlir",
+        "func.func @f(%scale: f32) {\n  %b = arith.addf %scale, %skale : f32\n"
+        '  "test.op"(%zz, %skale) : (i1, f32) -> ()\n  func.return\n}\n',
     )
     driver.refuses(
-        f"{path}:6:1: error: region ends with missing block declarations for "
-        f'block(s) a\n{path}:2:9: note: reference to block "^a" without '
-        "implementation",
+        f"{path}:2:27: error: value %skale is used, but not defined, did you mean "
+        "'scale'?\n  %b = arith.addf %scale, %skale : f32\n"
+        f"                          ^^^^^^\n"
+        f"{path}:3:13: error: value %zz is used, but not defined\n"
+        '  "test.op"(%zz, %skale) : (i1, f32) -> ()\n            ^^^',
         1,
         path,
     )

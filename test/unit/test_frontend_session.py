@@ -17,7 +17,8 @@ import pytest
 import penstock
 from penstock import PenstockError, Session, Tensor
 from penstock.runtime.errors import TaskError
-from penstock.tools.frontend.errors import CompileError, TraceError
+from penstock.tools.errors import Rejected
+from penstock.tools.frontend.errors import TraceError
 from penstock.tools.frontend.jobs import Job
 from penstock.tools.frontend.placeholders import ArgumentError
 from penstock.tools.frontend.session import SessionState, current_session
@@ -424,7 +425,7 @@ def test_jobs_must_define_a_variable_alike(session: Session):
         return x * penstock.variable("shared", (3,), init="zeros")
 
     assert penstock.job(shifted)(row(1, 2, 3)).tolist() == [2, 3, 4]
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(Rejected) as caught:
         penstock.job(scaled)(row(1, 2, 3))
     text = str(caught.value)
     assert "test_frontend_session.py:" in text
@@ -442,7 +443,7 @@ def test_jobs_must_start_a_variable_from_the_same_array(session: Session):
 
     assert of(row(1, 1, 1))(row(1, 2, 3)).tolist() == [2, 3, 4]
     assert of(row(1, 1, 1))(row(0, 0, 0)).tolist() == [1, 1, 1]
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(Rejected) as caught:
         of(row(1, 1, 2))(row(1, 2, 3))
     message = "variable 'v' starts from another array in another job"
     assert str(caught.value).endswith(f": {message}")

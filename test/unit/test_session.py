@@ -165,18 +165,20 @@ def test_options_are_refused_before_anything_is_read_or_compiled(
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), (JOB + PROGRAM, 2)])
-def test_program_is_alone_in_its_module(text: str, count: int):
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize(("text", "line", "count"), [("", 1, 0), (JOB + PROGRAM, 5, 2)])
+def test_program_is_alone_in_its_module(text: str, line: int, count: int):
+    with pytest.raises(Rejected) as caught:
         Session(model_of(text))
-    expected = f"the module should hold one job, plan or program, got {count}"
+    place = f"test.mlir:{line}:1"
+    expected = f"{place}: the module should hold one job, plan or program, got {count}"
     assert str(caught.value) == expected
 
 
 def test_one_job_is_evaluated_at_a_time():
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(Rejected) as caught:
         evaluate_model(model_of(JOB + JOB.replace("@a", "@b")), {})
-    assert str(caught.value) == "the module should hold one job, plan or program, got 2"
+    expected = "the module should hold one job, plan or program, got 2"
+    assert str(caught.value) == f"test.mlir:5:1: {expected}"
 
 
 def test_job_without_ops():
@@ -199,9 +201,10 @@ def test_inputs_that_nothing_uses_are_taken():
 
 
 def test_module_that_was_not_lowered():
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(Rejected) as caught:
         program_of(model_of(JOB))
-    assert str(caught.value) == "job.job was not lowered to a launch program"
+    expected = "job.job was not lowered to a launch program"
+    assert str(caught.value) == f"test.mlir:1:1: {expected}"
 
 
 def test_file_that_is_not_there(tmp_path: Path):

@@ -32,10 +32,6 @@ class TraceError(PenstockError):
         self.place = place
 
 
-class CompileError(PenstockError):
-    """Jobs were traced, but cannot be compiled, for all the reasons in the text."""
-
-
 def source_place() -> Place | None:
     """The expression of the user's source that is being evaluated."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] -- no other way

@@ -88,7 +88,7 @@ class Job:
         """
         Run the job in the current session, and wait for what it returns.
 
-        Raises ArgumentError for arguments that do not fit, TraceError or CompileError
+        Raises ArgumentError for arguments that do not fit, TraceError or `Rejected`
         if it cannot be compiled for them, and PenstockError if it fails.
         """
         if active_trace() is not None and _has_tensors((*args, *options.values())):

@@ -32,9 +32,8 @@ from penstock.runtime.variables import read_variables, write_variables
 from penstock.runtime.watchdog import Watchdog
 from penstock.tools import session as compiled
 from penstock.tools.compiler import installed_compiler
-from penstock.tools.diagnostics import Rejected
 from penstock.tools.frontend.dispatcher import Call, Dispatcher
-from penstock.tools.frontend.errors import CompileError, TraceError
+from penstock.tools.frontend.errors import TraceError
 from penstock.tools.frontend.guards import Array
 from penstock.tools.frontend.jobs import Job, TracedJob
 from penstock.tools.frontend.linking import Linker
@@ -332,13 +331,10 @@ class Session:
                 self._state = SessionState.RUNNING
 
     def _build(self, jobs: Sequence[tuple[Job, Hashable, TracedJob]]) -> None:
-        try:
-            self._linker.link([traced for _, _, traced in jobs])
-            for job, key, traced in jobs:
-                program = Program(traced, self._loaded(traced), self._turns)
-                self._keep(job, key, program)
-        except Rejected as error:
-            raise rejected(error) from error
+        self._linker.link([traced for _, _, traced in jobs])
+        for job, key, traced in jobs:
+            program = Program(traced, self._loaded(traced), self._turns)
+            self._keep(job, key, program)
 
     def _loaded(self, traced: TracedJob) -> compiled.Session:
         session = compiled.Session(
@@ -394,14 +390,6 @@ def _closed() -> PenstockError:
 
 def _joined(errors: Sequence[TraceError]) -> TraceError:
     return TraceError("\n".join(str(error) for error in errors))
-
-
-def rejected(error: Rejected) -> CompileError:
-    """All the reasons why jobs cannot be compiled, a line each."""
-    lines = [
-        f"{d.place}: {d.message}" if d.place else d.message for d in error.diagnoses
-    ]
-    return CompileError("\n".join(lines))
 
 
 _current: list[Session] = []

@@ -1,18 +1,18 @@
 // RUN: penstock-opt %s --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{job.assign writes the result of a job.variable, got that of job.input}}
 job.job @no_variable placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{the target should be the result of a job.variable, got that of job.input}}
   job.assign %x to %x : tensor<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{variable 'w' is assigned twice}}
 job.job @twice placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
   %w = job.variable "w" init <ones> : tensor<4xf32>
   job.assign %x to %w : tensor<4xf32>
+  // expected-error@+1 {{variable 'w' is assigned twice}}
   job.assign %x to %w : tensor<4xf32>
 }
 

@@ -129,18 +129,18 @@
 // -----
 
 // Inputs and variables share their names.
-// expected-error@+1 {{two inputs or variables are named 'x'}}
 job.job @inputs placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{two inputs or variables are named 'x'}}
   %w = job.variable "x" init <zeros> : tensor<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{two outputs are named 'y'}}
 job.job @outputs placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
   job.output "y", %x : tensor<4xf32>
+  // expected-error@+1 {{two outputs are named 'y'}}
   job.output "y", %x : tensor<4xf32>
 }
 
@@ -154,8 +154,8 @@ job.job @arguments placement <cpu, [0:0]> {
 
 // -----
 
-// expected-error@+1 {{the placement of job.input should be a #job.placement, got #job.device<0, cpu:0>}}
 job.job @placement placement <cpu, [0:0]> {
+  // expected-error@+1 {{job.input: the placement should be a #job.placement, got #job.device<0, cpu:0>}}
   %x = job.input "x" {placement = #job.device<0, cpu:0>} : tensor<4xf32>
 }
 
@@ -302,9 +302,9 @@ job.job @after_placed placement <cpu, [0:0-1]> {
 
 // -----
 
-// expected-error@+1 {{two buffers are named 'b'}}
 job.job @buffers placement <cpu, [0:0]> {
   %x = job.foreign_input "b" : tensor<4xf32>
+  // expected-error@+1 {{two buffers are named 'b'}}
   %y = job.foreign_input "b" : tensor<4xf32>
 }
 

@@ -59,7 +59,6 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: expected elements of a fixed size, got index}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   // expected-error@+1 {{launch.register: expected elements of a fixed size, got index}}
@@ -85,8 +84,8 @@ launch.program @p rank 0 {
 // -----
 
 launch.program @p rank 0 {
-  // expected-error@+1 {{launch.kernel: test.op is no op of a kernel}}
   launch.kernel @k target "cpu" () {
+    // expected-error@+1 {{test.op is no op of a kernel}}
     "test.op"() : () -> ()
   }
 }
@@ -94,8 +93,8 @@ launch.program @p rank 0 {
 // -----
 
 launch.program @p rank 0 {
-  // expected-error@+1 {{launch.kernel: an index of a kernel has 64 bits, got 9223372036854775808}}
   launch.kernel @k target "cpu" () {
+    // expected-error@+1 {{arith.constant: an index of a kernel has 64 bits, got 9223372036854775808}}
     %0 = arith.constant 9223372036854775808 : index
   }
 }
@@ -103,8 +102,8 @@ launch.program @p rank 0 {
 // -----
 
 launch.program @p rank 0 {
-  // expected-error@+1 {{launch.actor: arith.constant is no step of an actor}}
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{arith.constant is no step of an actor}}
     %0 = arith.constant 0 : i32
   }
 }
@@ -131,9 +130,9 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: two ops are named @a}}
 launch.program @p rank 0 {
   launch.control @a slots 1
+  // expected-error@+1 {{launch.actor: two ops are named @a}}
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
   ^bb0:
   }
@@ -141,23 +140,23 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: test.op is no op of a program}}
 launch.program @p rank 0 {
+  // expected-error@+1 {{test.op is no op of a program}}
   "test.op"() : () -> ()
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @x lies in @k, which is no chunk}}
 launch.program @p rank 0 {
   launch.control @k slots 1
+  // expected-error@+1 {{launch.register: @x lies in @k, which is no chunk}}
   launch.register @x in @k at 0 slots 1 : memref<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @w lies in @nowhere, which is no chunk}}
 launch.program @p rank 0 {
+  // expected-error@+1 {{launch.variable: @w lies in @nowhere, which is no chunk}}
   launch.variable @w in @nowhere at 0 init <zeros> : memref<4xf32>
 }
 
@@ -165,41 +164,41 @@ launch.program @p rank 0 {
 
 // The second slot of 16 bytes starts 64 bytes after the first.
 
-// expected-error@+1 {{launch.program: @x ends at byte 144, past the 143 of @c}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 143
+  // expected-error@+1 {{launch.register: @x ends at byte 144, past the 143 of @c}}
   launch.register @x in @c at 64 slots 2 : memref<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @w ends at byte 16, past the 15 of @c}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 15
+  // expected-error@+1 {{launch.variable: @w ends at byte 16, past the 15 of @c}}
   launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: the memory of @x starts at byte 24, not at a multiple of 16}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, device cuda:0> size 1024
+  // expected-error@+1 {{launch.register: the memory of @x starts at byte 24, not at a multiple of 16}}
   launch.register @x in @c at 24 slots 1 : memref<2xf32>
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: the memory of @x starts at byte 6, not at a multiple of 4}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 1024
+  // expected-error@+1 {{launch.register: the memory of @x starts at byte 6, not at a multiple of 4}}
   launch.register @x in @c at 6 slots 1 : memref<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a uses @c, which is no register}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.actor: @a uses @c, which is no register}}
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@c] {
   ^bb0:
   }
@@ -207,8 +206,8 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: @a uses @nothing, which is no register}}
 launch.program @p rank 0 {
+  // expected-error@+1 {{launch.actor: @a uses @nothing, which is no register}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@nothing] writes [] {
   ^bb0:
   }
@@ -216,12 +215,12 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: @k is written by both @a and @b}}
 launch.program @p rank 0 {
   launch.control @k slots 1
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@k] {
   ^bb0:
   }
+  // expected-error@+1 {{launch.actor: @k is written by both @a and @b}}
   launch.actor @b on <0, cpu:0> stream 0 reads [] writes [@k] {
   ^bb0:
   }
@@ -229,9 +228,9 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: @a reads @k, which no actor writes}}
 launch.program @p rank 0 {
   launch.control @k slots 1
+  // expected-error@+1 {{launch.actor: @a reads @k, which no actor writes}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@k] writes [] {
   ^bb0:
   }
@@ -239,45 +238,45 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: @a copies memref<4xf32> to memref<2x2xf32>}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 128
   launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
   launch.register @x in @c at 64 slots 1 : memref<2x2xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{launch.copy: @a copies memref<4xf32> to memref<2x2xf32>}}
     launch.copy @w to @x
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a calls @k, which is no kernel}}
 launch.program @p rank 0 {
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.call: @a calls @k, which is no kernel}}
     launch.call @k []
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a on cuda calls @k for cpu}}
 launch.program @p rank 0 {
   launch.kernel @k target "cpu" () {
   }
   launch.actor @a on <0, cuda:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.call: @a on cuda calls @k for cpu}}
     launch.call @k []
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a calls @k with (memref<4xf32>), but it takes (memref<4xf32>, memref<4xf32>)}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @x in @c at 0 slots 1 : memref<4xf32>
   launch.kernel @k target "cpu" (%x: memref<4xf32>, %y: memref<4xf32>) {
   }
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{launch.call: @a calls @k with (memref<4xf32>), but it takes (memref<4xf32>, memref<4xf32>)}}
     launch.call @k [@x]
   }
 }
@@ -286,11 +285,11 @@ launch.program @p rank 0 {
 
 // An actor works on its own registers.
 
-// expected-error@+1 {{launch.program: @a works on @x, which is neither a variable nor a data register it reads or writes}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @x in @c at 0 slots 1 : memref<4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.feed: @a works on @x, which is neither a variable nor a data register it reads or writes}}
     launch.feed "x" to @x
   }
 }
@@ -299,20 +298,20 @@ launch.program @p rank 0 {
 
 // A control register holds nothing to fetch.
 
-// expected-error@+1 {{launch.program: @a works on @k, which is neither a variable nor a data register it reads or writes}}
 launch.program @p rank 0 {
   launch.control @k slots 1 initial 1
   launch.actor @a on <0, cpu:0> stream 0 reads [@k] writes [@k] {
+    // expected-error@+1 {{launch.fetch: @a works on @k, which is neither a variable nor a data register it reads or writes}}
     launch.fetch "y" from @k
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a works on @c, which is neither a variable nor a data register it reads or writes}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.fetch: @a works on @c, which is neither a variable nor a data register it reads or writes}}
     launch.fetch "y" from @c
   }
 }
@@ -321,26 +320,26 @@ launch.program @p rank 0 {
 
 // A kernel reaches the memory of its own kind of device only.
 
-// expected-error@+1 {{launch.program: @a works on cpu with @x, which lies in the memory of cuda}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, device cuda:0> size 64
   launch.register @x in @c at 0 slots 1 : memref<4xf32>
   launch.kernel @k target "cpu" (%x: memref<4xf32>) {
   }
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{launch.call: @a works on cpu with @x, which lies in the memory of cuda}}
     launch.call @k [@x]
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a works on cuda with @w, which lies in the memory of cpu}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, pinned cuda:0> size 64
   launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
   launch.kernel @k target "cuda" (%x: memref<4xf32>) {
   }
   launch.actor @a on <0, cuda:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.call: @a works on cuda with @w, which lies in the memory of cpu}}
     launch.call @k [@w]
   }
 }
@@ -349,13 +348,13 @@ launch.program @p rank 0 {
 
 // It works in the memory of its own rank.
 
-// expected-error@+1 {{launch.program: @a works on rank 1 with @x, which lies on rank 0}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @x in @c at 0 slots 1 : memref<4xf32>
   launch.kernel @k target "cpu" (%x: memref<4xf32>) {
   }
   launch.actor @a on <1, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{launch.call: @a works on rank 1 with @x, which lies on rank 0}}
     launch.call @k [@x]
   }
 }
@@ -364,22 +363,22 @@ launch.program @p rank 0 {
 
 // What the caller gives and takes lies in the memory of the host.
 
-// expected-error@+1 {{launch.program: @a works on cpu with @x, which lies in the memory of cuda}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, device cuda:0> size 64
   launch.register @x in @c at 0 slots 1 : memref<4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{launch.feed: @a works on cpu with @x, which lies in the memory of cuda}}
     launch.feed "x" to @x
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a works on cpu with @w, which lies in the memory of cuda}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, device cuda:0> size 64
   launch.variable @w in @c at 0 init <zeros> : memref<4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.fetch: @a works on cpu with @w, which lies in the memory of cuda}}
     launch.fetch "w" from @w
   }
 }
@@ -416,18 +415,18 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{launch.program: @b belongs to no job, but others do}}
 launch.program @p rank 0 {
   launch.actor @a job "train" on <0, cpu:0> stream 0 reads [] writes [] { }
+  // expected-error@+1 {{launch.actor: @b belongs to no job, but others do}}
   launch.actor @b on <0, cpu:0> stream 0 reads [] writes [] { }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @b of job 'eval' reads @k of job 'train'}}
 launch.program @p rank 0 {
   launch.control @k slots 1
   launch.actor @a job "train" on <0, cpu:0> stream 0 reads [] writes [@k] { }
+  // expected-error@+1 {{launch.actor: @b of job 'eval' reads @k of job 'train'}}
   launch.actor @b job "eval" on <0, cpu:0> stream 0 reads [@k] writes [] { }
 }
 
@@ -450,20 +449,20 @@ launch.program @p rank 0 exclusive [["train", "eval"], ["train"]] {
 
 // Only what other jobs write can be released, by an actor that reads it.
 
-// expected-error@+1 {{launch.program: @b releases @x, which is no interface that it reads}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @x in @c at 0 slots 1 : memref<4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  // expected-error@+1 {{launch.release: @b releases @x, which is no interface that it reads}}
   launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [] { launch.release @x }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a releases @x, which is no interface that it reads}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @x in @c at 0 slots 1 interface "x" : memref<4xf32>
+  // expected-error@+1 {{launch.release: @a releases @x, which is no interface that it reads}}
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] { launch.release @x }
 }
 
@@ -517,47 +516,47 @@ launch.kernel @k target "cpu" (%a: memref<4xf32>) attributes {panels = [unit, un
 
 // -----
 
-// expected-error@+1 {{launch.program: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 256
   launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
   launch.kernel @k target "cpu" (%a: memref<8x4xf32>) { }
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.call: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
     launch.call @k [@w]
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a takes @w in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>, but it lies in the usual order}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 256
   launch.variable @w in @c at 0 init <zeros> : memref<8x4xf32>
   launch.kernel @k target "cpu" (%a: memref<8x4xf32>) attributes {panels = [#launch.panels<[1, 8, 4], axis 1, width 4, depth 4>]} { }
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.call: @a takes @w in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>, but it lies in the usual order}}
     launch.call @k [@w]
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 256
   launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [] {
+    // expected-error@+1 {{launch.fetch: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
     launch.fetch "w" from @w
   }
 }
 
 // -----
 
-// expected-error@+1 {{launch.program: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 256
   launch.variable @w in @c at 0 init <zeros> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
   launch.register @r in @c at 128 slots 1 : memref<8x4xf32>
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@r] {
+    // expected-error@+1 {{launch.copy: @a takes @w in the usual order, but it lies in #launch.panels<[1, 8, 4], axis 1, width 4, depth 4>}}
     launch.copy @w to @r
   }
 }

@@ -10,8 +10,8 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
-  // expected-error@+1 {{launch.actor: a step is done when = "first" or "rest", got "last"}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] {
+    // expected-error@+1 {{launch.fetch: a step is done when = "first" or "rest", got "last"}}
     launch.fetch "x" from @x {when = "last"}
   }
 }
@@ -27,8 +27,8 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
-  // expected-error@+1 {{launch.actor: a step is on a register that is read, got @y}}
   launch.actor @a kind "input_wise" on <0, cpu:0> stream 0 reads [@x] writes [@d] {
+    // expected-error@+1 {{launch.fetch: a step is on a register that is read, got @y}}
     launch.fetch "x" from @x {on = @y}
   }
   launch.control @d slots 1
@@ -45,8 +45,8 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
-  // expected-error@+1 {{launch.actor: only steps of actors that are input_wise are on a register, got @x}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] {
+    // expected-error@+1 {{launch.fetch: only steps of actors that are input_wise are on a register, got @x}}
     launch.fetch "x" from @x {on = @x}
   }
 }
@@ -70,7 +70,6 @@ launch.program @p rank 0 {
 // -----
 
 // A case reads one number.
-// expected-error@+1 {{launch.program: @a of kind 'case' needs a number in @x, which is no memref<i64>}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -122,7 +121,6 @@ launch.program @p rank 0 {
 // -----
 
 // A lock lists what excludes each other.
-// expected-error@+1 {{launch.program: @a of kind 'lock' needs a number in @c, which is no memref<i64>}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -156,7 +154,6 @@ launch.program @p rank 0 {
 // -----
 
 // A lock lists sections.
-// expected-error@+1 {{launch.program: @a of kind 'lock' needs a number in @c, which is no memref<i64>}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -206,7 +203,6 @@ launch.program @p rank 0 {
 // -----
 
 // Only plain actors use a piece several times.
-// expected-error@+1 {{launch.program: @a of kind 'esac' needs a number in @d, which is no memref<i64>}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -245,7 +241,6 @@ launch.program @p rank 0 {
 // -----
 
 // What lies over another register names one.
-// expected-error@+1 {{launch.program: @z lies over @c, which is no register with bytes of its own}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -254,13 +249,13 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.register: @z lies over @c, which is no register with bytes of its own}}
   launch.register @z in @c0 at 0 slots 2 over @c : memref<4xf32>
 }
 
 // -----
 
 // It lies where that does.
-// expected-error@+1 {{launch.program: @z lies over @x, but not where that starts}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -269,13 +264,13 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.register: @z lies over @x, but not where that starts}}
   launch.register @z in @c0 at 64 slots 2 over @x : memref<4xf32>
 }
 
 // -----
 
 // It has a number of slots for each slot.
-// expected-error@+1 {{launch.program: @z lies over @x of 2 slots, but has 3, which is no multiple}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -284,13 +279,13 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.register: @z lies over @x of 2 slots, but has 3, which is no multiple}}
   launch.register @z in @c0 at 0 slots 3 over @x : memref<4xf32>
 }
 
 // -----
 
 // They are all of it, or its parts.
-// expected-error@+1 {{launch.program: a slot of @x has 16 bytes, but 2 of @z that lie over it have 4 each}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -299,13 +294,13 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.register: a slot of @x has 16 bytes, but 2 of @z that lie over it have 4 each}}
   launch.register @z in @c0 at 0 slots 4 over @x : memref<1xf32>
 }
 
 // -----
 
 // An interface lies over nothing.
-// expected-error@+1 {{launch.program: @z lies over @y, but not where that starts}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -321,7 +316,6 @@ launch.program @p rank 0 {
 // -----
 
 // A copy is of what has the same type.
-// expected-error@+1 {{launch.program: @a copies memref<4xf32> to memref<8xf32>}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -331,6 +325,7 @@ launch.program @p rank 0 {
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @n, @c] {
   }
   launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] every [@y = 3] {
+    // expected-error@+1 {{launch.copy: @a copies memref<4xf32> to memref<8xf32>}}
     launch.copy @x to @y
   }
 }
@@ -338,7 +333,6 @@ launch.program @p rank 0 {
 // -----
 
 // Rates suit each other.
-// expected-error@+1 {{launch.program: @w and @a hand @x on every 1 and every 2 acts, but act 1 and 1 times in a turn}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -347,6 +341,7 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.actor: @w and @a hand @x on every 1 and every 2 acts, but act 1 and 1 times in a turn}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@n, @x] writes [] every [@x = 2] {
   }
 }
@@ -354,7 +349,6 @@ launch.program @p rank 0 {
 // -----
 
 // Numbers are of 64 bits.
-// expected-error@+1 {{launch.program: @a of kind 'case' needs a number in @x, which is no memref<i64>}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -363,6 +357,7 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.actor: @a of kind 'case' needs a number in @x, which is no memref<i64>}}
   launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@x] writes [@d] {
   }
   launch.control @d slots 1
@@ -371,7 +366,6 @@ launch.program @p rank 0 {
 // -----
 
 // A case hands on no data.
-// expected-error@+1 {{launch.program: @a of kind 'case' writes @d, which is no control}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
@@ -380,6 +374,7 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
+  // expected-error@+1 {{launch.actor: @a of kind 'case' writes @d, which is no control}}
   launch.actor @a kind "case" on <0, cpu:0> stream 0 reads [@n] writes [@d] {
   }
   launch.register @d in @c0 at 768 slots 1 : memref<4xf32>

@@ -29,9 +29,9 @@ func.func @f(%x: tensor<4xf32>) {
 // Each element depends on one element of each operand.
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{op.fused: test.pureop cannot be fused element by element}}
   %r = op.fused %x : tensor<4xf32> -> tensor<4xf32> {
   ^bb0(%p: tensor<4xf32>):
+    // expected-error@+1 {{test.pureop cannot be fused element by element}}
     %s = "test.pureop"(%p) : (tensor<4xf32>) -> tensor<4xf32>
     op.yield %s : tensor<4xf32>
   }
@@ -43,9 +43,9 @@ func.func @f(%x: tensor<4xf32>) {
 // A constant with different elements has memory of its own.
 
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error@+1 {{op.fused: op.constant cannot be fused element by element}}
   %r = op.fused %x : tensor<2xf32> -> tensor<2xf32> {
   ^bb0(%p: tensor<2xf32>):
+    // expected-error@+1 {{op.constant cannot be fused element by element}}
     %c = op.constant dense<[1.0, 2.0]> : tensor<2xf32>
     %s = op.add %p, %c : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>
     op.yield %s : tensor<2xf32>

@@ -26,10 +26,10 @@ job.job @none placement <cpu, [0:0]> {
 
 job.job @apart placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: op.softmax should read what the op on rows before it makes}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    // expected-error@+1 {{op.softmax should read what the op on rows before it makes}}
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     op.yield_rows %n : tensor<4x8xf32>
   }
@@ -39,11 +39,11 @@ job.job @apart placement <cpu, [0:0]> {
 
 job.job @gone placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: op.add reads rows that are gone}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
+    // expected-error@+1 {{op.add reads rows that are gone}}
     %n = op.add %o, %m : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
     op.yield_rows %n : tensor<4x8xf32>
   }
@@ -94,9 +94,9 @@ job.job @terminator placement <cpu, [0:0]> {
 
 job.job @other placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: op.transpose cannot be computed row by row}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
+    // expected-error@+1 {{op.transpose cannot be computed row by row}}
     %t = op.transpose %p by [0, 1] : tensor<4x8xf32> -> tensor<4x8xf32>
     %n = op.softmax %t : tensor<4x8xf32> -> tensor<4x8xf32>
     op.yield_rows %n : tensor<4x8xf32>
@@ -158,10 +158,10 @@ job.job @yielded placement <cpu, [0:0]> {
 
 job.job @parameter placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: parameters of op.layer_norm should be arguments of the body}}
   %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %g = op.constant dense<1.0> : tensor<8xf32>
+    // expected-error@+1 {{op.layer_norm: parameters of op.layer_norm should be arguments of the body}}
     %n = op.layer_norm %p, %g : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
     op.yield_rows %n : tensor<4x8xf32>
   }

@@ -12,12 +12,12 @@ plan.plan @arguments {
 
 // -----
 
-// expected-error@+1 {{two tasks are named 'x'}}
 plan.plan @task_names {
   %a = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
     %v = job.input "a" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
+  // expected-error@+1 {{two tasks are named 'x'}}
   %b = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
     %v = job.input "b" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
@@ -26,21 +26,21 @@ plan.plan @task_names {
 
 // -----
 
-// expected-error@+1 {{two registers are named 'x'}}
 plan.plan @register_names {
   %a = regst.register "x" slots 1 on <0, host> : !regst.control
+  // expected-error@+1 {{two registers are named 'x'}}
   %b = regst.register "x" slots 1 on <0, host> : !regst.control
 }
 
 // -----
 
-// expected-error@+1 {{register 'r' is written by both 'a' and 'b'}}
 plan.plan @two_producers {
   %r = regst.register "r" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
   plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<4xf32>>) {
     %v = job.input "a" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
+  // expected-error@+1 {{register 'r' is written by both 'a' and 'b'}}
   plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<4xf32>>) {
     %v = job.input "b" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
@@ -50,13 +50,13 @@ plan.plan @two_producers {
 // -----
 
 // A register that a task signals is written by it, too.
-// expected-error@+1 {{register 'k' is written by both 'a' and 'b'}}
 plan.plan @two_signals {
   %k = regst.register "k" slots 1 on <0, host> : !regst.control
   %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() signals(%k : !regst.control) -> tensor<4xf32> {
     %v = job.input "a" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
+  // expected-error@+1 {{register 'k' is written by both 'a' and 'b'}}
   %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins() signals(%k : !regst.control) -> tensor<4xf32> {
     %v = job.input "b" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
@@ -65,9 +65,9 @@ plan.plan @two_signals {
 
 // -----
 
-// expected-error@+1 {{task 'y' reads register 'r', which no task writes}}
 plan.plan @no_producer {
   %r = regst.register "r" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  // expected-error@+1 {{task 'y' reads register 'r', which no task writes}}
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%r : !regst.data<tensor<4xf32>>) {
   ^bb0(%v: tensor<4xf32>):
     job.output "y", %v : tensor<4xf32>
@@ -77,9 +77,9 @@ plan.plan @no_producer {
 
 // -----
 
-// expected-error@+1 {{task 'x' reads register 'k', which no task writes}}
 plan.plan @no_signal {
   %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  // expected-error@+1 {{task 'x' reads register 'k', which no task writes}}
   %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() waits(%k : !regst.control) -> tensor<4xf32> {
     %v = job.input "x" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
@@ -177,7 +177,6 @@ plan.plan @chain {
 // -----
 
 // Streams of one name on two devices are two streams.
-// expected-error@+1 {{chain 1 has tasks on two streams: 'x' and 'z'}}
 plan.plan @streams {
   %x = plan.task "x" on <0, cpu:0> stream <compute, 0> chain 1 ins() -> tensor<4xf32> {
     %v = op.constant dense<1.0> : tensor<4xf32>
@@ -187,6 +186,7 @@ plan.plan @streams {
     %v = op.constant dense<1.0> : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
+  // expected-error@+1 {{chain 1 has tasks on two streams: 'x' and 'z'}}
   %z = plan.task "z" on <0, cpu:1> stream <compute, 0> chain 1 ins() -> tensor<4xf32> {
     %v = op.constant dense<1.0> : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
@@ -195,12 +195,12 @@ plan.plan @streams {
 
 // -----
 
-// expected-error@+1 {{task 'b' belongs to no job, but others do}}
 plan.plan @no_job {
   plan.task "a" job "a" on <0, cpu:0> stream <compute, 0> ins() {
     "test.op"() : () -> ()
     plan.yield
   }
+  // expected-error@+1 {{task 'b' belongs to no job, but others do}}
   plan.task "b" on <0, cpu:0> stream <compute, 0> ins() {
     "test.op"() : () -> ()
     plan.yield

@@ -3,8 +3,8 @@
 !d = !regst.data<tensor<?x4xf32>, max [8, 4]>
 !s = !regst.data<tensor<2xi64>>
 
-// expected-error@+1 {{plan.plan: register 'x' has a dynamic shape, but no header for it}}
 plan.plan @missing {
+  // expected-error@+1 {{regst.register: register 'x' has a dynamic shape, but no header for it}}
   %x = regst.register "x" slots 1 on <0, host> : !d
 }
 
@@ -13,41 +13,41 @@ plan.plan @missing {
 !d = !regst.data<tensor<?x4xf32>, max [8, 4]>
 !s = !regst.data<tensor<2xi64>>
 
-// expected-error@+1 {{plan.plan: 'x' has two headers, 'h' and 'g'}}
 plan.plan @two {
   %x = regst.register "x" slots 1 on <0, host> : !d
   %h = regst.register "h" slots 1 header "x" on <0, host> : !s
+  // expected-error@+1 {{regst.register: 'x' has two headers, 'h' and 'g'}}
   %g = regst.register "g" slots 1 header "x" on <0, host> : !s
 }
 
 // -----
 
-// expected-error@+1 {{plan.plan: 'h' is the header of 'x', which has no dynamic shape}}
 plan.plan @static {
   %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+  // expected-error@+1 {{regst.register: 'h' is the header of 'x', which has no dynamic shape}}
   %h = regst.register "h" slots 1 header "x" on <0, host> : !regst.data<tensor<1xi64>>
 }
 
 // -----
 
-// expected-error@+1 {{plan.plan: 'h' is the header of 'x', which has no dynamic shape}}
 plan.plan @of_nothing {
+  // expected-error@+1 {{regst.register: 'h' is the header of 'x', which has no dynamic shape}}
   %h = regst.register "h" slots 1 header "x" on <0, host> : !regst.data<tensor<1xi64>>
 }
 
 // -----
 
-// expected-error@+1 {{plan.plan: the header of 'x' should be !regst.data<tensor<2xi64>>, got !regst.data<tensor<2xi32>>}}
 plan.plan @type {
   %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<?x4xf32>, max [8, 4]>
+  // expected-error@+1 {{regst.register: the header of 'x' should be !regst.data<tensor<2xi64>>, got !regst.data<tensor<2xi32>>}}
   %h = regst.register "h" slots 1 header "x" on <0, host> : !regst.data<tensor<2xi32>>
 }
 
 // -----
 
-// expected-error@+1 {{plan.plan: 'x' has 2 slots, but its header 1}}
 plan.plan @slots {
   %x = regst.register "x" slots 2 on <0, host> : !regst.data<tensor<?x4xf32>, max [8, 4]>
+  // expected-error@+1 {{regst.register: 'x' has 2 slots, but its header 1}}
   %h = regst.register "h" slots 1 header "x" on <0, host> : !regst.data<tensor<2xi64>>
 }
 
@@ -55,9 +55,9 @@ plan.plan @slots {
 
 // What lies on a device has its header in memory that is pinned for it.
 
-// expected-error@+1 {{plan.plan: the header of 'x' should be on #regst.memory_case<0, pinned cuda:1>, got #regst.memory_case<0, host>}}
 plan.plan @memory {
   %x = regst.register "x" slots 1 on <0, device cuda:1> : !regst.data<tensor<?x4xf32>, max [8, 4]>
+  // expected-error@+1 {{regst.register: the header of 'x' should be on #regst.memory_case<0, pinned cuda:1>, got #regst.memory_case<0, host>}}
   %h = regst.register "h" slots 1 header "x" on <0, host> : !regst.data<tensor<2xi64>>
 }
 

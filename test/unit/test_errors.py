@@ -1,0 +1,120 @@
+"""The family of exceptions: one root, exported and documented; and their texts."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock import errors
+from penstock.dialects.diagnostics import Place
+from penstock.runtime.errors import PenstockError
+from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
+from penstock.tools.session import Session
+
+ROOT = Path(__file__).parents[2]
+
+CAUGHT_INSIDE = {
+    *("AlreadyComplained", "Declined", "UndefinedNames", "Unsupported"),
+    "VerifierCrash",
+}
+"""Those of `runtime` and `tools` that no caller ever sees."""
+
+MODEL = """job.job @a placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2xf32>
+  job.output "y", %x : tensor<2xf32>
+}
+"""
+
+
+def exceptions_in(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """The names of exception classes in the source of a folder, with their bases."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+                if any(base.endswith(("Error", "Exception")) for base in bases):
+                    yield node.name, bases
+
+
+def test_every_exception_that_reaches_a_caller_is_exported() -> None:
+    found = {*exceptions_in_both()} - CAUGHT_INSIDE
+    assert found == {*errors.__all__} - {"Diagnosis"}
+
+
+def exceptions_in_both() -> Iterator[str]:
+    for folder in ("runtime", "tools"):
+        yield from (name for name, _ in exceptions_in(folder))
+
+
+def test_every_exception_has_one_root() -> None:
+    for name in {*errors.__all__} - {"Diagnosis"}:
+        assert issubclass(getattr(errors, name), PenstockError), name
+    assert penstock.PenstockError is PenstockError
+
+
+def test_every_exception_is_documented() -> None:
+    text = (ROOT / "docs" / "failures.md").read_text()
+    for name in {*errors.__all__} - {"Diagnosis"}:
+        assert f"`{name}`" in text, name
+
+
+def test_rejected_tells_places_and_notes() -> None:
+    error = Rejected(
+        [
+            Diagnosis(Place("a.mlir", 2, 1), "one", ("  a note", "  another")),
+            Diagnosis(None, "two"),
+        ]
+    )
+    assert str(error) == "a.mlir:2:1: one\n  a note\n  another\ntwo"
+    error.file = "b.mlir"
+    assert str(error).splitlines()[-1] == "b.mlir: two"
+    assert str(Rejected([Diagnosis(None, "a\x1b[1m")])) == "a\\x1b[1m"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_defect_tells_where_and_why() -> None:
+    error = InternalError("pass cse")
+    error.__cause__ = KeyError("x")
+    assert str(error) == "internal error in pass cse: KeyError: 'x'; please report it"
+
+
+def refused(path: Path, text: str) -> str:
+    path.write_text(text)
+    with pytest.raises(Rejected) as caught:
+        Session.open(path)
+    return str(caught.value)
+
+
+def test_sessions_of_files_tell_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.mlir"
+    wrong = MODEL.replace("%x : tensor<2xf32>\n}", "%x : tensor<3xf32>\n}")
+    assert refused(path, wrong).startswith(f"{path}:3:")
+    one = "the module should hold one job, plan or program, got"
+    assert refused(path, "") == f"{path}:1:1: {one} 0"
+    program = "launch.program @b rank 0 { ^bb0: }"
+    assert refused(path, MODEL + program) == f"{path}:5:1: {one} 2"
+    unplaced = MODEL.replace("}\n", "} loc(unknown)\n")
+    assert refused(path, unplaced + program) == f"{path}:5:1: {one} 2"
+
+
+def test_what_has_no_line_has_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(*args: object, **options: object) -> None:
+        raise Rejected([Diagnosis(None, "nowhere in particular")])
+
+    monkeypatch.setattr("penstock.tools.session.lower", reject)
+    path = tmp_path / "a.mlir"
+    assert refused(path, MODEL) == f"{path}: nowhere in particular"
+
+
+def test_files_that_are_not_there_are_named() -> None:
+    with pytest.raises(UsageError) as caught:
+        Session.open("none.mlir")
+    assert str(caught.value) == "cannot read none.mlir: no such file or directory"
+    assert isinstance(caught.value, PenstockError)

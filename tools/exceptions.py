@@ -1,0 +1,49 @@
+"""
+Every exception that Penstock raises: `penstock.errors`.
+
+All derive from `PenstockError`, and the text of each is what a person is told.
+docs/failures.md says what each means.
+"""
+
+from penstock.runtime.cuda_driver import CaptureError, CudaError
+from penstock.runtime.cuda_products import LibraryError
+from penstock.runtime.errors import (
+    DeadlockError,
+    MessageError,
+    OutOfMemory,
+    PenstockError,
+    TaskError,
+    WatchdogError,
+)
+from penstock.runtime.stream import EndOfData, NoRoom
+from penstock.tools.checkpoint import CheckpointError
+from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
+from penstock.tools.frontend.control import ScheduleError
+from penstock.tools.frontend.errors import TraceError
+from penstock.tools.frontend.placeholders import ArgumentError
+from penstock.tools.saved_plan.archive import PlanError
+from penstock.tools.workspace import WorkspaceError
+
+__all__ = [
+    "ArgumentError",
+    "CaptureError",
+    "CheckpointError",
+    "CudaError",
+    "DeadlockError",
+    "Diagnosis",
+    "EndOfData",
+    "InternalError",
+    "LibraryError",
+    "MessageError",
+    "NoRoom",
+    "OutOfMemory",
+    "PenstockError",
+    "PlanError",
+    "Rejected",
+    "ScheduleError",
+    "TaskError",
+    "TraceError",
+    "UsageError",
+    "WatchdogError",
+    "WorkspaceError",
+]
