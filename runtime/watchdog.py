@@ -61,13 +61,14 @@ def print_report(text: str) -> None:
 class Watchdog:
     """
     What to do about a run without progress for some `seconds`: `report` is called with
-    the text of the report, from another thread, and the run ends if `fails`. Raises
-    PenstockError unless the time is more than 0.
+    the text of the report, from another thread, and the run ends if `fails`. `clock`
+    tells the time in seconds. Raises PenstockError unless the time is more than 0.
     """
 
     seconds: float
     report: Callable[[str], object] = print_report
     fails: bool = True
+    clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         seconds: object = self.seconds
@@ -150,21 +151,23 @@ class Watcher:
 
     def _watch(self) -> None:
         pause = min(max(self.watchdog.seconds / LOOKS, SHORTEST), LONGEST)
-        vigil = _Vigil(-1, self._look(), time.monotonic())
+        clock = self.watchdog.clock
+        vigil = _Vigil(-1, self._look(), clock())
         while not self._ended.wait(pause):
             control = self._state.control
             if self._acts is None or control[OPEN] == 0 or control[STOP] != RUNNING:
                 continue
-            look, now = self._look(), time.monotonic()
+            # Where a look takes long, what it sees is of some moment between.
+            before, look, after = clock(), self._look(), clock()
             if vigil.run != self._run:
-                vigil = _Vigil(self._run, look, now)
+                vigil = _Vigil(self._run, look, after)
                 continue
-            if vigil.sees_progress(look, now) or self._rests(vigil, now):
+            if vigil.sees_progress(look, after) or self._rests(vigil, after):
                 continue
-            lasts = now - vigil.since >= self.watchdog.seconds
+            lasts = before - vigil.since >= self.watchdog.seconds
             if lasts and not vigil.is_reported:
                 vigil.is_reported = True
-                self._stop(vigil, now)
+                self._stop(vigil, before)
 
     def _rests(self, vigil: _Vigil, now: float) -> bool:
         """Whether the run waits for its caller, or has done so at the last look."""

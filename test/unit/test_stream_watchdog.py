@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,19 +18,17 @@ from penstock.runtime.faults import Fault, KernelFault, inject
 from penstock.runtime.log import StreamLog
 from penstock.runtime.measures import CountObserver
 from penstock.runtime.stream import Stream
+from penstock.runtime.stream_core import StreamCore
 from penstock.runtime.watchdog import Watchdog
+from penstock.runtime.words import CONDITION, QUEUED, SEAT_WORDS, TAKEN
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from test_stream import NUMBER, Text, executor, number, pair, values
-from test_watchdog import Reports, without_times
+from test_watchdog import Clock, Reports, without_times
 
-SECONDS = 0.12
-"""How long a watchdog waits that is to report."""
-PATIENCE = 0.4
-"""
-How long one waits that is not to: threads of a busy machine may have to wait, too.
-"""
+SECONDS = 0.01
+"""How long a watchdog waits, on a clock that stands still, but for jumps."""
 
 threads_of = pytest.mark.parametrize("threads", [1, 2, 3])
 
@@ -50,13 +48,39 @@ def watched(
     reports: Reports,
     threads: int,
     *faults: Fault,
-    seconds: float = SECONDS,
     fails: bool = True,
-) -> Generator[Stream]:
-    with executor(text, threads=threads) as runner:
-        runner.watch(Watchdog(seconds, reports, fails))
-        with inject(runner, *faults), runner.stream() as stream:
-            yield stream
+) -> Generator[tuple[Stream, Clock, Callable[[str, int | None], bool]]]:
+    """
+    A stream, the clock of its watchdog, and whether an actor is in its kernel when all
+    have made so many acts.
+    """
+    clock, cores = Clock(), list[StreamCore]()
+
+    def watch(core: StreamCore, *arguments: Any) -> None:
+        cores.append(core)
+        WATCH(core, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch, executor(text, threads=threads) as run:
+        patch.setattr(StreamCore, "watch", watch)
+        run.watch(Watchdog(SECONDS, reports, fails, clock))
+        with inject(run, *faults), run.stream() as stream:
+            yield stream, clock, partial(is_at, cores[-1])
+
+
+WATCH: Callable[..., None] = StreamCore.watch
+
+
+def is_at(core: StreamCore, name: str, acts: int | None) -> bool:
+    """Whether an actor is in its kernel, and all have made so many acts."""
+    index = [actor.name for actor in core.tables.actors].index(name)
+    seat = core.tables.actors[index].worker * SEAT_WORDS
+    actors, place = core.memory.state.actors, int(core.memory.layout.place[index])
+    return bool(
+        acts in (None, core.acts_made())
+        and core.memory.state.seats[seat + TAKEN]
+        and actors[place + QUEUED] == 0
+        and actors[place + CONDITION] == core.memory.layout.condition_start[index + 1]
+    )
 
 
 def put(stream: Stream, value: int) -> None:
@@ -68,15 +92,17 @@ def put(stream: Stream, value: int) -> None:
 def test_a_stalled_stream_is_reported_and_ends(threads: int) -> None:
     reports = Reports()
     fault = KernelFault("add_s", act=1, seconds=600, call=1)
-    with watched(sums(), reports, threads, fault) as stream:
+    # Two acts of each feed, one of all others.
+    with watched(sums(), reports, threads, fault) as (stream, clock, at):
         put(stream, 3)
-        assert int(stream.take("s", 20)[0]) == 6
+        assert int(stream.take("s", 60)[0]) == 6
+        clock.jump(2 * SECONDS, lambda: at("add_s", 6))
         put(stream, 4)
         with pytest.raises(WatchdogError) as caught:
-            stream.take("s", 20)
+            stream.take("s", 60)
         # Whatever is asked for later has the same answer.
         with pytest.raises(WatchdogError):
-            stream.finish(20)
+            stream.finish(60)
     lines = without_times(str(caught.value))
     assert lines == without_times(reports.texts[0])
     assert lines == [
@@ -92,20 +118,22 @@ def test_a_stalled_stream_is_reported_and_ends(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_who_waits_for_the_caller_is_not_stuck(threads: int) -> None:
-    reports, counts = Reports(), CountObserver()
+    reports, counts, clock = Reports(), CountObserver(), Clock()
     with executor(sums(), threads=threads) as runner:
-        runner.watch(Watchdog(PATIENCE, reports))
+        runner.watch(Watchdog(SECONDS, reports, clock=clock))
         runner.observers.attach(counts)
         with runner.stream() as stream:
             put(stream, 3)
             # Neither while nobody takes what there is, nor while nobody gives more.
-            time.sleep(1.2 * PATIENCE)
-            assert int(stream.take("s", 20)[0]) == 6
+            clock.pass_by(2 * SECONDS)
+            assert int(stream.take("s", 60)[0]) == 6
+            clock.jump(2 * SECONDS)
             with pytest.raises(TimeoutError):
-                stream.take("s", 1.2 * PATIENCE)
-            stream.put("x", pair(1), 20)
-            time.sleep(1.2 * PATIENCE)
-            assert stream.finish(20).outputs == {"s": []}
+                stream.take("s", 0.05)
+            clock.pass_by(2 * SECONDS)
+            stream.put("x", pair(1), 60)
+            clock.pass_by(2 * SECONDS)
+            assert stream.finish(60).outputs == {"s": []}
     assert reports.texts == []
     assert counts.stopped["task", "add_s"] == 1
 
@@ -115,32 +143,39 @@ def test_time_that_the_caller_takes_does_not_count(threads: int) -> None:
     reports = Reports()
     # The first to act, so that nothing is done after the pause and before the kernel.
     fault = KernelFault("feed_x", act=0, seconds=0.3)
-    with watched(sums(), reports, threads, fault, seconds=0.5) as stream:
-        time.sleep(0.4)
+    with watched(sums(), reports, threads, fault) as (stream, clock, _):
+        clock.pass_by(0.8 * SECONDS)
+        clock.jump(0.6 * SECONDS)
         put(stream, 3)
-        assert int(stream.take("s", 20)[0]) == 6
-        stream.finish(20)
+        assert int(stream.take("s", 60)[0]) == 6
+        stream.finish(60)
     assert reports.texts == []
 
 
 def test_a_report_alone_lets_the_stream_go_on() -> None:
     reports = Reports()
-    fault = KernelFault("add_s", act=0, seconds=8 * SECONDS)
-    with watched(sums(), reports, 2, fault, fails=False) as stream:
-        put(stream, 3)
-        assert int(stream.take("s", 20)[0]) == 6
-        assert values(stream.finish(20), "s") == []
+    # However busy the machine is, the watchdog looks twice during one of the acts.
+    faults = [KernelFault("add_s", act=act, seconds=0.1) for act in range(100)]
+    with watched(sums(), reports, 2, *faults, fails=False) as (stream, clock, at):
+        for _ in range(100):
+            if reports.said.is_set():
+                break
+            clock.jump(2 * SECONDS, lambda: at("add_s", None))
+            put(stream, 3)
+            assert int(stream.take("s", 60)[0]) == 6
+        assert values(stream.finish(60), "s") == []
     assert len(reports.texts) == 1
 
 
 def test_a_stall_while_the_caller_is_away_is_told_when_it_is_back() -> None:
     reports = Reports()
     fault = KernelFault("add_s", act=0, seconds=600)
-    with watched(sums(), reports, 2, fault) as stream:
+    with watched(sums(), reports, 2, fault) as (stream, clock, at):
+        clock.jump(2 * SECONDS, lambda: at("add_s", 2))
         put(stream, 3)
-        assert reports.said.wait(20)
+        assert reports.said.wait(60)
         with pytest.raises(WatchdogError):
-            stream.take("s", 20)
+            stream.take("s", 60)
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith("penstock")]
 
@@ -152,13 +187,15 @@ def test_actors_that_wait_for_others_to_end_say_so() -> None:
     text.add("t", "y")
     text.fetch("t")
     fault = KernelFault("add_t", act=1, seconds=600)
-    with watched(text, reports, 3, fault) as stream:
-        stream.put("x", pair(1), 20)
+    with watched(text, reports, 3, fault) as (stream, clock, at):
+        stream.put("x", pair(1), 60)
         for _ in range(3):
-            stream.put("y", pair(1), 20)
+            stream.put("y", pair(1), 60)
         stream.end("x")
+        # Of x one act of its feed, of y two, one of each sum and its fetch.
+        clock.jump(2 * SECONDS, lambda: at("add_t", 7))
         with pytest.raises(WatchdogError) as caught:
-            stream.finish(20)
+            stream.finish(60)
     lines = without_times(str(caught.value))
     assert "'add_s' at act 1: the end of register 'y' from 'feed_y'" in lines
     assert not [line for line in lines if "feed_x" in line]
@@ -180,13 +217,14 @@ def test_who_has_no_room_to_note_what_it_does_waits_for_the_caller(
     text.control("go")
     text.actor("case", ["any"], ["go"], kind='kind "case"')
     text.actor("end", ["go"], [])
+    clock = Clock()
     with executor(text, threads=2) as runner:
-        runner.watch(Watchdog(PATIENCE, reports))
+        runner.watch(Watchdog(SECONDS, reports, clock=clock))
         runner.observers.attach(CountObserver())
         with runner.stream() as stream:
-            stream.put("id", number(0), 20)
-            time.sleep(1.2 * PATIENCE)
-            stream.finish(20)
+            stream.put("id", number(0), 60)
+            clock.pass_by(2 * SECONDS)
+            stream.finish(60)
     assert reports.texts == []
 
 
