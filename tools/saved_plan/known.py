@@ -22,11 +22,10 @@ from penstock.runtime.cache import (
     cache_dir,
     content_hash,
     keep_within,
-    mark_used,
     size_limit,
     version_of,
-    write_atomically,
 )
+from penstock.runtime.kept_files import mark_used, write_atomically
 from penstock.runtime.module_texts import digest_of_all
 from penstock.tools.files import sha256_of
 from penstock.tools.saved_plan.archive import PlanError
