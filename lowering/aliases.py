@@ -79,6 +79,24 @@ def aliases_of(register: RegisterOp) -> Iterator[RegisterOp]:
             yield from aliases_of(use.operation)
 
 
+def views_of(task: TaskOp) -> Sequence[InPlacePair]:
+    """
+    The pairs of a task's op whose results find the bytes of operands where they lie:
+    they are these bytes, or are written over them.
+    """
+    return [
+        pair
+        for pair in pairs_of(task)
+        if (pair.view or same_type(task, pair)) and lies_as_paired(task, pair)
+    ]
+
+
+def same_type(task: TaskOp, pair: InPlacePair) -> bool:
+    """Whether a result has the type of the operand that it is paired with."""
+    register = operand_register(task, pair.operand)
+    return register.type == task.outs[pair.result].type
+
+
 def is_view(task: TaskOp, register: SSAValue) -> bool:
     """Whether a result of a task lies as a view of what it reads."""
     return any(

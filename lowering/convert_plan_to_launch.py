@@ -10,7 +10,9 @@ kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 
 op (and passes over names that are taken). A copy, input or output becomes a
 `launch.copy`, `feed` or `fetch`, an assignment a `launch.copy` to the variable. A
 variable and a constant with different elements is data that is written at load. A task
-that reads an alias also reads all that the alias stands for. Where some operands of an
+that reads an alias also reads all that the alias stands for. Where a result lies on an
+operand, as a pair of its op says that it may, the actor has a view: the result starts
+so many bytes after the operand as the pair says. Where some operands of an
 op lie in its result already (the aliases of parts of a concatenation), the attribute
 `unchanged` of the call lists them: the kernel writes there what lies there. Streams are
 numbered from 0 in the order in which they appear. Where blocks carry a `sum`, the
@@ -67,7 +69,12 @@ from penstock.dialects.op.rates import AccOp, RateOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.dialects.walks import outermost
-from penstock.lowering.aliases import Holds, does_nothing
+from penstock.lowering.aliases import (
+    Holds,
+    does_nothing,
+    operand_register,
+    views_of,
+)
 from penstock.lowering.chunk_report import memory_report
 from penstock.lowering.job_interfaces import Interfaces
 from penstock.lowering.main_actors import kind_of, lists_of
@@ -361,9 +368,17 @@ class ProgramBuilder:
             kind=kind_of(task.op),
             lists=lists_of(task.op),
             every={self._symbols[x]: n for x, n in self._rates.every(task).items()},
+            views=list(dict.fromkeys(self._views(task))),
         )
         actor.location = task.location
         return actor
+
+    def _views(self, task: TaskOp) -> Iterator[launch.ViewAttr]:
+        """What lies in the registers of a task, by the pairs of its op."""
+        for pair in views_of(task):
+            source = self._symbols[operand_register(task, pair.operand)]
+            result = self._symbols[task.outs[pair.result]]
+            yield launch.ViewAttr(source, result, pair.offset)
 
     def _is_idle(self, task: TaskOp) -> bool:
         """Whether all that an actor has to do lies there already."""
@@ -433,7 +448,9 @@ class ProgramBuilder:
                 kept = [name for i, name in enumerate(ins) if i not in over]
                 call = launch.CallOp(kernel, [*kept, *outs])
                 if unchanged := [ins[i] for i in copied_in_place(task) - over.keys()]:
-                    call.attributes["unchanged"] = launch.symbols(sorted(unchanged))
+                    call.attributes[launch.UNCHANGED] = launch.symbols(
+                        sorted(unchanged)
+                    )
                 return call
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -39,6 +39,7 @@ from penstock.dialects.launch import (
     PanelsAttr,
     ProgramOp,
     RegisterOp,
+    ViewAttr,
     names_of,
     symbols,
 )
@@ -258,6 +259,8 @@ class Joining(ABC, Generic[StepT, RunT]):
             Region(Block([call])),
             actors[0].job,
         )
+        if views := views_among(actors, names_of(actor.writes)):
+            actor.views = ArrayAttr(views)
         actor.location = actors[0].location
         names = ArrayAttr([other.sym_name for other in actors])
         actor.attributes[self.members_name] = names
@@ -277,6 +280,23 @@ class Joining(ABC, Generic[StepT, RunT]):
         if any(panels):
             kernel.attributes[PANELS] = ArrayAttr([x or UnitAttr() for x in panels])
         return kernel
+
+
+def views_among(actors: Sequence[ActorOp], kept: Collection[str]) -> list[ViewAttr]:
+    """
+    What lies in registers that are kept before actors write them, one after the other:
+    what a member views of another one lies where that one finds it.
+    """
+    written = written_by(actors)
+    found: dict[str, list[ViewAttr]] = {}
+    for view in (view for actor in actors for view in actor.view_list):
+        source, result = view.names
+        below = found.get(source, []) if source in written else [ViewAttr(source, "")]
+        found.setdefault(result, []).extend(
+            ViewAttr(x.names[0], result, x.offset.data + view.offset.data)
+            for x in below
+        )
+    return [view for name, views in found.items() if name in kept for view in views]
 
 
 def only_call(actor: ActorOp) -> CallOp | None:

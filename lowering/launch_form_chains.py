@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import ArrayAttr, MemRefType
 from xdsl.ir import Block, SSAValue
 
 from penstock.dialects.launch import (
@@ -40,6 +40,7 @@ from penstock.dialects.launch import (
     KernelOp,
     PanelsAttr,
     RegisterOp,
+    ViewAttr,
     names_of,
 )
 from penstock.lowering.byte_ranges import Range
@@ -81,6 +82,8 @@ class Chain(JoinedRun[Step]):
         super().__init__()
         self.names: dict[Place, str] = {}
         """What lies at each place in the end."""
+        self.found: dict[Place, str] = {}
+        """What lies at places that members read before they write them."""
         self.made: set[Place] = set()
         """The places that members write."""
 
@@ -88,6 +91,8 @@ class Chain(JoinedRun[Step]):
         super().take(step)
         for name, place in zip(names_of(step.call.arguments), step.places, strict=True):
             self.names.setdefault(place, name)
+            if place not in self.made and name not in step.written:
+                self.found.setdefault(place, name)
         self.names.update({place: name for name, place in step.written.items()})
         self.made.update(step.written.values())
 
@@ -173,7 +178,16 @@ class ChainJoining(Joining[Step, Chain]):
         call = CallOp(kernel.sym_name.data, last)
         call.location = run.steps[0].call.location
         actors = [step.actor for step in run.steps]
-        return kernel, self.actor_of(actors, call, set(last).__contains__)
+        merged = self.actor_of(actors, call, set(last).__contains__)
+        written = set(names_of(merged.writes))
+        found = [
+            ViewAttr(name, run.names[place])
+            for place, name in run.found.items()
+            if run.names[place] != name and run.names[place] in written
+        ]
+        views = dict.fromkeys((*merged.view_list, *found))
+        merged.views = ArrayAttr(views) if views else None
+        return kernel, merged
 
     def _kernel_of(self, chain: Chain) -> KernelOp:
         """The kernel with the phases of all members, on all places."""

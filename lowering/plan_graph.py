@@ -131,7 +131,7 @@ class PlanGraph:
         """Whether all results of a task have the bytes of operands, where these lie."""
         op = self.tasks[index].op
         if isinstance(op, RepeatOp | UnpackOp):
-            return self._shows_frames(index, op.taken)
+            return self.shows_frames(index)
         if not isinstance(op, TensorOp) or not isinstance(end := op.next_op, YieldOp):
             return False
         if tuple(end.values) != tuple(op.results):
@@ -141,12 +141,17 @@ class PlanGraph:
             return False
         return bool(views) and all(self.lies_as_paired(index, pair) for pair in views)
 
-    def _shows_frames(self, index: int, count: int) -> bool:
-        """Whether each slot of what a task reads has so many of what it makes."""
-        access = self.access[index]
+    def shows_frames(self, index: int) -> bool:
+        """
+        Whether each slot of what a task reads has as many of what it makes as it makes
+        pieces of one: no other op has pieces in the slots of what it reads.
+        """
+        op, access = self.tasks[index].op, self.access[index]
+        if not isinstance(op, RepeatOp | UnpackOp):
+            return False
         (source,), (result,) = access.ins, access.outs
         one, other = self.facts[source], self.facts[result]
-        return one.place == other.place and other.slots == count * one.slots
+        return one.place == other.place and other.slots == op.taken * one.slots
 
     def lies_as_paired(self, index: int, pair: InPlacePair) -> bool:
         """Whether a result of a task lies where a pair of its op says that it may."""

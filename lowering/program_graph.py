@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
 from xdsl.ir import Operation
-from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import (
     ActorOp,
@@ -38,17 +36,7 @@ from penstock.lowering.spans import Access as Access
 from penstock.lowering.spans import Span as Span
 from penstock.lowering.spans import shared_by as shared_by
 from penstock.lowering.spans import slots_match as slots_match
-from penstock.lowering.spans import uncovered, without
-
-################################################################################
-# Steps                                                                        #
-################################################################################
-
-
-def unchanged_by(call: CallOp) -> Sequence[str]:
-    """What the attribute `unchanged` of a call promises to leave as it is."""
-    promised = call.attributes.get("unchanged")
-    return names_of(promised) if isa(promised, ArrayAttr[SymbolRefAttr]) else ()
+from penstock.lowering.spans import uncovered
 
 
 class Piece(NamedTuple):
@@ -85,6 +73,7 @@ class ProgramGraph:
         self.actors = turn.actors
         """What acts in a turn, an actor once for each of its acts."""
         self.reads, self.writes, self.steps = turn.reads, turn.writes, turn.steps
+        self._found = turn.found
         self.spans = turn.spans
         """Where each register and variable lies, as if chunks followed each other."""
         self.writer = {name: i for i, names in enumerate(self.writes) for name in names}
@@ -101,14 +90,11 @@ class ProgramGraph:
         """For each actor the last step that names a register or variable."""
         self.graph = MarkedGraph(len(self.actors), turn.edges)
         self.sources: dict[str, list[str]] = {}
-        """What the writer of a register reads of the same bytes, or finds there."""
+        """Whose bytes the writer of a register finds there, as its views say."""
         self.shown: dict[str, tuple[Piece, ...]] = {}
         """Whose bytes each register and variable has: its own, if a step writes it."""
         self._under: dict[str, tuple[Piece, ...]] = {}
         """Whose bytes lay under each register before its writer acted."""
-        self._made_from: dict[str, int] = {}
-        """The set of all that the bytes of a register went through before."""
-        self._number = {name: i for i, name in enumerate(self.spans)}
         self._uses: dict[str, dict[int, list[Span]]] = defaultdict(
             lambda: defaultdict(list)
         )
@@ -167,7 +153,7 @@ class ProgramGraph:
                 effects = self._effects_of(step.kernel.root_reference.data)
                 written = [names[i] for i in sorted(effects.written)]
                 needed = [names[i] for i in sorted(effects.needed & effects.written)]
-                return Access(names, written, unchanged_by(step), needed)
+                return Access(names, written, step.unchanged, needed)
             case CopyOp():
                 target = step.target.root_reference.data
                 return Access([step.source.root_reference.data, target], [target])
@@ -221,41 +207,24 @@ class ProgramGraph:
         for actor in self.graph.order:
             for name in self.writes[actor]:
                 if name in self.spans:
-                    self._trace_register(name, actor, variables)
+                    self._trace_register(name, actor)
 
     def _whole(self, name: str) -> Piece:
         span = self.spans[name]
         return Piece(name, span.start, span.start + span.size)
 
-    def _trace_register(self, name: str, actor: int, variables: Sequence[str]) -> None:
-        read = [other for other in self.reads[actor] if self._stands_on(name, other)]
-        went = 0
-        for other in read:
-            went |= self._made_from.get(other, 0) | 1 << self._number[other]
-        self._made_from[name] = went
-        is_written = name in self.first_write[actor]
-        if not is_written:
-            read += [other for other in variables if self._stands_on(name, other)]
-        self.sources[name] = read
-        pieces = (piece for other in read for piece in self._left(other, read, name))
-        self._under[name] = tuple(dict.fromkeys(pieces))
-        self.shown[name] = (self._whole(name),) if is_written else self._under[name]
-
-    def _left(self, source: str, read: Sequence[str], name: str) -> Iterator[Piece]:
-        """What is under a register of a source that no other one was written over."""
-        own, bit = self.spans[name], self._number[source]
-        newer = [x for x in read if self._made_from.get(x, 0) >> bit & 1]
-        holes = [self._whole(other)[1:] for other in newer]
-        for origin, start, end in self.shown.get(source, ()):
-            start, end = max(start, own.start), min(end, own.start + own.size)
-            for begin, over in without(start, end, holes):
-                yield Piece(origin, begin, over)
-
-    def _stands_on(self, name: str, other: str) -> bool:
-        if (span := self.spans.get(other)) is None:
-            return False
+    def _trace_register(self, name: str, actor: int) -> None:
         own = self.spans[name]
-        return shared_by(own, span) > 0 and slots_match(own, span)
+        found = self.sources[name] = self._found[actor].get(name, [])
+        pieces = (piece for other in found for piece in self.shown.get(other, ()))
+        inside = (
+            Piece(origin, max(start, own.start), min(end, own.start + own.size))
+            for origin, start, end in pieces
+        )
+        under = (piece for piece in inside if piece.start < piece.end)
+        self._under[name] = tuple(dict.fromkeys(under))
+        is_written = name in self.first_write[actor]
+        self.shown[name] = (self._whole(name),) if is_written else self._under[name]
 
     def storages(self) -> dict[str, Storage]:
         """The bytes that each register and variable with bytes of its own lies on."""
@@ -300,7 +269,9 @@ class ProgramGraph:
         """Whether an actor's steps use a register only before they write another."""
         begins = self.first_write[actor][over]
         steps = self.steps[actor]
-        unchanged = steps[begins].unchanged if steps else ()
+        # Only where it lies as a view does a kernel write to it what is there.
+        unchanged = set(steps[begins].unchanged if steps else ())
+        unchanged &= {*self.sources.get(over, ())}
         return all(
             step < begins or (step == begins and name in unchanged)
             for name, step in self.last_use[actor].items()
@@ -316,7 +287,7 @@ class ProgramGraph:
         )
 
     def missing(self, name: str) -> int:
-        """The bytes of a register that lie on nothing that its writer finds there."""
+        """The bytes of a register that are views of nothing."""
         span = self.spans[name]
         others = [self.spans[source] for source in self.sources[name]]
         return uncovered(

@@ -14,7 +14,7 @@ nothing: what they use lies on bytes of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd, lcm
 
 from xdsl.ir import Operation
@@ -58,6 +58,8 @@ class Turn:
         self.reads: list[list[str]] = []
         self.writes: list[list[str]] = []
         self.steps: list[list[Access]] = []
+        self.found: list[dict[str, list[str]]] = []
+        """For each act whose bytes lie in what it writes, before it does any step."""
         self.first: list[int] = []
         """The number of the first act of each actor."""
         for index, actor in enumerate(actors):
@@ -99,6 +101,7 @@ class Turn:
         called: dict[str, str] = {}
         reads: list[str] = []
         writes: list[str] = []
+        found: dict[str, list[str]] = {}
         for name in self._own_reads(actor):
             called[name] = self._piece(name, act // rates.get(name, 1))
             reads.append(called[name])
@@ -108,8 +111,14 @@ class Turn:
             called[name] = self._unfinished(name, whole, act % rounds, rounds)
             writes.append(called[name])
             if act % rounds:
-                reads.append(self._unfinished(name, whole, act % rounds - 1, rounds))
+                before = self._unfinished(name, whole, act % rounds - 1, rounds)
+                reads.append(before)
+                found[called[name]] = [before]
+            else:
+                below = self._below(actor, name)
+                found[called[name]] = [called.get(x, x) for x in below]
         self.actors.append(actor)
+        self.found.append(found)
         self.reads.append(reads)
         self.writes.append(writes)
         self.steps.append(
@@ -121,6 +130,18 @@ class Turn:
         )
         if actor.kind_name in ("esac", "lock", "send_ids"):
             self.steps[-1].append(Access([*reads, *writes], writes))
+
+    def _below(self, actor: ActorOp, name: str) -> Iterator[str]:
+        """What a register that an actor writes is a view of, or lies over."""
+        for view in actor.view_list:
+            source, result = view.names
+            if result == name:
+                yield source
+        op = self._table[name]
+        if isinstance(op, RegisterOp) and op.over is not None:
+            below = op.over.root_reference.data
+            if below in names_of(actor.reads):
+                yield below
 
     def _own_reads(self, actor: ActorOp) -> list[str]:
         """What an actor reads, but for signals from and to a main job."""

@@ -165,7 +165,9 @@ def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:
             is_over = bool(sources) or register in parts or not register.size
             if root in plan_graph.variables and not plan_graph.is_view[writer]:
                 yield task, overwrites(task, register, root) + ", a variable"
-            if plan_graph.facts[register].frames > 1 and not plan_graph.is_view[writer]:
+            if plan_graph.facts[register].frames > 1 and not plan_graph.shows_frames(
+                writer
+            ):
                 yield task, overwrites(task, register, root) + FRAMES
             if not is_over:
                 yield (

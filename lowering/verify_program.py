@@ -7,12 +7,10 @@ one back with as many as are free. Streams order nothing.
 
 An actor writes a register if one of its steps does: as the target of a copy or feed, or
 as an argument that the body of the kernel writes. A register that no step of its writer
-writes shows the bytes of what lies there: of the variables there and of what the writer
-reads over the same bytes. An actor that writes a register over one that it reads, but
-no step of it names, works in place and uses both. Of a register from which another one
-was made over the same bytes, and that is read with it, only what the other one does not
-lie on is used. A kernel needs what it reads, in the order of its text, before it has
-written all of it (`kernel_effects`). Then
+writes shows the bytes of what it is a view of, and those of a register that it lies
+`over`. What has a view and is written by a step is made in place, and uses both. A
+kernel needs what it reads, in the order of its text, before it has written all of it
+(`kernel_effects`). Then
 
 * each cycle of edges carries a token, else its actors wait for each other forever;
 * registers that share bytes are never in use together: all actors that use the one
@@ -20,13 +18,14 @@ written all of it (`kernel_effects`). Then
   of the one over at most one token (with several slots: such that no act uses a slot
   that shares bytes with one that may be in use); the writer of the other may be the
   last to use the one, up to a step before the one that writes, or in that one if its
-  attribute `unchanged` promises that it copies what it names there to where it lies;
+  attribute `unchanged` promises that it copies what it names there to where it lies as
+  a view;
 * who uses a register, under whatever name, has done so when its slot is written again;
 * nothing is written to a register by an actor that only reads it, and to a variable by
   one copy at most; all actors that use its bytes, under whatever name, act before that,
   and again after it;
-* all bytes of a register that no step writes are covered by what it can show, and so
-  are those of a register whose first step that writes it needs them.
+* all bytes of a register that no step writes are views, and so are those of a register
+  whose first step that writes it needs them.
 
 In a program of several jobs all of this holds of each job alone, and the rules between
 jobs are those of `verify_program_jobs`. Whoever runs it keeps jobs from running at the
@@ -114,7 +113,7 @@ def missing_bytes(graph: ProgramGraph) -> Iterator[Finding]:
             yield (
                 actor,
                 f"@{actor.sym_name.data} has no step that writes @{name}, and "
-                f"{missing} of its bytes lie in nothing that it reads",
+                f"{missing} of its bytes are views of nothing",
             )
 
 
@@ -130,7 +129,7 @@ def needed_bytes(graph: ProgramGraph) -> Iterator[Finding]:
                     yield (
                         actor,
                         f"@{actor.sym_name.data} reads @{name} before it writes it, "
-                        f"and {missing} of its bytes lie in nothing that it reads",
+                        f"and {missing} of its bytes are views of nothing",
                     )
 
 

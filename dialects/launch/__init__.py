@@ -13,6 +13,7 @@ let it.
 from xdsl.ir import Dialect
 
 from penstock.dialects.launch.actors import (
+    UNCHANGED,
     ActorOp,
     CallOp,
     CopyOp,
@@ -41,9 +42,11 @@ from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import ContractionAttr
 from penstock.dialects.launch.tiles import TilesAttr
 from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.views import ViewAttr
 from penstock.dialects.launch.windows import WindowsAttr
 
 __all__ = [
+    "UNCHANGED",
     "ActorOp",
     "AttentionAttr",
     "CallOp",
@@ -66,6 +69,7 @@ __all__ = [
     "TilesAttr",
     "TransformAttr",
     "VariableOp",
+    "ViewAttr",
     "WindowsAttr",
     "frames_of",
     "memref_bytes",
@@ -99,6 +103,7 @@ Launch = Dialect(
         QueriesAttr,
         TilesAttr,
         TransformAttr,
+        ViewAttr,
         WindowsAttr,
     ],
 )

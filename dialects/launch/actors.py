@@ -52,6 +52,7 @@ from penstock.dialects.launch.kinds import (
 )
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
 from penstock.dialects.launch.panels import PANELS, PanelsAttr, panels_in
+from penstock.dialects.launch.views import ViewAttr, Views
 
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
@@ -61,6 +62,9 @@ FURTHER_OPS = frozenset({"launch.padded", "llvm.frem"})
 
 KERNEL_COST = ("bytes", "flops", "op")
 """What the attribute `cost` of a kernel tells."""
+
+UNCHANGED = "unchanged"
+"""The attribute of a call that lists arguments which it leaves as they are."""
 
 SOURCE = "source"
 """The attribute of a kernel with a text that is compiled in place of its body."""
@@ -198,7 +202,8 @@ class CallOp(IRDLOperation):
     Run a kernel on registers and variables.
 
     Results share no bytes with other arguments, unless the optional attribute
-    `unchanged` lists these: all that is written there is what lies there already.
+    `unchanged` lists these: all that is written there is what lies there already, as
+    views of the actor say.
 
     ```mlir
     launch.call @k3 [@x, @w1, @h]
@@ -221,6 +226,12 @@ class CallOp(IRDLOperation):
                 "arguments": symbols(arguments),
             }
         )
+
+    @property
+    def unchanged(self) -> Sequence[str]:
+        """The arguments of which it writes nothing but what lies there already."""
+        names = self.attributes.get(UNCHANGED)
+        return names_of(names) if isa(names, ArrayAttr[SymbolRefAttr]) else ()
 
 
 @irdl_op_definition
@@ -351,9 +362,14 @@ class ActorOp(IRDLOperation):
     """
     Acts each time that all registers in `reads` have a full slot for it and all
     registers in `writes` a free one: runs its body in order, then frees the slots it
-    read and fills those it wrote. What it has no steps for lies there already. The
-    actors of one device and stream act one after the other. In a program of several
-    jobs it says its `job`: an actor acts in the runs of that one.
+    read and fills those it wrote. The actors of one device and stream act one after the
+    other. In a program of several jobs it says its `job`: an actor acts in the runs of
+    that one.
+
+    `views` say which bytes lie in registers that it writes before it does any step:
+    those of a register that it reads, or of a variable, `at` so many bytes from the
+    start of that one. They are all that a register without a step shows, and all that a
+    kernel may read of its results.
 
     A piece of a register may last for n acts, `every` n: it is there before the first
     of them, and handed on after the last. A *round* are the acts for one piece that is
@@ -368,6 +384,9 @@ class ActorOp(IRDLOperation):
     ```mlir
     launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {
       launch.call @k3 [@x, @w1, @h]
+    }
+    launch.actor @half on <0, cpu:0> stream 0 reads [@x] writes [@y]
+        views [@x at 32 as @y] {
     }
     launch.actor @acc on <0, cpu:0> stream 0 reads [@g] writes [@sum] every [@sum = 4] {
       launch.copy @g to @sum {when = "first"}
@@ -389,6 +408,7 @@ class ActorOp(IRDLOperation):
     reads = prop_def(SymbolList)
     writes = prop_def(SymbolList)
     every = opt_prop_def(DictionaryAttr)
+    views = opt_prop_def(ArrayAttr[ViewAttr])
     body = region_def("single_block")
 
     traits = traits_def(NoTerminator(), SymbolOpInterface(), MemoryWriteEffect())
@@ -396,9 +416,10 @@ class ActorOp(IRDLOperation):
     assembly_format = (
         "$sym_name (`job` $job^)? (`kind` $kind^)? (`lists` $lists^)? "
         "`on` $device `stream` $stream `reads` $reads `writes` $writes "
-        "custom<Every>($every) attr-dict-with-keyword custom<Body>($body)"
+        "custom<Every>($every) custom<Views>($views) attr-dict-with-keyword "
+        "custom<Body>($body)"
     )
-    custom_directives = (Every, Body)
+    custom_directives = (Every, Views, Body)
 
     def __init__(
         self,
@@ -413,6 +434,7 @@ class ActorOp(IRDLOperation):
         kind: str | None = None,
         lists: Sequence[Sequence[int]] | None = None,
         every: Mapping[str, int] | None = None,
+        views: Sequence[ViewAttr] = (),
     ):
         numbers = [DenseArrayBase.from_list(i64, x) for x in lists or ()]
         counts = {name: IntegerAttr(n, i64) for name, n in (every or {}).items()}
@@ -423,6 +445,7 @@ class ActorOp(IRDLOperation):
                 "kind": None if kind is None else StringAttr(kind),
                 "lists": None if lists is None else ArrayAttr(numbers),
                 "every": DictionaryAttr(counts) if counts else None,
+                "views": ArrayAttr(views) if views else None,
                 "device": device,
                 "stream": IntegerAttr(stream, i64),
                 "reads": symbols(reads),
@@ -457,6 +480,11 @@ class ActorOp(IRDLOperation):
             for name, count in self.every.data.items()
             if isinstance(count, IntegerAttr)
         }
+
+    @property
+    def view_list(self) -> Sequence[ViewAttr]:
+        """The views among the registers that it writes."""
+        return () if self.views is None else self.views.data
 
     @property
     def round(self) -> int:

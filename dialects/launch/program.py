@@ -47,6 +47,7 @@ from penstock.dialects.launch.memory import (
     names_of,
 )
 from penstock.dialects.launch.panels import PanelsAttr
+from penstock.dialects.launch.views import Uses, verify_view
 from penstock.dialects.rates import Flow, RateError, turns
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
@@ -216,6 +217,9 @@ def verify_actor(
             )
         writers[register] = name
     verify_numbers(actor, table)
+    uses = Uses(name, names_of(actor.reads), names_of(actor.writes), actor.rates)
+    for view in actor.view_list:
+        verify_view(uses, view, table)
     for step in actor.body.block.ops:
         with verifying(step):
             verify_step(step, actor, table)
@@ -405,6 +409,13 @@ def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> No
     for argument, panels in zip(call.arguments, kernel.panels, strict=True):
         verify_order(argument, panels, actor, table)
         verify_reach(kernel.target.data, argument, actor, table)
+    viewed = {view.names[0] for view in actor.view_list}
+    for argument in call.unchanged:
+        if argument not in viewed or argument not in names_of(call.arguments):
+            raise VerifyException(
+                f"@{name} leaves @{argument} unchanged, which is no argument that it "
+                "has a view of"
+            )
 
 
 def verify_order(

@@ -301,6 +301,10 @@ class RegisterOp(IRDLOperation):
                 f"an alias has as many slots as its target, or n for each of them, got "
                 f"{own} and {others}"
             )
+        if owner.frames > 1:
+            raise VerifyException(
+                "an alias with more slots than its target is no target itself"
+            )
         if self.memory_case != owner.memory_case:
             raise VerifyException(
                 f"an alias is in its target's memory, got {self.memory_case} "

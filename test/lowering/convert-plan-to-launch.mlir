@@ -235,7 +235,7 @@ plan.plan @copies {
 
 // An alias lies where what it stands for does. Who reads it holds what is written there
 // first, so that nobody writes there meanwhile. A kernel that works in place has one
-// argument for what it reads and what it writes.
+// argument for what it reads and what it writes; a view says where the first lies.
 
 !r = !regst.data<tensor<2xf32>>
 
@@ -256,14 +256,14 @@ plan.plan @aliases {
     %v = job.input "x" : tensor<2xf32>
     plan.yield %v : tensor<2xf32>
   }
-  // CHECK:      launch.actor @y on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"y/out"] {
+  // CHECK:      launch.actor @y on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"y/out"] views [@"x/out" as @"y/out"] {
   // CHECK-NEXT:   launch.call @relu_0 [@"y/out"]
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
   ^bb0(%0: tensor<2xf32>):
     %v = op.relu %0 : tensor<2xf32> -> tensor<2xf32>
     plan.yield %v : tensor<2xf32>
   }
-  // CHECK: launch.actor @z on <0, cpu:0> stream 0 reads [@"y/out", @"x/out"] writes [@"z/out"] {
+  // CHECK: launch.actor @z on <0, cpu:0> stream 0 reads [@"y/out", @"x/out"] writes [@"z/out"] views [@"y/out" as @"z/out"] {
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%z : !r) {
   ^bb0(%0: tensor<2xf32>):
     %v = op.relu %0 : tensor<2xf32> -> tensor<2xf32>
@@ -517,5 +517,36 @@ plan.plan @mixed {
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %0 = job.input "x" : tensor<2xf32>
     plan.yield %0 : tensor<2xf32>
+  }
+}
+
+// -----
+
+// A view starts where the pair of its op says.
+
+!r = !regst.data<tensor<32xf32>>
+!h = !regst.data<tensor<16xf32>>
+
+// CHECK-LABEL: launch.program @half rank 0 {
+plan.plan @half {
+  %c = regst.chunk on <0, host> size 128
+  %m = regst.block in %c at 0 size 128
+  %x = regst.register "x/out" in %m at 0 slots 1 on <0, host> : !r
+  %y = regst.register "y/out" alias %x : !r at 64 slots 1 on <0, host> : !h
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : tensor<32xf32>
+    plan.yield %v : tensor<32xf32>
+  }
+  // CHECK:      launch.actor @y on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"y/out"] views [@"x/out" at 64 as @"y/out"] {
+  // CHECK-NEXT: }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !h) {
+  ^bb0(%0: tensor<32xf32>):
+    %v = op.slice %0 from [16] to [32] by [1] : tensor<32xf32> -> tensor<16xf32>
+    plan.yield %v : tensor<16xf32>
+  }
+  plan.task "out" on <0, cpu:0> stream <compute, 0> ins(%y : !h) {
+  ^bb0(%0: tensor<16xf32>):
+    job.output "out", %0 : tensor<16xf32>
+    plan.yield
   }
 }

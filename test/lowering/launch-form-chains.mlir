@@ -36,7 +36,7 @@ launch.program @formed rank 0 {
   // CHECK:        ins(%[[X]] : memref<16xf32>) outs(%[[A]] : memref<16xf32>)
   // CHECK:        ins(%[[A]] : memref<16xf32>) outs(%[[X]] : memref<16xf32>)
   // CHECK:        linalg.generic {{.*}} outs(%[[X]] : memref<16xf32>)
-  // CHECK:      launch.actor @a..c on <0, cpu:0> stream 0 reads [@rx] writes [@ra, @rc] attributes {chain = ["a", "b", "c"]} {
+  // CHECK:      launch.actor @a..c on <0, cpu:0> stream 0 reads [@rx] writes [@ra, @rc] views [@rx as @rc] attributes {chain = ["a", "b", "c"]} {
   // CHECK-NEXT:   launch.call @chain_0 [@rc, @ra]
   launch.actor @a on <0, cpu:0> stream 0 reads [@rx] writes [@ra] {
     launch.call @twice [@rx, @ra]
@@ -44,7 +44,7 @@ launch.program @formed rank 0 {
   launch.actor @b on <0, cpu:0> stream 0 reads [@ra] writes [@rb] {
     launch.call @twice [@ra, @rb]
   }
-  launch.actor @c on <0, cpu:0> stream 0 reads [@rb] writes [@rc] {
+  launch.actor @c on <0, cpu:0> stream 0 reads [@rb] writes [@rc] views [@rb as @rc] {
     launch.call @square [@rc]
   }
   // CHECK: launch.actor @out on <0, cpu:0> stream 0 reads [@rc] writes [@"out -> x"]
@@ -146,7 +146,7 @@ launch.program @shown rank 0 {
     launch.feed "v" to @rv
   }
   // CHECK: launch.actor @b {{.*}}no_chain = "step: it has a result that its call does not name"
-  launch.actor @b on <0, cpu:0> stream 0 reads [@ra, @rv] writes [@rb, @rc, @"b -> v"] {
+  launch.actor @b on <0, cpu:0> stream 0 reads [@ra, @rv] writes [@rb, @rc, @"b -> v"] views [@rv as @rb] {
     launch.call @fill [@rc]
   }
   launch.control @"b -> v" slots 1 initial 1

@@ -179,7 +179,7 @@ launch.program @elsewhere rank 0 {
     launch.feed "p" to @rp
   }
   // CHECK: launch.actor @q {{.*}}no_wave = "step: it is not done in each act, or writes over what it reads"
-  launch.actor @q on <0, cpu:0> stream 0 reads [@rp] writes [@rq] {
+  launch.actor @q on <0, cpu:0> stream 0 reads [@rp] writes [@rq] views [@rp as @rq] {
     launch.call @copy [@rp, @rq] {unchanged = [@rp]}
   }
 }

@@ -55,3 +55,27 @@ plan.plan @q {
     plan.yield %r : tensor<4xf32>
   }
 }
+
+// -----
+
+// Nor has a view of half of a register two slots in each of that one's: a slice takes a
+// piece for each one it makes, and no rate says otherwise.
+plan.plan @half {
+  %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<32xf32>>
+  %y = regst.register "y" alias %x : !regst.data<tensor<32xf32>> slots 2 on <0, host> : !regst.data<tensor<16xf32>>
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<tensor<32xf32>>) {
+    %v = job.input "x" : tensor<32xf32>
+    plan.yield %v : tensor<32xf32>
+  }
+  // expected-error@+1 {{: task 'y' writes 'y' over 'x', several slots on each of its own, but does not show it so often}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !regst.data<tensor<32xf32>>) outs(%y : !regst.data<tensor<16xf32>>) {
+  ^bb0(%v: tensor<32xf32>):
+    %r = op.slice %v from [0] to [16] by [1] : tensor<32xf32> -> tensor<16xf32>
+    plan.yield %r : tensor<16xf32>
+  }
+  plan.task "out" on <0, cpu:0> stream <compute, 0> ins(%y : !regst.data<tensor<16xf32>>) {
+  ^bb0(%v: tensor<16xf32>):
+    job.output "y", %v : tensor<16xf32>
+    plan.yield
+  }
+}

@@ -19,7 +19,7 @@ launch.program @exclusive rank 0 exclusive [["a", "b"]] {
   launch.actor @ai job "a" on <0, cpu:0> stream 0 reads [@x] writes [@i] { launch.copy @x to @i }
   launch.actor @by job "b" on <0, cpu:0> stream 0 reads [] writes [@y] { launch.feed "x" to @y }
   launch.actor @cj job "c" on <0, cpu:0> stream 0 reads [] writes [@j] { }
-  launch.actor @cv job "c" on <0, cpu:0> stream 0 reads [@j] writes [@v] { }
+  launch.actor @cv job "c" on <0, cpu:0> stream 0 reads [@j] writes [@v] views [@j at 16 as @v] { }
   launch.actor @cz job "c" on <0, cpu:0> stream 0 reads [@v, @j] writes [@z, @done] { launch.copy @j to @z }
   launch.actor @cy job "c" on <0, cpu:0> stream 0 reads [@z] writes [] { launch.fetch "z" from @z }
   launch.actor @free job "c" on <0, cpu:0> stream 0 reads [@j, @done] writes [] { launch.release @j }
@@ -96,9 +96,9 @@ launch.program @nobody rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @i in @c at 0 slots 1 interface "i" : !t
   launch.register @j in @c at 0 slots 1 interface "i" : !t
-  // expected-error@+1 {{verify-program: @ai has no step that writes @i, and 64 of its bytes lie in nothing that it reads}}
+  // expected-error@+1 {{verify-program: @ai has no step that writes @i, and 64 of its bytes are views of nothing}}
   launch.actor @ai job "a" on <0, cpu:0> stream 0 reads [] writes [@i] { }
-  // expected-error@+1 {{verify-program: @bj has no step that writes @j, and 64 of its bytes lie in nothing that it reads}}
+  // expected-error@+1 {{verify-program: @bj has no step that writes @j, and 64 of its bytes are views of nothing}}
   launch.actor @bj job "b" on <0, cpu:0> stream 0 reads [] writes [@j] { }
 }
 
@@ -119,7 +119,7 @@ launch.program @early rank 0 {
   // expected-error@+1 {{verify-program: @own releases @i, which no other job writes}}
   launch.actor @own job "a" on <0, cpu:0> stream 0 reads [@i] writes [] { launch.release @i }
   launch.actor @bj job "b" on <0, cpu:0> stream 0 reads [] writes [@j] { }
-  launch.actor @bv job "b" on <0, cpu:0> stream 0 reads [@j] writes [@v] { }
+  launch.actor @bv job "b" on <0, cpu:0> stream 0 reads [@j] writes [@v] views [@j as @v] { }
   launch.actor @bz job "b" on <0, cpu:0> stream 0 reads [@v, @j] writes [@z] { launch.copy @v to @z }
   launch.actor @by job "b" on <0, cpu:0> stream 0 reads [@z] writes [] { launch.fetch "z" from @z }
   // expected-error@+1 {{verify-program: @bz may use @j after @free has released it}}

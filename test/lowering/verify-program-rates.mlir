@@ -77,7 +77,7 @@ launch.program @acc rank 0 {
     }
   }
   launch.actor @x on <0, cpu:0> stream 0 reads [] writes [@g] { launch.feed "x" to @g }
-  // expected-error@+1 {{verify-program: @acc has no step that writes @sum/0, and 16 of its bytes lie in nothing that it reads}}
+  // expected-error@+1 {{verify-program: @acc has no step that writes @sum/0, and 16 of its bytes are views of nothing}}
   launch.actor @acc on <0, cpu:0> stream 0 reads [@g] writes [@sum] every [@sum = 4] {
     
     launch.call @add [@g, @sum] {when = "rest"}

@@ -14,7 +14,7 @@ launch.program @ordered rank 0 {
   launch.register @view in @c at 0 slots 1 : !v
   launch.control @turn slots 1
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  launch.actor @view_ on <0, cpu:0> stream 0 reads [] writes [@view] { }
+  launch.actor @view_ on <0, cpu:0> stream 0 reads [] writes [@view] views [@w as @view] { }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@view] writes [@turn] { launch.fetch "y" from @view }
   launch.actor @w_ on <0, cpu:0> stream 0 reads [@x, @turn] writes [] { launch.copy @x to @w }
 }
@@ -31,7 +31,7 @@ launch.program @unordered rank 0 {
   launch.register @view in @c at 0 slots 1 : !v
   launch.control @twice slots 2
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  launch.actor @view_ on <0, cpu:0> stream 0 reads [] writes [@view] { }
+  launch.actor @view_ on <0, cpu:0> stream 0 reads [] writes [@view] views [@w as @view] { }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@view] writes [] { launch.fetch "y" from @view }
   launch.actor @z_ on <0, cpu:0> stream 0 reads [] writes [@twice] { launch.fetch "z" from @w }
   // expected-error@+2 {{verify-program: @y_ may use variable @w after @w_ has written it}}

@@ -79,7 +79,7 @@ launch.program @in_place rank 0 {
     }
   }
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.call @double [@a] }
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] views [@x as @a] { launch.call @double [@a] }
   launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@tmp, @b] {
     launch.copy @a to @tmp
     launch.copy @tmp to @b
@@ -103,7 +103,7 @@ launch.program @unchanged rank 0 {
     "memref.copy"(%i, %o) : (memref<8xf32>, memref<8xf32>) -> ()
   }
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] {
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] views [@x as @a] {
     launch.call @copy [@x, @a] {unchanged = [@x]}
   }
   launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@b] {
@@ -130,7 +130,7 @@ launch.program @late rank 0 {
     linalg.fill ins(%z : f32) outs(%o : memref<16xf32>)
   }
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  launch.actor @half_ on <0, cpu:0> stream 0 reads [@x] writes [@half] { }
+  launch.actor @half_ on <0, cpu:0> stream 0 reads [@x] writes [@half] views [@x at 32 as @half] { }
   launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.call @zero [@a] }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@a, @x] writes [] { launch.fetch "y" from @a }
   launch.actor @z_ on <0, cpu:0> stream 0 reads [@half, @x] writes [] { launch.fetch "z" from @half }
@@ -148,14 +148,14 @@ launch.program @unheld rank 0 {
   launch.register @x in @c at 0 slots 1 : !t
   launch.register @view in @c at 0 slots 1 : !t
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  launch.actor @view_ on <0, cpu:0> stream 0 reads [@x] writes [@view] { }
+  launch.actor @view_ on <0, cpu:0> stream 0 reads [@x] writes [@view] views [@x as @view] { }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@view] writes [] { launch.fetch "y" from @view }
 }
 
 // -----
 
-// An actor without steps hands on parts, and bytes of variables; a part is written by
-// who writes it, the whole by nobody.
+// An actor without steps has views: of parts that are a whole together, and of a part of
+// a variable.
 
 !t = memref<16xf32>
 !h = memref<8xf32>
@@ -170,23 +170,23 @@ launch.program @parts rank 0 {
   launch.register @piece in @c at 96 slots 1 : !h
   launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.feed "a" to @a }
   launch.actor @b_ on <0, cpu:0> stream 0 reads [] writes [@b] { launch.feed "b" to @b }
-  launch.actor @whole_ on <0, cpu:0> stream 0 reads [@a, @b] writes [@whole] { }
-  launch.actor @piece_ on <0, cpu:0> stream 0 reads [] writes [@piece] { }
+  launch.actor @whole_ on <0, cpu:0> stream 0 reads [@a, @b] writes [@whole] views [@a as @whole, @b at -32 as @whole] { }
+  launch.actor @piece_ on <0, cpu:0> stream 0 reads [] writes [@piece] views [@w at 32 as @piece] { }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@whole, @a, @b] writes [] { launch.fetch "y" from @whole }
   launch.actor @z_ on <0, cpu:0> stream 0 reads [@piece] writes [] { launch.fetch "z" from @piece }
 }
 
 // -----
 
-// What is handed on has bytes that were read; 16 of these 48 were not.
+// All that is handed on without a step is a view; 16 of these 48 bytes are none.
 
 launch.program @missing rank 0 {
   launch.chunk @c on <0, host> size 64
   launch.register @a in @c at 0 slots 1 : memref<8xf32>
   launch.register @whole in @c at 0 slots 1 : memref<12xf32>
   launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.feed "a" to @a }
-  // expected-error@+1 {{@whole_ has no step that writes @whole, and 16 of its bytes lie in nothing that it reads}}
-  launch.actor @whole_ on <0, cpu:0> stream 0 reads [@a] writes [@whole] { }
+  // expected-error@+1 {{@whole_ has no step that writes @whole, and 16 of its bytes are views of nothing}}
+  launch.actor @whole_ on <0, cpu:0> stream 0 reads [@a] writes [@whole] views [@a as @whole] { }
 }
 
 // -----
@@ -248,9 +248,9 @@ launch.program @adds_to_nothing rank 0 {
     }
   }
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
-  // expected-error@+1 {{verify-program: @a_ reads @a before it writes it, and 64 of its bytes lie in nothing that it reads}}
+  // expected-error@+1 {{verify-program: @a_ reads @a before it writes it, and 64 of its bytes are views of nothing}}
   launch.actor @a_ on <0, cpu:0> stream 0 reads [@x] writes [@a] { launch.call @add [@x, @a] }
-  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@b] { launch.call @add [@x, @b] }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a, @x] writes [@b] views [@a as @b] { launch.call @add [@x, @b] }
   launch.actor @d_ on <0, cpu:0> stream 0 reads [@x] writes [@d] {
     launch.copy @x to @d
     launch.call @add [@x, @d]
@@ -313,9 +313,38 @@ launch.program @half_overwritten rank 0 {
   launch.chunk @c on <0, host> size 256
   launch.register @x in @c at 0 slots 1 : !t
   launch.register @half in @c at 64 slots 1 : !h
+  launch.register @first in @c at 0 slots 1 : !h
   launch.register @all in @c at 0 slots 1 : !t
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
   launch.actor @half_ on <0, cpu:0> stream 0 reads [@x] writes [@half] { launch.feed "h" to @half }
-  launch.actor @all_ on <0, cpu:0> stream 0 reads [@x, @half] writes [@all] { }
+  launch.actor @first_ on <0, cpu:0> stream 0 reads [@x] writes [@first] views [@x as @first] { }
+  launch.actor @all_ on <0, cpu:0> stream 0 reads [@x, @first, @half] writes [@all] views [@first as @all, @half at -64 as @all] { }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@all, @x] writes [] { launch.fetch "y" from @all }
+}
+
+// -----
+
+// Of several registers that lie under a result the kernel works on the one that its view
+// names: @held is only there to be held.
+
+!t = memref<16xf32>
+!h = memref<8xf32>
+
+launch.program @other_source rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @held in @c at 0 slots 1 : !t
+  launch.register @x in @c at 32 slots 1 : !h
+  launch.register @a in @c at 0 slots 1 : !h
+  launch.kernel @double target "cpu" (%o: memref<8xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%o : memref<8xf32>) outs(%o : memref<8xf32>) {
+    ^bb0(%v: f32, %w: f32):
+      %s = arith.addf %v, %v : f32
+      linalg.yield %s : f32
+    }
+  }
+  launch.actor @held_ on <0, cpu:0> stream 0 reads [] writes [@held] { launch.feed "x" to @held }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [@held] writes [@x] views [@held at 32 as @x] { }
+  // expected-error@+1 {{@a_ reads @a before it writes it, and 32 of its bytes are views of nothing}}
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [@x, @held] writes [@a] { launch.call @double [@a] }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@a, @held] writes [] { launch.fetch "y" from @a }
 }

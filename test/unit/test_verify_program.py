@@ -39,7 +39,6 @@ from penstock.lowering.program_graph import (
     Span,
     shared_by,
     slots_match,
-    unchanged_by,
     uncovered,
 )
 from penstock.lowering.verify_program import VerifyProgramPass
@@ -176,7 +175,7 @@ class Simulation:
         assert isinstance(kernel, KernelOp)
         written = {names[i] for i in KernelEffects(kernel).written}
         # What is promised to stay as it is, also where it is written over.
-        kept = set(unchanged_by(call))
+        kept = set(call.unchanged)
         saved = [(self.place(n, act), self.read(n, act)) for n in sorted(kept)]
         read = [found for _, found in saved]
         before = [self.read(n, act) for n in names if n in written and in_place]

@@ -171,6 +171,13 @@
 
 // -----
 
+%x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
+%y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<2xf32>>
+// expected-error@+1 {{regst.register: an alias with more slots than its target is no target itself}}
+%z = regst.register "z" alias %y : !regst.data<tensor<2xf32>> slots 2 on <0, host> : !regst.data<tensor<2xf32>>
+
+// -----
+
 %x = regst.register "x" slots 1 on <0, device cuda:0> : !regst.data<tensor<4xf32>>
 // expected-error@+1 {{regst.register: slots of an alias start at multiples of 16 bytes, got one every 8}}
 %y = regst.register "y" alias %x : !regst.data<tensor<4xf32>> slots 2 on <0, device cuda:0> : !regst.data<tensor<2xf32>>
