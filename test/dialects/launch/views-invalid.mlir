@@ -4,7 +4,6 @@
 !h = memref<8xf32>
 
 // What an actor writes may be a view, what it reads is none.
-// expected-error@+1 {{launch.program: @y_ has a view @x, which is no data register it writes}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -16,6 +15,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @x, which is no data register it writes}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@y at -32 as @x] {
   }
 }
@@ -26,7 +26,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // Nor is anything that does not exist.
-// expected-error@+1 {{launch.program: @y_ has a view @q, which is no data register it writes}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -38,6 +37,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @q, which is no data register it writes}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x as @q] {
   }
 }
@@ -48,7 +48,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // It is a view of what its writer reads.
-// expected-error@+1 {{launch.program: @y_ has a view of @z, which is neither a variable nor a data register it reads}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -60,6 +59,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view of @z, which is neither a variable nor a data register it reads}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@z at 32 as @y] {
   }
 }
@@ -70,7 +70,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // The register lies where the view says.
-// expected-error@+1 {{launch.program: @y_ has a view @y at byte 0 of @x, but it lies at 32}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -82,6 +81,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y at byte 0 of @x, but it lies at 32}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x as @y] {
   }
 }
@@ -92,7 +92,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // So it does for a variable.
-// expected-error@+1 {{launch.program: @y_ has a view @y at byte 0 of @w, but it lies at -480}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -104,6 +103,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y at byte 0 of @w, but it lies at -480}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@w as @y] {
   }
 }
@@ -114,7 +114,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // Places in two chunks have no distance.
-// expected-error@+1 {{launch.program: @y_ has a view @y at byte 32 of @x, but it lies in another chunk}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -126,6 +125,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y at byte 32 of @x, but it lies in another chunk}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x at 32 as @y] {
   }
 }
@@ -136,7 +136,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // The one has all bytes of the other.
-// expected-error@+1 {{launch.program: @y_ has a view @y of 32 bytes at byte 48 of @x, which has 64}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -148,6 +147,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y of 32 bytes at byte 48 of @x, which has 64}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x at 48 as @y] {
   }
 }
@@ -158,7 +158,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // Slots are the same ones.
-// expected-error@+1 {{launch.program: @y_ has a view @y of @x, but these have 1 and 2 slots}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -170,6 +169,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y of @x, but these have 1 and 2 slots}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x at 32 as @y] {
   }
 }
@@ -180,7 +180,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // A variable has one slot.
-// expected-error@+1 {{launch.program: @y_ has a view @y of @w, but these have 2 and 1 slots}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -192,6 +191,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y of @w, but these have 2 and 1 slots}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@w as @y] {
   }
 }
@@ -202,7 +202,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // Slots follow each other at the same distance.
-// expected-error@+1 {{launch.program: @y_ has a view @y of @x, but their slots start every 64 and every 128 bytes}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -214,6 +213,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y of @x, but their slots start every 64 and every 128 bytes}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x as @y] {
   }
 }
@@ -224,7 +224,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // A slot over another one is somewhere else in each act.
-// expected-error@+1 {{launch.program: @y_ has a view @y of @x, but only one of these lies over another register}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -236,6 +235,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y of @x, but only one of these lies over another register}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x as @y] {
   }
 }
@@ -246,7 +246,6 @@ launch.program @p rank 0 {
 !h = memref<8xf32>
 
 // Pieces last for equally many acts.
-// expected-error@+1 {{launch.program: @y_ has a view @y of @x, but the pieces of these last for 1 and 2 acts}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.chunk @c1 on <0, host> size 1024
@@ -258,6 +257,7 @@ launch.program @p rank 0 {
   launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x, @k] {
     launch.feed "x" to @x
   }
+  // expected-error@+1 {{launch.actor: @y_ has a view @y of @x, but the pieces of these last for 1 and 2 acts}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] every [@x = 2] views [@x at 32 as @y] {
   }
 }
@@ -267,7 +267,6 @@ launch.program @p rank 0 {
 !t = memref<16xf32>
 
 // A kernel leaves unchanged only what lies where it copies it to, which a view says.
-// expected-error@+1 {{launch.program: @y_ leaves @x unchanged, which is no argument that it has a view of}}
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 128
   launch.register @x in @c0 at 0 slots 1 : !t
@@ -279,6 +278,7 @@ launch.program @p rank 0 {
     launch.feed "x" to @x
   }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    // expected-error@+1 {{launch.call: @y_ leaves @x unchanged, which is no argument that it has a view of}}
     launch.call @copy [@x, @y] {unchanged = [@x]}
   }
 }
