@@ -23,11 +23,11 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR
 
 from penstock.runtime.kept_files import ENTRY, is_private
+from penstock.runtime.package_digest import code_of, version_of
 
 VARIABLE = "PENSTOCK_CACHE_DIR"
 LIMIT_VARIABLE = "PENSTOCK_CACHE_BYTES"
@@ -36,7 +36,7 @@ SPARED = 600.0
 """Seconds since an entry was used in which it stays, as others may be at work on it."""
 FILLED = 0.9
 """How much of the limit may be taken by what is left."""
-_PACKAGES = ("numba", "llvmlite", "numpy", "penstock")
+_PACKAGES = ("numba", "llvmlite", "numpy")
 
 
 def user_cache_dir() -> Path:
@@ -191,14 +191,7 @@ def environment() -> tuple[str, ...]:
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
-    versions = [f"{package} {version_of(package)}" for package in _PACKAGES]
+    # Our own modules are told apart by their texts.
+    versions = [*map(code_of, _PACKAGES), f"penstock {version_of('penstock')}"]
     python = f"{sys.implementation.cache_tag} {platform.machine()}"
     return (*versions, python, binding.get_host_cpu_name(), features)
-
-
-def version_of(package: str) -> str:
-    """The version of an installed package, or `unknown`."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"

@@ -17,7 +17,6 @@ import subprocess
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -30,6 +29,11 @@ from penstock.runtime.child import child_command
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.kept_files import keep, read_kept
 from penstock.runtime.module_texts import digest_below, imported_modules
+from penstock.runtime.package_digest import (
+    code_of_plugins,
+    packages_in,
+    version_of,
+)
 
 NEEDS_CUDA = "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
 PACKAGES = ("llvmlite", "numba", "numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm")
@@ -152,7 +156,8 @@ def _unpacked(facts: dict[str, Any], file: BytesIO) -> CompiledPhase:
 def _key(source: str, capability: Capability) -> str:
     digest = hashlib.sha256()
     used = imported_modules(source) | {"runtime.cuda_compiler"}
-    facts = "{}.{}".format(*capability), digest_below(used), *_versions()
+    theirs = code_of_plugins(packages_in(source))
+    facts = "{}.{}".format(*capability), digest_below(used), *_versions(), *theirs
     for part in ("cubins 4", source, *facts):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()[:32]
@@ -161,14 +166,7 @@ def _key(source: str, capability: Capability) -> str:
 @cache
 def _versions() -> tuple[str, ...]:
     """The versions of all that compiles."""
-    return tuple(map(_version, PACKAGES))
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
+    return tuple(map(version_of, PACKAGES))
 
 
 # Other processes

@@ -34,6 +34,7 @@ from penstock.runtime.objects import (
     read_object,
     write_object,
 )
+from penstock.runtime.package_digest import code_of_plugins, packages_in
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def is_kept(source: str) -> bool:
 def key_of(source: str) -> str:
     """What machine code of a module text, and of what it imports, is found by."""
     used = imported_modules(source) | {"runtime.jit"}
-    facts = [source, digest_below(used)]
+    facts = [source, digest_below(used), *code_of_plugins(packages_in(source))]
     if "runtime.matrices" in used:
         facts.append(f"matrices: {may_use_matrices()}")
     return content_hash(facts)

@@ -25,6 +25,8 @@ from pathlib import Path
 
 ENTRY = re.compile("[0-9a-f]{32}")
 """What names of entries of the cache begin with: a content hash."""
+FOR_USER = 0o600
+"""The mode of a file that its user alone can read and write."""
 _MAGIC = b"penstock kept "
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.runtime.cache import cache_dir, content_hash
 from penstock.runtime.image import ProgramImage, image_from_json, image_of
+from penstock.runtime.kept_files import FOR_USER, clear
 from penstock.runtime.module_texts import digest_below
 from penstock.tools.loading import own_sources
 from penstock.tools.report import Report, report_of
@@ -60,8 +61,9 @@ def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
 
 def kept(text_hash: str) -> Derived | None:
     """What is in the cache for a text of this checksum; None if there is nothing."""
-    with suppress(PlanError):
-        archive = Archive(_path(text_hash))
+    # Whatever else lies there is nothing, too.
+    with suppress(PlanError, KeyError, TypeError, ValueError):
+        archive = Archive(_path(text_hash), private=True)
         archive.check_members()
         sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
         report = json.loads(archive.text("report.json"))
@@ -77,7 +79,7 @@ def kept(text_hash: str) -> Derived | None:
 
 
 def keep(text_hash: str, derived: Derived) -> None:
-    """Put into the cache what follows from the text of this checksum."""
+    """Put into the cache what follows from the text of this checksum, if it can be."""
     index, arrays = array_members("constants", derived.constants)
     texts = {
         "image.json": derived.image.to_json(),
@@ -85,10 +87,12 @@ def keep(text_hash: str, derived: Derived) -> None:
         "report.json": json.dumps(derived.report),
     }
     members = {name: [text.encode()] for name, text in texts.items()}
-    path = _path(text_hash)
-    path.parent.mkdir(exist_ok=True)
     facts = {"constants": index, "own_sources": list(derived.own_sources)}
-    write_archive(path, facts, {**members, **arrays})
+    path = _path(text_hash)
+    with suppress(OSError, PlanError):
+        clear(path)
+        write_archive(path, facts, {**members, **arrays})
+        path.chmod(FOR_USER)
 
 
 def _path(text_hash: str) -> Path:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -23,11 +25,12 @@ from penstock.runtime.cache import (
     content_hash,
     keep_within,
     size_limit,
-    version_of,
 )
-from penstock.runtime.kept_files import mark_used, write_atomically
+from penstock.runtime.kept_files import FOR_USER, clear, keep, mark_used, read_kept
 from penstock.runtime.module_texts import digest_of_all
+from penstock.runtime.package_digest import code_of, code_of_plugins
 from penstock.tools.files import sha256_of
+from penstock.tools.model import KERNELS
 from penstock.tools.saved_plan.archive import PlanError
 from penstock.tools.saved_plan.plan import SUFFIX, Plan, read_own_plan
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 SHARE = 4
 """The cache has room for so many plans: one that needs more room is not kept."""
 _FILES = "files.json"
+GROUPS = "xdsl.universe", "penstock.packing", "penstock.kernels"
+"""The entry points of all that plug-ins offer."""
 _PACKAGES = ("xdsl", "onnx")
 """What models are read and compiled with, besides what kernels depend on."""
 
@@ -62,14 +67,20 @@ class KnownPlans:
         self.path = path
         self._folder: Path | None = None
         self._files: Sequence[str] = ()
+        self._is_listed = False
+        """Whether the names of these files are in the cache."""
         self._contents: str | None = None
         """What stands for the files beside the model, as far as they are known."""
+        if os.environ.get(KERNELS):
+            # Plans by measured times are of these, too, which no request names.
+            return
         # Who compiles a file says why it cannot be read.
         with suppress(OSError, ValueError):
             parts = [sha256_of(path), compiler_text()]
             self._folder = cache_dir() / content_hash(parts)
-            text = (self._folder / _FILES).read_text()
-            self.name_files(cast("list[str]", json.loads(text)))
+            if (found := read_kept(self._folder / _FILES)) is not None:
+                self.name_files(_names(found))
+                self._is_listed = True
 
     def name_files(self, files: Sequence[str]) -> None:
         """
@@ -96,6 +107,7 @@ class KnownPlans:
         with suppress(PlanError):
             plan = read_own_plan(path)
             mark_used(path)
+            self._list_files(path)
             return plan
         return None
 
@@ -110,11 +122,17 @@ class KnownPlans:
         if path is None or SHARE * size > size_limit():
             return
         with suppress(OSError, PlanError):
-            path.parent.mkdir(exist_ok=True)
+            clear(path)
             session.save(path)
-            text = json.dumps(self._files)
-            write_atomically(path.with_name(_FILES), text.encode())
+            path.chmod(FOR_USER)
+            self._list_files(path)
             keep_within(size_limit(), cache_dir())
+
+    def _list_files(self, path: Path) -> None:
+        """Keep the names of files beside the plan in a file, unless they are there."""
+        if not self._is_listed:
+            data = json.dumps(self._files).encode()
+            self._is_listed = keep(path.with_name(_FILES), data)
 
     def _plan_path(self, request: Request) -> Path | None:
         if self._folder is None or self._contents is None:
@@ -123,12 +141,22 @@ class KnownPlans:
         return self._folder / f"{self._contents}-{name}{SUFFIX}"
 
 
+def _names(data: bytes) -> list[str]:
+    """A list of names as JSON. Raises ValueError if it is none."""
+    names: object = json.loads(data)
+    if isinstance(names, list):
+        texts = cast("list[object]", names)
+        if all(isinstance(text, str) for text in texts):
+            return cast("list[str]", texts)
+    raise ValueError("no list of names")
+
+
 @cache
 def compiler_text() -> str:
     """What stands for all that a model is compiled with."""
-    plugins = [
-        f"{entry.name} {entry.value} {entry.dist and entry.dist.version}"
-        for entry in entry_points(group="xdsl.universe")
-    ]
-    packages = [f"{package} {version_of(package)}" for package in _PACKAGES]
-    return "\n".join([digest_of_all(), *packages, *sorted(plugins)])
+    found = entry_points()
+    plugins = [entry for group in GROUPS for entry in found.select(group=group)]
+    values = sorted(f"{entry.group} {entry.name} {entry.value}" for entry in plugins)
+    modules = {re.split("[.:]", entry.value)[0].strip() for entry in plugins}
+    packages = [*map(code_of, _PACKAGES), *code_of_plugins(modules)]
+    return "\n".join([digest_of_all(), *packages, *values])

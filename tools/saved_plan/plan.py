@@ -12,9 +12,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from penstock.runtime.cache import version_of
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.loader import port_shape
+from penstock.runtime.package_digest import version_of
 from penstock.tools.loading import own_source_text
 from penstock.tools.saved_plan.archive import Archive, Json, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
@@ -207,10 +207,12 @@ def read_plan(path: Path, device: str | None = None) -> Plan:
 
 def read_own_plan(path: Path) -> Plan:
     """
-    The plan in a file that this build has written on this machine, so that its arrays
-    need not be read to see whether it is whole. Raises PlanError if it cannot be read.
+    The plan in a file that this build has written on this machine. Raises PlanError if
+    it cannot be read, is damaged, or others than this user can have written it.
     """
-    return _plan_in(Archive(path))
+    archive = Archive(path, private=True)
+    archive.check_sums()
+    return _plan_in(archive)
 
 
 def _plan_in(archive: Archive) -> Plan:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
+from penstock.lowering.selection.database import KernelDatabase
+from penstock.runtime import package_digest
+from penstock.runtime.kept_files import keep
 from penstock.tools import onnx_session, run
 from penstock.tools.onnx_session import OnnxSession
-from penstock.tools.saved_plan import known
+from penstock.tools.saved_plan import derived, known
+from penstock.tools.saved_plan import plan as plan_module
+from penstock.tools.saved_plan.archive import PlanError
+from penstock.tools.saved_plan.plan import read_own_plan
 
 Floats = NDArray[np.float32]
 RANDOM = np.random.default_rng()
@@ -208,3 +219,175 @@ def test_the_tool_finds_plans_again(
 
 def test_a_file_that_is_not_there(path: Path) -> None:
     assert not known.KnownPlans(path).is_known
+
+
+# What lies in the cache --------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder for plans, with nothing in it."""
+    folder = path.with_name("cache")
+    folder.mkdir()
+    for module in (known, derived):
+        monkeypatch.setattr(module, "cache_dir", lambda: folder)
+    return folder
+
+
+PLAN, FILES, DERIVED = "*/*.penstock", "*/files.json", "*/plan.zip"
+
+
+@pytest.mark.parametrize("pattern", [PLAN, FILES, DERIVED])
+def test_a_flipped_bit_is_never_computed_with(
+    path: Path,
+    folder: Path,
+    pattern: str,
+    flip_a_bit: Callable[[Path], None],
+) -> None:
+    weights = floats(40, 50)
+    write(path, weights, beside="w.bin")
+    check(path, weights)
+    (kept,) = folder.glob(pattern)
+    whole = kept.read_bytes()
+    for _ in range(8):
+        kept.write_bytes(whole)
+        flip_a_bit(kept)
+        check(path, weights)
+
+
+def test_every_bit_of_a_plan_that_matters_is_looked_at(
+    path: Path, folder: Path
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (kept,) = folder.glob(PLAN)
+    whole = kept.read_bytes()
+    before = read_own_plan(kept)
+    places = {
+        *map(int, RANDOM.integers(len(whole), size=200)),
+        *range(len(whole) - 99, len(whole)),
+    }
+    for place in sorted(places):
+        damaged = bytearray(whole)
+        bit = int(RANDOM.integers(8))
+        print(f"bit {bit} of byte {place} of {len(whole)}")
+        damaged[place] ^= 1 << bit
+        kept.write_bytes(damaged)
+        try:
+            plan = read_own_plan(kept)
+        except PlanError:
+            continue
+        assert plan.text == before.text
+        (name,) = plan.weights
+        np.testing.assert_array_equal(plan.weights[name], before.weights[name])
+
+
+@pytest.mark.parametrize("pattern", [PLAN, FILES, DERIVED])
+@pytest.mark.parametrize("what", ["5", "others", "folder", "empty"])
+def test_what_has_no_business_in_the_cache_counts_as_missing(
+    path: Path, folder: Path, compiled: list[object], pattern: str, what: str
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (kept,) = folder.glob(pattern)
+    if what == "others":
+        kept.chmod(0o666)
+    else:
+        kept.unlink()
+        kept.mkdir() if what == "folder" else kept.write_text("5" * (what == "5"))
+    check(path, weights)
+    assert len(compiled) == (2 if pattern == PLAN else 1)
+    # Whatever was missing is there again.
+    assert kept.is_file()
+    compiled.clear()
+    check(path, weights)
+    assert compiled == []
+
+
+def test_a_list_of_files_that_is_none_counts_as_missing(
+    path: Path, folder: Path, compiled: list[object]
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (files,) = folder.glob(FILES)
+    for text in (b"5", b'"w.bin"', b"[5]", b"{}", b"null"):
+        assert keep(files, text)
+        check(path, weights)
+        compiled.clear()
+        check(path, weights)
+        assert compiled == []
+
+
+def test_a_file_in_place_of_the_folder_counts_as_missing(
+    path: Path, folder: Path, compiled: list[object]
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    for entry in [*folder.iterdir()]:
+        shutil.rmtree(entry)
+        entry.write_text("no folder")
+    for _ in range(2):
+        check(path, weights)
+    assert len(compiled) == 2
+
+
+def test_a_full_disk_is_no_error(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **options: object) -> None:
+        raise PlanError("cannot write: no space left on device")
+
+    weights = floats(4, 5)
+    write(path, weights)
+    for module in (plan_module, derived):
+        monkeypatch.setattr(module, "write_archive", full)
+    check(path, weights)
+    check(path, weights)
+
+
+def test_plans_are_kept_by_the_content_of_plugins(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    site = path.with_name("site")
+    site.mkdir()
+    monkeypatch.setattr(sys, "path", [str(site), *sys.path])
+    for group in known.GROUPS:
+        entry = EntryPoint("theirs", "acme_known.passes:UNIVERSE", group)
+
+        def entries(entry: EntryPoint = entry) -> EntryPoints:
+            return EntryPoints([entry])
+
+        monkeypatch.setattr(known, "entry_points", entries)
+        for text in ("x = 1\n", "x = 1\n", "x = 2\n"):
+            (site / "acme_known.py").write_text(text)
+            for function in (*package_digest_caches(), known.compiler_text):
+                function.cache_clear()
+            check(path, weights)
+        assert len(compiled) == 2
+        compiled.clear()
+    known.compiler_text.cache_clear()
+
+
+def package_digest_caches() -> list[Any]:
+    names = "_digest", "_imports_of", "_places", "code_of"
+    return [getattr(package_digest, name) for name in names]
+
+
+def test_plans_by_measured_times_are_not_kept(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    database = path.with_name("kernels.db")
+    KernelDatabase(database, write=True).close()
+    monkeypatch.setenv("PENSTOCK_KERNELS", str(database))
+    for _ in range(2):
+        check(path, weights)
+    assert len(compiled) == 3
