@@ -173,7 +173,7 @@ def run_part(part: Part, seconds: float, folder: Path) -> Outcome:
         code = run_limited(command, seconds, output)
     outcome.seconds = time.monotonic() - start
     text = log.read_text(errors="replace")
-    lines = rows.read_text().splitlines()
+    lines = rows.read_text(encoding="utf-8").splitlines()
     outcome.rows = [json.loads(line) for line in lines if line.endswith("}")]
     if part.is_pytest:
         outcome.rows = test_rows(text)
@@ -278,7 +278,7 @@ def run_section(name: str, path: Path) -> int:
 
     driver = open_driver()
     driver.open(0)
-    with path.open("a") as file:
+    with path.open("a", encoding="utf-8") as file:
         for row in SECTIONS[name](Setup(driver)):
             print(json.dumps(row.data()), file=file, flush=True)
             print(row, flush=True)

@@ -54,7 +54,7 @@ def processor_ticks(path: Path = Path("/proc/stat")) -> tuple[int, int] | None:
     the system does not say.
     """
     try:
-        line = path.read_text().partition("\n")[0]
+        line = path.read_text(encoding="utf-8").partition("\n")[0]
     except OSError:
         return None
     # user nice system idle iowait irq softirq steal; guests are counted in user.
@@ -88,7 +88,7 @@ def processor_seconds(process: int) -> float:
     total = 0
     for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
         with suppress(OSError):  # A thread that has ended meanwhile.
-            total += int(path.read_text().split()[0])
+            total += int(path.read_text(encoding="utf-8").split()[0])
     return total * 1e-9
 
 

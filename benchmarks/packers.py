@@ -49,7 +49,7 @@ def read(path: Path, alignment: int = 1) -> Problem:
     buffer is needed, the first at which it no longer is, and its bytes. They are
     shuffled, as their order may give the answer away.
     """
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         rows = [
             Lifetime(int(row["lower"]), int(row["upper"]) - 1, int(row["size"]))
             for row in csv.DictReader(file)

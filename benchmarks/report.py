@@ -64,7 +64,7 @@ class Section:
 def processor_name(path: Path = Path("/proc/cpuinfo")) -> str:
     """What the processor calls itself."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if "model name" in line]

@@ -188,7 +188,7 @@ def grown_bytes(path: Path = Path("/proc/self")) -> Callable[[], int] | None:
     """
 
     def status(key: str) -> int:
-        text = (path / "status").read_text()
+        text = (path / "status").read_text(encoding="utf-8")
         found = re.search(rf"^{key}:\s*(\d+) kB", text, re.MULTILINE)
         return 0 if found is None else int(found[1]) << 10
 

@@ -218,6 +218,11 @@ class PlanOp(IRDLOperation):
         return list(dict.fromkeys(jobs))
 
     @property
+    def is_merged(self) -> bool:
+        """Whether it is of jobs: tasks name them, or it has what their plans said."""
+        return "jobs" in self.attributes or bool(self.jobs)
+
+    @property
     def exclusive_jobs(self) -> list[list[str]]:
         """The groups of jobs that never run at the same time."""
         groups = () if self.exclusive is None else self.exclusive

@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, RegisterOp
+from penstock.dialects.value_names import name_value
 from penstock.lowering.packing.problem import align, end_of, shares_bytes, side_by_side
 
 
@@ -236,9 +237,3 @@ def chunk_of(
                 register.operands[0] = block.block
                 register.offset = IntegerAttr(at, i64)
             yield block
-
-
-def name_value(value: SSAValue, hint: str) -> None:
-    """Name a value, if that can be a name."""
-    if SSAValue.is_valid_name(hint):
-        value.name_hint = hint

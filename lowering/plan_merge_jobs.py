@@ -388,7 +388,7 @@ class PlanMergeJobsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = plans_in(op)
         custom = self._custom({plan.sym_name.data for plan in plans})
-        is_done = len(plans) == 1 and (not self.alone or bool(plans[0].jobs))
+        is_done = len(plans) == 1 and (not self.alone or plans[0].is_merged)
         if not plans or is_done:
             return
         shared = shared_ports(plans)

@@ -24,7 +24,7 @@ def may_use_matrices() -> bool:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     try:
-        facts = FACTS.read_text()
+        facts = FACTS.read_text(encoding="utf-8")
     except OSError:
         return False
     flags = next((line for line in facts.splitlines() if line.startswith("flags")), "")

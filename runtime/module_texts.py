@@ -92,7 +92,7 @@ def _imports_of(name: str) -> frozenset[str]:
 def _text_of(name: str) -> str:
     path = _path(name)
     assert path is not None, f"there is no module {name}"
-    return path.read_text()
+    return path.read_text(encoding="utf-8")
 
 
 @cache

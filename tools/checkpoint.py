@@ -199,7 +199,7 @@ class Checkpoints:
                 "sha256": sha256_of(arrays),
                 "note": dict(note),
             }
-            (draft / MANIFEST).write_text(json.dumps(facts, indent=1))
+            (draft / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
             for path in (arrays, draft / MANIFEST, draft):
                 _sync(path)
             draft.rename(final)

@@ -7,6 +7,8 @@ already expected.
 """
 
 import sys
+from io import TextIOWrapper
+from typing import cast
 
 EXIT_INTERRUPTED = 130
 
@@ -63,7 +65,15 @@ def _prepare(program: str) -> None:
     from penstock.runtime.numba_settings import ignore_settings_files
 
     ignore_settings_files()
+    _escape_what_the_output_cannot_take()
     _tell_warnings_of(program)
+
+
+def _escape_what_the_output_cannot_take() -> None:
+    """Print names of any script, whatever the locale says, as errors are printed."""
+    stdout: object = sys.stdout
+    if isinstance(stdout, TextIOWrapper):
+        cast("TextIOWrapper", stdout).reconfigure(errors="backslashreplace")
 
 
 def _tell_warnings_of(program: str) -> None:

@@ -24,23 +24,38 @@ from xdsl.utils.exceptions import (
     MultipleSpansParseError,
     ParseError,
 )
-from xdsl.utils.lexer import Input, Span
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from penstock.tools.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
 
 
-class _LinearLexer(MLIRLexer):
+class _Lexer(MLIRLexer):
     """
-    The xDSL lexer, but in linear time: its own pattern for strings tries exponentially
-    many ways to match a string that is never closed.
+    The xDSL lexer with two mends for string literals.
+
+    Its own pattern tries exponentially many ways to match a string that is never
+    closed. And the printer escapes each byte outside ASCII, which the lexer takes for
+    bytes even where they are the UTF-8 of a text, so that names of most scripts could
+    be printed but not read back.
     """
 
     _unescaped_characters_regex = re.compile(
         r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
     )
+
+    def _lex_string_literal(self, start_pos: int) -> MLIRToken:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind != MLIRTokenKind.BYTES_LIT:
+            return token
+        literal = StringLiteral.from_span(token.span)
+        try:
+            literal.bytes_contents.decode()
+        except UnicodeDecodeError:
+            return token
+        return Token(MLIRTokenKind.STRING_LIT, literal)
 
 
 _UNDEFINED_VALUES = "values used but not defined"
@@ -70,7 +85,7 @@ class LocatingParser(Parser):
         self, ctx: Context, text: str, name: str, line_offset: int = 0
     ) -> None:
         super().__init__(ctx, "", name)
-        self._parser_state = ParserState(_LinearLexer(Input(text, name)))
+        self._parser_state = ParserState(_Lexer(Input(text, name)))
         self._file = StringAttr(name)
         self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
         self._line_offset = line_offset

@@ -157,7 +157,7 @@ def _model() -> str:
     """What the system calls the model of the processor, if it does."""
     path = Path("/proc/cpuinfo")
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
     names = (line.partition(":")[2] for line in lines if line.startswith("model name"))

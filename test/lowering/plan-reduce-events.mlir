@@ -227,3 +227,26 @@ plan.plan @values {
     plan.yield
   }
 }
+
+// A plan of several jobs is left as it is: a task of a main job waits for the registers
+// of one section at a time, so that none of them follows from the others.
+
+// CHECK-LABEL: plan.plan @merged
+// CHECK-NOT:   events
+plan.plan @merged {
+  // CHECK: regst.register "a -> esac"
+  // CHECK: regst.register "a -> esac, again"
+  %first = regst.register "a -> esac" slots 1 on <0, host> : !k
+  %second = regst.register "a -> esac, again" slots 1 on <0, host> : !k
+  %n = regst.register "n" slots 1 on <0, host> : !regst.data<tensor<i64>>
+  // CHECK: plan.task "a" {{.*}} signals(%first, %second :
+  plan.task "a" job "a" on <0, cpu:0> stream <tick, 0> ins() signals(%first, %second : !k, !k) {
+    job.sink_tick "total"
+    plan.yield
+  }
+  // CHECK: plan.task "esac" {{.*}} waits(%first, %second :
+  plan.task "esac" job "System-Main" on <0, cpu:0> stream <main, 0> ins() outs(%n : !regst.data<tensor<i64>>) waits(%first, %second : !k, !k) {
+    %v = job.esac ["a", "b"]
+    plan.yield %v : tensor<i64>
+  }
+}

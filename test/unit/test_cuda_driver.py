@@ -347,7 +347,7 @@ needs_bindings = pytest.mark.skipif(
 @needs_bindings
 def test_functions_of_the_bindings_take_what_they_are_given():
     api: Any = import_module("cuda.bindings.driver")
-    text = Path(real.__file__).read_text()
+    text = Path(real.__file__).read_text(encoding="utf-8")
     used = set(re.findall(r'"(cu[A-Z]\w+)"|_api\.(cu[A-Z]\w+)\b', text))
     names = {first or second for first, second in used}
     assert len(names) > 30

@@ -80,7 +80,7 @@ def test_a_text_without_operations_is_an_empty_module(driver: Driver):
 def test_reads_the_standard_input(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ):
-    stdin = io.TextIOWrapper(io.BytesIO(BAD.encode()))
+    stdin = io.TextIOWrapper(io.BytesIO(BAD.encode()), encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", stdin)
     message = "<stdin>:2:3: error: arith.addi: Expected 2 operands, but got 0"
     driver.refuses(message, 1, *arguments)
@@ -269,7 +269,7 @@ def test_output_may_be_the_input_a_link_or_a_device(driver: Driver):
     link.symlink_to(path)
     assert driver(path, "-o", str(link)).code == 0
     assert link.is_symlink()
-    assert Path(path).read_text() == PRINTED
+    assert Path(path).read_text(encoding="utf-8") == PRINTED
     assert driver(path, "-o", "/dev/null") == Outcome(0, "", "")
     assert driver(path, "-o", "-").out == PRINTED
 

@@ -45,7 +45,7 @@ class Holding(NamedTuple):
 
 def holding() -> Holding:
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return Holding(
         len(os.listdir("/proc/self/task")),
         len(os.listdir("/proc/self/fd")),

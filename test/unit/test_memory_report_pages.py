@@ -112,7 +112,7 @@ class Text:
 
 @pytest.fixture(scope="module")
 def text(plan: Path) -> Text:
-    return Text(plan.read_text())
+    return Text(plan.read_text(encoding="utf-8"))
 
 
 def test_live_bytes_are_those_counted_from_the_text(plan: Path, text: Text) -> None:
@@ -251,7 +251,7 @@ def page(plan: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_shows_each_register_and_needs_nothing_else(
     page: Path, text: Text
 ) -> None:
-    shapes = Shapes(page.read_text())
+    shapes = Shapes(page.read_text(encoding="utf-8"))
     assert shapes.tags.count("rect") == len(text.bytes) > 20
     for name in text.bytes:
         assert name in shapes.text
@@ -259,14 +259,16 @@ def test_the_page_shows_each_register_and_needs_nothing_else(
 
 
 def test_the_data_of_the_page_is_the_report(page: Path, plan: Path) -> None:
-    found = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    found = re.search(
+        r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL
+    )
     assert found is not None
     assert json.loads(found[1])["plans"] == [report_of(plan)]
 
 
 def test_rectangles_lie_where_the_report_says(page: Path, plan: Path) -> None:
     report = report_of(plan)
-    shapes, steps = Shapes(page.read_text()), len(report["steps"])
+    shapes, steps = Shapes(page.read_text(encoding="utf-8")), len(report["steps"])
     blocks = list(blocks_of(report))
     assert len(shapes.figures) == len(shapes.captions) == len(blocks)
     for rects, caption, block in zip(
@@ -342,7 +344,7 @@ def test_registers_are_found_and_chosen_in_a_browser(
     last, first = blocks[-1]["registers"][-1], blocks[0]["registers"][0]
     driven = tmp_path / "driven.html"
     script = CLICKS % last["name"]
-    driven.write_text(page.read_text().replace("</body>", script))
+    driven.write_text(page.read_text(encoding="utf-8").replace("</body>", script))
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", driven.as_uri()]
     dom = subprocess.run(

@@ -731,7 +731,7 @@ def test_reader_that_goes_away_is_no_error():
 
 def test_digits_on_cuda(run: Runner):
     """A few of the images: where there is no GPU, Python stands in for one."""
-    text = Path(DIGITS).read_text().replace("tensor<180x", "tensor<20x")
+    text = Path(DIGITS).read_text(encoding="utf-8").replace("tensor<180x", "tensor<20x")
     job = run.file("digits.mlir", text)
     run.file("digits-weights.npz", (EXAMPLES / "digits-weights.npz").read_bytes())
     images = run.npz("images.npz", x=arrays_of(IMAGES)["x"][:20])

@@ -17,6 +17,7 @@ from xdsl.ir import Region
 
 from penstock.dialects.diagnostics import Place
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
+from penstock.dialects.value_names import name_value
 from penstock.tools.compiler import installed_compiler, rare_collections
 from penstock.tools.frontend.dtypes import DType, tensor_of
 from penstock.tools.frontend.errors import TraceError, location_of
@@ -24,7 +25,7 @@ from penstock.tools.frontend.guards import Array, is_array, is_number, late
 from penstock.tools.frontend.placeholders import Arguments, signature_of
 from penstock.tools.frontend.structures import Rebuild, flattened
 from penstock.tools.frontend.tensor import Tensor
-from penstock.tools.frontend.trace import Trace, active_trace, name_value, tracing
+from penstock.tools.frontend.trace import Trace, active_trace, tracing
 from penstock.tools.session import Model, lower
 
 HOST = PlacementAttr("cpu", [(0, 0)])

@@ -15,6 +15,7 @@ from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.job import AssignOp, InitAttr, VariableOp
 from penstock.dialects.numpy_types import dense_of
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.value_names import name_value
 from penstock.tools.frontend.dtypes import dtype_named, short_name, tensor_of
 from penstock.tools.frontend.errors import (
     TraceError,
@@ -133,12 +134,6 @@ class Trace:
             raise refuse(f"variable '{name}' is {here} here, but {before} before")
         if not same_values(array, self.weights.get(name)):
             raise refuse(f"variable '{name}' starts from another array before")
-
-
-def name_value(value: SSAValue, name: str) -> None:
-    """Let the text of the job call a value so, if it can."""
-    if SSAValue.is_valid_name(name):
-        value.name_hint = name
 
 
 def same_values(a: Array | None, b: Array | None) -> bool:

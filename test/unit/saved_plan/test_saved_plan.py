@@ -109,6 +109,29 @@ def test_no_pass_runs_on_a_machine_that_sees_a_plan_for_the_first_time(
     assert len(list(empty_cache.rglob("plan.zip"))) == 1
 
 
+def test_names_of_other_scripts_open_on_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    text = """
+        job.job @"ĝuste" placement <cpu, [0:0]> {
+          %x = job.input "είσοδος" : tensor<4x8xf32>
+          %w = job.variable "重み" init <zeros> : tensor<8xf32>
+          %y = op.add %x, %w : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+          job.output "🚀", %y : tensor<4x8xf32>
+        }
+    """
+    path, x = tmp_path / "שלום.penstock", inputs(1)["x"]
+    with session_of(text) as session:
+        session.save(path)
+
+    def unknown(_: str) -> None:
+        """Nothing is kept of any plan."""
+
+    monkeypatch.setattr(plans, "kept", unknown)
+    with Session.open(path) as session:
+        np.testing.assert_array_equal(session.run({"είσοδος": x})["🚀"], x)
+
+
 FRESH = """
 import sys
 from pathlib import Path
