@@ -84,7 +84,7 @@ def test_a_defect_tells_where_and_why() -> None:
 
 
 def refused(path: Path, text: str) -> str:
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(Rejected) as caught:
         Session.open(path)
     return str(caught.value)
