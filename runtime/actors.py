@@ -105,7 +105,7 @@ class Actor:
     there before the first, and handed on after the last of them. A *round* are those
     for a piece that is written. `kind` says which of its registers an act needs
     (`penstock.runtime.kinds`), `lists` is what some kinds know by number. `job` is the
-    one that it is part of, if there are several.
+    one that it is part of, if there are several; `place` is where it was written.
     """
 
     name: str
@@ -117,6 +117,7 @@ class Actor:
     kind: str = PLAIN
     lists: tuple[tuple[int, ...], ...] = ()
     job: str | None = None
+    place: str | None = None
 
     @property
     def round(self) -> int:

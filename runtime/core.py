@@ -413,7 +413,7 @@ class Core(Closing):
         """What the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
         if control[STOP] == FAILED:
-            return self._task_error(int(control[TARGET]) - acts)
+            return self.tables.placed(self._task_error(int(control[TARGET]) - acts))
         if control[STOP] == DEADLOCKED:
             acts_made = state.actors[self.tables.layout.place + ACTS]
             before = (control[TARGET] - acts) * np.array(self.tables.turns, np.int64)

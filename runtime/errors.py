@@ -44,23 +44,31 @@ class TaskError(PenstockError):
 
     `message` says what the code means, if the program knows. If the kernel is a Python
     callback, its exception is the cause of this one, and part of its text; if that is
-    one of Penstock, it is all of the text.
+    one of Penstock, it is all of the text. `place` is where the task was written, as
+    `file:line:column`, if that is known, with which the text begins.
     """
 
     def __init__(self, task: str, act: int, code: int, message: str | None = None):
         super().__init__(task, act, code, message)
+        self.place: str | None = None
         self.task = task
         self.act = act
         self.code = code
         self.message = message
 
     def __str__(self) -> str:
+        return self.reason if self.place is None else f"{self.place}: {self.reason}"
+
+    @property
+    def reason(self) -> str:
+        """The text without the place."""
         text = f"task '{self.task}' failed at act {self.act} with code {self.code}"
         if self.message:
             return f"{text}: {self.message}"
         cause = self.__cause__
         if isinstance(cause, PenstockError):
-            return f"task '{self.task}' failed at act {self.act}: {cause}"
+            told = cause.reason if isinstance(cause, TaskError) else cause
+            return f"task '{self.task}' failed at act {self.act}: {told}"
         if cause is not None:
             return f"{text}: {type(cause).__name__}: {cause}"
         return text

@@ -140,7 +140,8 @@ class ActorImage(NamedTuple):
     """
     An actor, the kind of device that it works on, and its job, if there are several.
     Pieces of the registers in `every` last for so many acts; it acts `turns` times in a
-    turn. `kind` and `lists` are as in `penstock.runtime.kinds`.
+    turn. `kind` and `lists` are as in `penstock.runtime.kinds`. `place` is where it was
+    written, as `file:line:column`, if that is known.
     """
 
     name: str
@@ -154,6 +155,7 @@ class ActorImage(NamedTuple):
     turns: int = 1
     kind: str = "plain"
     lists: tuple[tuple[int, ...], ...] = ()
+    place: str | None = None
 
 
 class ProgramImage(NamedTuple):
@@ -329,6 +331,7 @@ def kernel_image(op: KernelOp) -> Kernel:
 
 
 def _actor(op: ActorOp, turns: int) -> ActorImage:
+    from penstock.dialects.diagnostics import place_of
     from penstock.dialects.launch import names_of
 
     return ActorImage(
@@ -343,6 +346,7 @@ def _actor(op: ActorOp, turns: int) -> ActorImage:
         turns,
         op.kind_name,
         tuple(map(tuple, op.number_lists)),
+        None if (place := place_of(op)) is None else str(place),
     )
 
 

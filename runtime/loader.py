@@ -486,6 +486,7 @@ class _Loader:
             actor.kind,
             actor.lists,
             actor.job,
+            actor.place,
         )
 
     def _worker(self, actor: ActorImage) -> int:

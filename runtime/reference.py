@@ -207,7 +207,7 @@ class SequentialRun:
         if code == CALLBACK_FAILED and call.kernel in self.tables.callbacks:
             cause = self.tables.callbacks[call.kernel].take_error()
             error = failure_of_callback(error, cause)
-        raise error
+        raise self.tables.placed(error)
 
     def counters(self) -> Words:
         """The counters of the compiled executor at this point."""

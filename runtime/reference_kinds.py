@@ -79,6 +79,11 @@ class Behaviour:
         """Be done with a piece."""
         self.run.used[register, self.index] += 1
 
+    def failure(self, act: int, code: int, message: str) -> TaskError:
+        """What is raised when an act cannot be made."""
+        error = TaskError(self.actor.name, act, code, message)
+        return self.run.tables.placed(error)
+
     def number_in(self, register: int) -> int:
         """The number that the next piece is. Raises TaskError if nothing has it."""
         place = self.run.tables.registers[register]
@@ -86,7 +91,7 @@ class Behaviour:
         number = ctypes.c_int64.from_address(address).value
         if not 0 <= number < choices(self.actor):
             act, message = self.run.done[self.index], refusal(self.actor, number)
-            raise TaskError(self.actor.name, act, number, message)
+            raise self.failure(act, number, message)
         return number
 
     def take_number(self, register: int) -> int:
@@ -265,7 +270,7 @@ class Lock(Behaviour):
     def _take_back(self, section: int) -> None:
         if not self.held[section]:
             act = self.run.done[self.index]
-            raise TaskError(self.actor.name, act, section, not_held(section))
+            raise self.failure(act, section, not_held(section))
         self.held[section] -= 1
 
     def _grant(self) -> None:

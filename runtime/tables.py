@@ -27,7 +27,7 @@ from penstock.runtime.actors import Call as Call
 from penstock.runtime.actors import Fixed as Fixed
 from penstock.runtime.actors import Register as Register
 from penstock.runtime.actors import Slot as Slot
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.kinds import DYNAMIC, check_kind
 
 if TYPE_CHECKING:
@@ -164,6 +164,12 @@ class Tables:
         self.rows = np.zeros(0, np.int64)
         """The argument rows of all calls as they are before the first act."""
         self.layout = self._lay_out()
+
+    def placed(self, error: TaskError) -> TaskError:
+        """An error of a task, which says where that was written."""
+        places = (actor.place for actor in self.actors if actor.name == error.task)
+        error.place = next(places, None)
+        return error
 
     def go_back(self) -> None:
         """Tell callbacks that all actors are as before their first acts."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PenstockError, TaskError
 from penstock.tools.errors import InternalError, Rejected, UsageError, printable
 
 EXIT_FAILED = 1
@@ -54,15 +54,18 @@ def exit_code_of(
         return EXIT_FAILED
     except InternalError as error:
         return fail_inside(program, error, debug=debug)
+    except TaskError as error:
+        where = error.place or program
+        return fail(where, error.reason, EXIT_FAILED)
     except PenstockError as error:
         return fail(program, str(error), EXIT_FAILED)
     except Exception as error:
         return fail_inside(program, unexpected("", error), debug=debug)
 
 
-def fail(program: str, message: str, code: int) -> int:
-    """Tell an error, and return the exit code."""
-    print(printable(f"{program}: error: {message}"), file=sys.stderr)
+def fail(where: str, message: str, code: int) -> int:
+    """Tell an error of a program, or at a place, and return the exit code."""
+    print(printable(f"{where}: error: {message}"), file=sys.stderr)
     return code
 
 

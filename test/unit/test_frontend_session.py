@@ -479,13 +479,12 @@ def test_a_failure_reaches_its_future_and_no_other(session: Session):
     assert futures[0].result(60).tolist() == [3, 2]
     error = futures[1].exception(60)
     assert isinstance(error, TaskError)
-    assert str(error) == (
-        "task 'fused' failed at act 0 with code 1: integer division by zero"
-    )
     line = divided.__code__.co_firstlineno + 2
-    assert error.__notes__ == [
-        f"at {__file__}:{line}:12, in job 'divided', by op.fused"
-    ]
+    assert str(error) == (
+        f"{__file__}:{line}:12: task 'fused' failed at act 0 with code 1: "
+        "integer division by zero"
+    )
+    assert error.__notes__ == ["in job 'divided', by op.fused"]
     assert futures[2].result(60).tolist() == [3, 2]
     with pytest.raises(TaskError):
         job(bad)

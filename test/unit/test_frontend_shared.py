@@ -284,9 +284,9 @@ def test_error_in_one_job_leaves_others_and_its_variable_alone(session: Session)
     assert isinstance(error, TaskError)
     assert error.code == 1
     line = divide.__code__.co_firstlineno + 2
+    assert str(error).startswith(f"{__file__}:{line}:")
     (note,) = error.__notes__
-    assert note.startswith(f"at {__file__}:{line}:")
-    assert ", in job 'divide', by op." in note
+    assert note.startswith("in job 'divide', by op.")
     # What failed has assigned nothing.
     assert futures[2].result(60).tolist() == [7, 4, 3]
     assert session.call(Job(whole)).tolist() == [13, 7, 5]

@@ -20,6 +20,7 @@ from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
 from penstock.runtime.initializers import Array
 from penstock.tools.comparing import relative_error, report_errors
 from penstock.tools.compiler import installed_compiler
+from penstock.tools.opt import run_tool as opt_tool
 from penstock.tools.report import size_text, summary
 from penstock.tools.run import run_tool
 
@@ -35,6 +36,14 @@ job.job @small placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2xf32>
   %y = op.exp %x : tensor<2xf32> -> tensor<2xf32>
   job.output "y", %y : tensor<2xf32>
+}
+"""
+
+DIVISION = """job.job @divide placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<4xi32>
+  %b = job.input "b" : tensor<4xi32>
+  %q = op.div %a, %b : tensor<4xi32>, tensor<4xi32> -> tensor<4xi32>
+  job.output "q", %q : tensor<4xi32>
 }
 """
 
@@ -506,8 +515,33 @@ def test_task_that_fails_is_named(run: Runner):
         }
         """,
     )
-    message = "task 'q' failed at act 0 with code 1: integer division by zero"
-    run.refuses(message, 1, file, "--random-inputs", "1")
+    failed = "error: task 'q' failed at act 0 with code 1: integer division by zero\n"
+    for more in ([], ["--executor", "sequential"], ["--threads", "2"]):
+        outcome = run(file, "--random-inputs", "1", *more)
+        assert outcome == Outcome(1, "", f"{file}:5:11: {failed}")
+
+
+def test_task_of_a_saved_plan_that_fails_has_the_place_of_the_source(run: Runner):
+    file = run.file("divide.mlir", DIVISION)
+    plan = str(run.folder / "divide.penstock")
+    good = run.npz("good.npz", a=np.ones(4, np.int32), b=np.ones(4, np.int32))
+    bad = run.npz("bad.npz", a=np.ones(4, np.int32), b=np.zeros(4, np.int32))
+    assert run(file, "--inputs", good, "--save-plan", plan).code == 0
+    failed = "error: task 'q' failed at act 0 with code 1: integer division by zero\n"
+    assert run(plan, "--inputs", bad) == Outcome(1, "", f"divide.mlir:4:3: {failed}")
+
+
+def test_task_of_a_program_that_fails_has_its_own_place(run: Runner):
+    file = run.file("divide.mlir", DIVISION)
+    lowered = str(run.folder / "lowered.mlir")
+    assert opt_tool([file, "--pipeline", "cpu", "-o", lowered]) == 0
+    lines = Path(lowered).read_text().splitlines()
+    line = next(n for n, x in enumerate(lines, 1) if "launch.actor @q" in x)
+    bad = run.npz("bad.npz", a=np.ones(4, np.int32), b=np.zeros(4, np.int32))
+    failed = "error: task 'q' failed at act 0 with code 1: integer division by zero\n"
+    assert run(lowered, "--inputs", bad) == Outcome(
+        1, "", f"{lowered}:{line}:5: {failed}"
+    )
 
 
 # Command lines -----------------------------------------------------------------------

@@ -22,8 +22,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from penstock.dialects.diagnostics import place_of
-from penstock.dialects.launch import ActorOp
 from penstock.runtime.arguments import check_count, check_options
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.image import ProgramImage
@@ -98,12 +96,9 @@ class Program:
             raise
 
     def _explain(self, error: TaskError) -> None:
-        """Say which line of the function, and which op, the task comes from."""
+        """Say which job, and which op of it, the task comes from."""
         ops = ", ".join(ops_of(self._session.executor.program.image, error.task))
-        for op in self._session.program.walk():
-            if isinstance(op, ActorOp) and op.sym_name.data == error.task:
-                where = f"at {place_of(op)}, in job '{self.name}'"
-                error.add_note(f"{where}, by {ops}" if ops else where)
+        error.add_note(f"in job '{self.name}'{ops and f', by {ops}'}")
 
     def close(self) -> None:
         """Wait for the call that is running, and end the threads."""

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from os.path import basename
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -56,7 +57,17 @@ def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
         if isinstance(op, VariableOp) and op.value is not None
     }
     own = [kernel.sym_name.data for kernel in own_sources(program)]
-    return Derived(image_of(program), sources, constants, report_of(program), own)
+    image = in_no_folder(image_of(program))
+    return Derived(image, sources, constants, report_of(program), own)
+
+
+def in_no_folder(image: ProgramImage) -> ProgramImage:
+    """An image whose places name files without their folders, as the text does."""
+    actors = (
+        actor._replace(place=actor.place and basename(actor.place))
+        for actor in image.actors
+    )
+    return image._replace(actors=tuple(actors))
 
 
 def kept(text_hash: str) -> Derived | None:

@@ -135,11 +135,11 @@ def source_text(sources: Mapping[str, str]) -> str:
 
 
 def program_text(program: ProgramOp) -> str:
-    """The text of a launch program alone."""
-    from xdsl.printer import Printer
+    """The text of a launch program alone, with the places of its tasks."""
+    from penstock.tools.saved_plan.printing import PlanPrinter
 
     text = StringIO()
-    Printer(text).print_op(program)
+    PlanPrinter(text).print_op(program)
     return f"{text.getvalue()}\n"
 
 
