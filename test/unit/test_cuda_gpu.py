@@ -123,7 +123,7 @@ def test_an_assertion_is_the_error_of_its_act_and_over_then():
             with pytest.raises(TaskError) as caught:
                 session.run_many(pieces)
             message = "with code 1: gather index out of range"
-            assert str(caught.value) == f"task 'v' failed at act {bad} {message}"
+            assert caught.value.reason == f"task 'v' failed at act {bad} {message}"
             for found in session.run_many([good] * 3):
                 agree(found["s"], softmax(np.array([4.0, 1.0])))
 

@@ -78,7 +78,7 @@ def test_kernel_fails_at_its_act_and_the_core_runs_again(workers: tuple[int, int
         core.run(2)
         with pytest.raises(TaskError) as caught:
             core.run(5)
-        assert str(caught.value) == "task 'b' failed at act 1 with code 1: too bad"
+        assert caught.value.reason == "task 'b' failed at act 1 with code 1: too bad"
         assert line.counts[1] == 3
         # Acts are counted anew.
         line.counts[:] = 0
@@ -118,7 +118,7 @@ def test_only_the_call_of_a_fault_fails():
     with FaultyCore(tables, [KernelFault("t", 1, code=9, call=1)]) as core:
         with pytest.raises(TaskError) as caught:
             core.run(4)
-        assert str(caught.value) == "task 't' failed at act 1 with code 9"
+        assert caught.value.reason == "task 't' failed at act 1 with code 9"
     assert counts.tolist() == [2, 1]
 
 

@@ -88,7 +88,7 @@ def test_a_kernel_of_a_stream_fails_at_its_act(threads: int) -> None:
     with streaming(sums(), threads, KernelFault("add_s", 3, code=9)) as stream:
         with pytest.raises(TaskError) as caught:
             stream.run(pieces(SUMS, stream))
-        assert str(caught.value) == "task 'add_s' failed at act 3 with code 9"
+        assert caught.value.reason == "task 'add_s' failed at act 3 with code 9"
 
 
 @threads_of
