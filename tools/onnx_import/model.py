@@ -24,8 +24,10 @@ from xdsl.ir import Region
 
 from penstock.dialects.job import JobOp, PlacementAttr
 from penstock.tools.diagnostics import UsageError, suggest
+from penstock.tools.errors import reading
 from penstock.tools.files import explain_os_error
 from penstock.tools.onnx_import.channels import fold_channels
+from penstock.tools.onnx_import.definitions import UNDEFINED, undefined_nodes
 from penstock.tools.onnx_import.graph import JobBuilder, hint
 from penstock.tools.onnx_import.ops import Array
 from penstock.tools.onnx_import.random_weights import with_random_weights
@@ -34,6 +36,7 @@ from penstock.tools.onnx_import.reader import (
     NeedsInputs,
     Reader,
     first_line,
+    name_of,
     names_of,
 )
 from penstock.tools.onnx_import.sampling import COORDINATES
@@ -151,12 +154,17 @@ def to_check(model: ModelProto, path: Path) -> ModelProto | str:
     """
     What the checker is to read: the path of a model, since no message of protocol
     buffers has more than 2 GiB. Inputs and outputs without shapes, which it refuses
-    though they can be run, are given some in a copy.
+    though they can be run, are given some in a copy, and ops that it does not know,
+    the first of which it would name alone, a domain in which it looks for none.
     """
-    if all(has_shape(value) for value in (*model.graph.input, *model.graph.output)):
+    ports = (*model.graph.input, *model.graph.output)
+    if all(map(has_shape, ports)) and not undefined_nodes(model):
         return str(path)
     copy = ModelProto()
     copy.CopyFrom(model)
+    for proto in undefined_nodes(copy):
+        proto.domain = UNDEFINED
+    copy.opset_import.add(domain=UNDEFINED, version=1)
     for value in copy.graph.output:
         if not value.HasField("type"):
             value.type.tensor_type.elem_type = TensorProto.FLOAT
@@ -236,12 +244,14 @@ def import_model(
     """
     builder, complaints = JobBuilder(weights_file), Complaints()
     check_dims(model, dims or {})
-    modern = modernized(model, name)
-    reader = Reader(modern, builder, complaints, known or {}, dims or {})
     given = [output.name for output in model.graph.output]
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
-    reader.read(outputs, names_of(model.graph))
-    reader.complaints.raise_if_any()
+    with reading(name):
+        check_defined(model, complaints)
+        modern = modernized(model, name)
+        reader = Reader(modern, builder, complaints, known or {}, dims or {})
+        reader.read(outputs, names_of(model.graph))
+        reader.complaints.raise_if_any()
     fold_channels(builder)
     symbol = hint(model.graph.name or Path(name).stem) or "main"
     region = Region(reader.builder.block)
@@ -252,6 +262,25 @@ def import_model(
     proto = with_outputs(model, outputs)
     module = ModuleOp([job])
     return ImportedModel(module, reader.builder.weights, proto, frozenset(known or ()))
+
+
+def check_defined(model: ModelProto, complaints: Complaints) -> None:
+    """
+    Note the ops of a model that nobody defines. Raises `Rejected` if there are some and
+    the model is to be brought to a newer opset: that goes no further than the first.
+    """
+    for index, proto in enumerate(undefined_nodes(model)):
+        complaints.add_unknown(proto, name_of(proto, index))
+    if opset_of(model) < OLDEST_OPSET:
+        complaints.raise_if_any()
+
+
+def opset_of(model: ModelProto) -> int:
+    """The version of ONNX's own ops that a model has."""
+    versions = {
+        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
+    }
+    return versions.get("ai.onnx", OLDEST_OPSET)
 
 
 def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
@@ -296,10 +325,7 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
     The model in a version that the converters read, with the functions that it defines
     written out. Raises UsageError if it cannot be brought there.
     """
-    versions = {
-        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
-    }
-    version = versions.get("ai.onnx", OLDEST_OPSET)
+    version = opset_of(model)
     try:
         if model.functions:
             model = inline_local_functions(model)

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.tools.diagnostics import Diagnosis, Rejected, suggest
 from penstock.tools.onnx_import.control import CONTROL, Opsets
 from penstock.tools.onnx_import.converters import CONVERTERS
+from penstock.tools.onnx_import.definitions import is_standard, is_undefined
 from penstock.tools.onnx_import.expansion import function_of, renamed, schema_of
 from penstock.tools.onnx_import.graph import (
     AlreadyComplained,
@@ -157,6 +158,8 @@ class Reader:
     def _read_node(
         self, proto: NodeProto, name: str, needed: set[str], opsets: Opsets
     ) -> None:
+        if is_undefined(proto, opsets):
+            return  # It is already complained about.
         operands = [name for name in proto.input if name]
         present = all(name in self.builder.values for name in operands)
         is_known = present and not any(
@@ -344,11 +347,6 @@ def name_of(node: NodeProto, index: int) -> str:
 def full_name(proto: NodeProto) -> str:
     """The name of an op, with its domain unless it is one of ONNX's own."""
     return proto.op_type if is_standard(proto) else f"{proto.domain}.{proto.op_type}"
-
-
-def is_standard(proto: NodeProto) -> bool:
-    """Whether an op is one of ONNX's own."""
-    return proto.domain in ("", "ai.onnx")
 
 
 def is_evaluable(proto: NodeProto) -> bool:

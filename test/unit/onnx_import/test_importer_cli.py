@@ -169,6 +169,41 @@ def test_everything_that_is_wrong_is_one_message(save: Save, capsys: Capture):
     assert not model.with_suffix(".mlir").exists()
 
 
+@pytest.mark.parametrize("opset", [8, 13, 18])
+def test_all_unknown_ops_are_listed_whatever_their_domain(
+    opset: int, tmp_path: Path, capsys: Capture
+):
+    inner = helper.make_graph(
+        [helper.make_node("Third", ["a"], ["b"], name="inside")],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])],
+    )
+    nodes = [
+        helper.make_node("NoSuchOp", ["x"], ["a"], name="first"),
+        helper.make_node("NoSuchOp", ["a"], ["c"], name="second"),
+        helper.make_node("Other", ["c"], ["d"], name="third"),
+        helper.make_node("Cast", ["x"], ["t"], to=TensorProto.BOOL),
+        helper.make_node("If", ["t"], ["e"], then_branch=inner, else_branch=inner),
+        helper.make_node("Own", ["d"], ["f"], domain="acme", name="fourth"),
+        helper.make_node("Add", ["e", "f"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("acme", 1)]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", [x], [y]), opset_imports=opsets, ir_version=8
+    )
+    path = tmp_path / "unknown.onnx"
+    path.write_bytes(model.SerializeToString())
+    code, message = fails(capsys, path)
+    first, *lines = message.splitlines()
+    assert (code, first) == (1, f"{path}: error: the model cannot be imported:")
+    assert "  op NoSuchOp is not known: 2 nodes (first, second)" in lines
+    assert "  op Other is not known: 1 node (third)" in lines
+    assert "  op Third is not known: 2 nodes (inside, inside)" in lines
+    assert ("  op acme.Own is not known: 1 node (fourth)" in lines) == (opset >= 13)
+
+
 def test_files_that_cannot_be_read(tmp_path: Path, capsys: Capture):
     gone = tmp_path / "gone.onnx"
     for path, reason in (

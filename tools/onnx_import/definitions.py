@@ -1,0 +1,56 @@
+"""Which ops ONNX defines in the opsets that a model imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, cast
+
+import onnx
+from onnx import ModelProto, NodeProto, OperatorSetIdProto
+
+UNDEFINED = "undefined"
+"""The domain that ops without a definition get, so that the checker passes them by."""
+
+
+class _Schema(Protocol):
+    """Of the definition of an op, what `onnx` leaves without annotations."""
+
+    deprecated: bool
+
+
+def is_standard(proto: NodeProto) -> bool:
+    """Whether an op is meant to be one of ONNX's own."""
+    return proto.domain in ("", "ai.onnx")
+
+
+def is_undefined(proto: NodeProto, opsets: Iterable[OperatorSetIdProto]) -> bool:
+    """Whether an op of ONNX's own domain is none of its opset."""
+    if not is_standard(proto):
+        return False
+    versions = (each.version for each in opsets if each.domain in ("", "ai.onnx"))
+    version = next(versions, 1)
+    if not onnx.defs.has(proto.op_type, version, ""):
+        return True
+    return cast(_Schema, onnx.defs.get_schema(proto.op_type, version, "")).deprecated
+
+
+def undefined_nodes(model: ModelProto) -> list[NodeProto]:
+    """
+    The nodes of ops that neither ONNX nor the model defines, those in graphs inside of
+    other nodes too.
+    """
+    own = {function.name for function in model.functions}
+    return [
+        proto
+        for proto in nodes_in(model.graph.node)
+        if proto.op_type not in own and is_undefined(proto, model.opset_import)
+    ]
+
+
+def nodes_in(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Nodes, and those of the graphs inside of them."""
+    for proto in nodes:
+        yield proto
+        for attribute in proto.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from nodes_in(graph.node)
