@@ -72,7 +72,7 @@ def dtype_of(element: Attribute) -> np.dtype[np.generic]:
             import ml_dtypes
         except ImportError as error:
             raise VerifyException(
-                "arrays of bf16 need the extra 'bf16': pip install 'penstock[bf16]'"
+                "arrays of bf16 need a package: pip install ml_dtypes"
             ) from error
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 from penstock.runtime.cache import cache_dir
 from penstock.runtime.child import child_command
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.extras import how_to_install
 from penstock.runtime.kept_files import keep, read_kept
 from penstock.runtime.module_texts import digest_below, imported_modules
 from penstock.runtime.package_digest import (
@@ -35,11 +36,16 @@ from penstock.runtime.package_digest import (
     version_of,
 )
 
-NEEDS_CUDA = "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
 PACKAGES = ("llvmlite", "numba", "numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm")
 LEAST_CAPABILITY = (8, 0)
 
 Capability: TypeAlias = tuple[int, int]
+
+
+def needs_cuda() -> PenstockError:
+    """What to raise where the packages that compile for CUDA are not installed."""
+    command = how_to_install("cuda")
+    return PenstockError(f"kernels for CUDA are compiled by packages: {command}")
 
 
 class CompiledPhase(NamedTuple):
@@ -184,7 +190,7 @@ def _compile_all(
     if not sources:
         return made, errors
     if find_spec("numba_cuda") is None:
-        raise PenstockError(NEEDS_CUDA)
+        raise needs_cuda()
     waiting: SimpleQueue[tuple[str, str]] = SimpleQueue()
     # Long ones first, so that none runs alone in the end.
     for item in sorted(sources.items(), key=lambda item: -len(item[1])):

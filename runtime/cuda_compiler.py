@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from penstock.runtime.cubins import NEEDS_CUDA
+from penstock.runtime.cubins import needs_cuda
 from penstock.runtime.cuda_phases import Phase
 from penstock.runtime.errors import PenstockError
 
@@ -130,9 +130,9 @@ def _numba(module: str) -> Any:
         cuda = import_module("numba.cuda")
         found = import_module(f"numba.cuda.{module}")
     except ImportError as error:
-        raise PenstockError(NEEDS_CUDA) from error
+        raise needs_cuda() from error
     if "numba_cuda" not in (cuda.__file__ or ""):
-        raise PenstockError(NEEDS_CUDA)
+        raise needs_cuda()
     return found
 
 

@@ -31,6 +31,7 @@ from penstock.runtime.cuda_driver import (
 )
 from penstock.runtime.cuda_libraries import Bound, forget, with_calls
 from penstock.runtime.errors import OutOfMemory, PenstockError
+from penstock.runtime.extras import how_to_install
 
 LOST = (
     "ASSERT",
@@ -63,7 +64,7 @@ def _bindings() -> Any:
         return import_module("cuda.bindings.driver")
     except ImportError as error:
         raise CudaError(
-            "devices for CUDA are driven by a package: pip install 'penstock[cuda]'"
+            f"devices for CUDA are driven by a package: {how_to_install('cuda')}"
         ) from error
 
 

@@ -20,7 +20,7 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
             import ml_dtypes
         except ImportError as error:
             raise PenstockError(
-                "arrays of bfloat16 need the extra 'bf16': pip install 'penstock[bf16]'"
+                "arrays of bfloat16 need a package: pip install ml_dtypes"
             ) from error
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)

@@ -104,8 +104,8 @@ class Checkpoint:
             return read_arrays(path)
         if find_spec("safetensors") is None:
             raise self._error(
-                f"holds {path.name}: reading it needs the extra 'safetensors': "
-                "pip install 'penstock[safetensors]'"
+                f"holds {path.name}: reading it needs a package: "
+                "pip install safetensors"
             )
         from safetensors import numpy as safetensors
 

@@ -18,10 +18,6 @@ _LONGEST_QUOTED_LINE = 200
 """In characters; binary garbage has lines of megabytes."""
 
 
-NEEDS_ONNX = "ONNX models need the extra 'onnx': pip install 'penstock[onnx]' ({})"
-"""What to say, with the reason, when the package `onnx` cannot be imported."""
-
-
 def reject_if_any(complaints: Iterable[tuple[Operation, str]], prefix: str) -> None:
     """Raise `Rejected`, in the order of the source, if there is any complaint."""
     found = [Diagnosis(place_of(op), prefix + text) for op, text in complaints]

@@ -85,6 +85,16 @@ def reading(file: str | Path) -> Generator[None]:
         raise
 
 
+@contextmanager
+def needing_onnx() -> Generator[None]:
+    """Raise UsageError, which says what to install, where `onnx` is not there."""
+    try:
+        yield
+    except ImportError as error:
+        text = f"ONNX models need a package: pip install onnx ({error})"
+        raise UsageError(text) from error
+
+
 def printable(text: str) -> str:
     """Escape what would confuse a terminal."""
     return "".join(

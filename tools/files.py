@@ -7,6 +7,21 @@ from pathlib import Path
 from penstock.tools.errors import UsageError
 from penstock.tools.errors import explain_os_error as explain_os_error
 
+READERS = {
+    ".mlir": "is IR, which penstock-opt, penstock-run and Session.open read",
+    ".onnx": "is an ONNX model, which penstock-run, penstock-import and "
+    "penstock.OnnxSession read",
+    ".penstock": "is a saved plan, which penstock-run and Session.open read",
+}
+"""Who reads files of each kind that has a suffix of its own."""
+
+
+def refuse_others(path: Path, *suffixes: str) -> None:
+    """Raise UsageError for a file that is there, but is of a kind that others read."""
+    kind = path.suffix.lower()
+    if kind in READERS and kind not in suffixes and path.is_file():
+        raise UsageError(f"{path} {READERS[kind]}")
+
 
 def write_whole(path: str, text: str) -> None:
     """

@@ -12,10 +12,10 @@ from xdsl.printer import Printer
 
 from penstock.tools.arrays import check_writable, write_arrays
 from penstock.tools.compiler import installed_compiler
-from penstock.tools.diagnostics import NEEDS_ONNX, UsageError
 from penstock.tools.dims import add_dim_option
+from penstock.tools.errors import UsageError, needing_onnx
 from penstock.tools.failures import CommandParser, add_debug_option, exit_code_of
-from penstock.tools.files import write_whole
+from penstock.tools.files import refuse_others, write_whole
 from penstock.tools.run_arguments import seed
 
 _PROGRAM = "penstock-import"
@@ -67,14 +67,13 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _import(args: argparse.Namespace) -> int:
-    try:
+    with needing_onnx():
         from penstock.tools.onnx_import.model import import_file
-    except ImportError as error:
-        raise UsageError(NEEDS_ONNX.format(error)) from error
     if args.file.is_dir():
         raise UsageError(f"cannot read {args.file}: is a directory")
     if not args.file.exists():
         raise UsageError(f"cannot read {args.file}: no such file or directory")
+    refuse_others(args.file, ".onnx")
     output: Path = args.output or args.file.with_suffix(".mlir")
     weights = weights_path(output, args.file)
     # Models may be large. Whether there are weights to write is not known before.

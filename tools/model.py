@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.errors import UsageError, explain_os_error
+from penstock.tools.files import refuse_others
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -95,6 +96,7 @@ def read_model(compiler: Compiler, path: Path) -> Model:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
+    refuse_others(path, ".mlir")
     module = compiler.parse(data, str(path))
     compiler.verify(module)
     return Model(module, {}, path.parent)

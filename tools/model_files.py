@@ -65,7 +65,5 @@ def _suffix_of(path: Path) -> str:
         known = " or ".join(SUFFIXES)
         raise UsageError(f"the file of a model ends in {known}, got {path}")
     if path.suffix == ".safetensors" and find_spec("safetensors") is None:
-        raise UsageError(
-            f"{path} needs the extra 'safetensors': pip install 'penstock[safetensors]'"
-        )
+        raise UsageError(f"{path} needs a package: pip install safetensors")
     return path.suffix

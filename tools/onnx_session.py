@@ -20,6 +20,8 @@ import numpy.typing as npt
 from penstock.runtime.arguments import check_count
 from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
+from penstock.tools.errors import needing_onnx
+from penstock.tools.files import refuse_others
 from penstock.tools.saved_plan.known import KnownPlans, Request
 from penstock.tools.session import Model, Session
 
@@ -122,8 +124,10 @@ class OnnxSession(Closing):
 
 def _read(plans: KnownPlans) -> _Given:
     """Read the model that plans are of. Raises UsageError if it is none."""
-    from penstock.tools.onnx_import.model import data_files, read_onnx
+    with needing_onnx():
+        from penstock.tools.onnx_import.model import data_files, read_onnx
 
+    refuse_others(plans.path, ".onnx")
     plans.name_files(data_files(plans.path))
     return _Given(read_onnx(plans.path), str(plans.path))
 

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -39,7 +40,7 @@ from penstock.tools.failures import (
     fail_inside,
     unexpected,
 )
-from penstock.tools.files import explain_os_error, write_whole
+from penstock.tools.files import explain_os_error, refuse_others, write_whole
 from penstock.tools.pass_pipeline import (
     import_item,
     instantiate,
@@ -248,6 +249,8 @@ class PenstockOptMain(xDSLOptMain):
                 data = stream.read()
         except OSError as error:
             reject(explain_os_error(error))
+        if self.args.frontend is None:
+            refuse_others(Path(self.get_input_name()), ".mlir")
         extension = self.args.frontend or extension
         if extension not in self.available_frontends:
             known = ", ".join(self.available_frontends)

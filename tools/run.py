@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.comparing import report_errors
-from penstock.tools.errors import UsageError
+from penstock.tools.errors import UsageError, needing_onnx
 from penstock.tools.failures import exit_code_of
 from penstock.tools.loading import open_devices
 from penstock.tools.model import check_own_sources
@@ -258,12 +258,8 @@ def _read(
     if args.file.suffix.lower() != ".onnx":
         _refuse_onnx_options(args)
         return read_model(compiler, args.file), None, frozenset()
-    try:
+    with needing_onnx():
         from penstock.tools.onnx_import.model import data_files, import_file
-    except ImportError as error:
-        from penstock.tools.diagnostics import NEEDS_ONNX
-
-        raise UsageError(NEEDS_ONNX.format(error)) from error
 
     if plans is not None:
         plans.name_files(data_files(args.file))

@@ -27,6 +27,7 @@ from penstock.lowering.numba_target import kernel_source
 from penstock.runtime import cubins, kept_files
 from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.extras import how_to_install
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.cuda_targets import disassembled
 from penstock.tools.onnx_import.model import import_file
@@ -694,9 +695,9 @@ def test_compiler_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cubins, "find_spec", not_found)
     with pytest.raises(PenstockError) as caught:
         compile_kernels({"kernel": "no source of any kernel"}, (9, 0))
-    assert str(caught.value) == (
-        "kernels for CUDA are compiled by packages: pip install 'penstock[cuda]'"
-    )
+    command = how_to_install("cuda")
+    text = f"kernels for CUDA are compiled by packages: {command}"
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 import pickle
+import re
+import shlex
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ import penstock
 from penstock import errors
 from penstock.dialects.diagnostics import Place
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.extras import how_to_install
 from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
 from penstock.tools.session import Session
 
@@ -61,6 +66,24 @@ def test_every_exception_is_documented() -> None:
     text = (ROOT / "docs" / "failures.md").read_text()
     for name in {*errors.__all__} - {"Diagnosis"}:
         assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize("extra", ["bf16", "cuda", "onnx", "safetensors"])
+def test_packages_are_named_by_what_can_be_installed(extra: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["optional-dependencies"][extra]
+    names = [re.split("[<>=]", text)[0] for text in wanted]
+    program, verb, *found = shlex.split(how_to_install(extra))
+    assert (program, verb) == ("pip", "install")
+    assert [re.split("[<>=]", text)[0] for text in found] == names
+
+
+def test_an_extra_without_metadata_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("penstock.runtime.extras.requires", missing)
+    assert how_to_install("onnx") == "the extra 'onnx' of Penstock"
 
 
 def test_rejected_tells_places_and_notes() -> None:

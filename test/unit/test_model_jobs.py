@@ -343,7 +343,7 @@ def test_kind_of_file_that_is_not_installed_is_named(
         return None
 
     monkeypatch.setattr("penstock.tools.model_files.find_spec", find_none)
-    with pytest.raises(UsageError, match="needs the extra 'safetensors': pip install"):
+    with pytest.raises(UsageError, match="needs a package: pip install safetensors"):
         session.save_model(tmp_path / "model.safetensors")
 
 

@@ -216,7 +216,7 @@ def test_a_constant_of_several_numbers_has_no_kernel():
 
 def test_what_teaches_numpy_bf16_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    expected = "need the extra 'bf16': pip install"
+    expected = "need a package: pip install ml_dtypes"
     with pytest.raises(VerifyException, match=expected):
         dtype_of(bf16)
     with pytest.raises(PenstockError, match=expected):

@@ -17,6 +17,7 @@ import pytest
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
+from penstock.runtime.extras import how_to_install
 from penstock.runtime.initializers import Array
 from penstock.tools.comparing import relative_error, report_errors
 from penstock.tools.compiler import installed_compiler
@@ -801,7 +802,7 @@ def test_no_device_is_said_in_a_line(run: Runner):
     reasons = (
         "there is no CUDA device: the library of the driver cannot be loaded; "
         "NUMBA_ENABLE_CUDASIM=1 simulates one, slowly",
-        "devices for CUDA are driven by a package: pip install 'penstock[cuda]'; "
+        f"devices for CUDA are driven by a package: {how_to_install('cuda')}; "
         "NUMBA_ENABLE_CUDASIM=1 simulates one, slowly",
     )
     assert err in [f"penstock-run: error: {reason}\n" for reason in reasons]

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, cast
 
 import onnx
 from onnx import ModelProto, NodeProto, OperatorSetIdProto
 
 UNDEFINED = "undefined"
 """The domain that ops without a definition get, so that the checker passes them by."""
-
-
-class _Schema(Protocol):
-    """Of the definition of an op, what `onnx` leaves without annotations."""
-
-    deprecated: bool
 
 
 def is_standard(proto: NodeProto) -> bool:
@@ -29,9 +22,7 @@ def is_undefined(proto: NodeProto, opsets: Iterable[OperatorSetIdProto]) -> bool
         return False
     versions = (each.version for each in opsets if each.domain in ("", "ai.onnx"))
     version = next(versions, 1)
-    if not onnx.defs.has(proto.op_type, version, ""):
-        return True
-    return cast(_Schema, onnx.defs.get_schema(proto.op_type, version, "")).deprecated
+    return not onnx.defs.has(proto.op_type, version, "")
 
 
 def undefined_nodes(model: ModelProto) -> list[NodeProto]:

@@ -16,7 +16,10 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from penstock.tools.arrays import read_arrays, write_arrays
 from penstock.tools.diagnostics import UsageError
 from penstock.tools.importer import run_tool
+from penstock.tools.onnx_session import OnnxSession
+from penstock.tools.opt import run_tool as run_opt
 from penstock.tools.run import run_tool as run_model
+from penstock.tools.session import Session
 
 Array: TypeAlias = NDArray[np.generic]
 MakeModel: TypeAlias = Callable[..., ModelProto]
@@ -266,7 +269,36 @@ def test_without_the_package_onnx(
     monkeypatch.setitem(sys.modules, "penstock.tools.onnx_import.model", None)
     code, message = fails(capsys, model)
     assert code == 2
-    assert "pip install 'penstock[onnx]'" in message
+    start = "penstock-import: error: ONNX models need a package: pip install onnx ("
+    assert message.startswith(start)
+    with pytest.raises(UsageError, match="models need a package: pip install onnx "):
+        OnnxSession(model)
+
+
+def test_files_of_other_kinds_are_left_to_those_who_read_them(
+    save: Save, tmp_path: Path, capsys: Capture
+):
+    model, job = save(LAYER), tmp_path / "job.mlir"
+    job.write_text("")
+    plan = tmp_path / "job.penstock"
+    plan.write_bytes(b"")
+    texts = {
+        job: f"{job} is IR, which penstock-opt, penstock-run and Session.open read",
+        model: f"{model} is an ONNX model, which penstock-run, penstock-import and "
+        "penstock.OnnxSession read",
+        plan: f"{plan} is a saved plan, which penstock-run and Session.open read",
+    }
+    for path in (job, plan):
+        assert fails(capsys, path) == (2, f"penstock-import: error: {texts[path]}\n")
+        with pytest.raises(UsageError) as caught:
+            OnnxSession(path)
+        assert str(caught.value) == texts[path]
+    with pytest.raises(UsageError) as caught:
+        Session.open(model)
+    assert str(caught.value) == texts[model]
+    for path in (model, plan):
+        assert run_opt([str(path)]) == 2
+        assert capsys.readouterr().err == f"penstock-opt: error: {texts[path]}\n"
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.5"])

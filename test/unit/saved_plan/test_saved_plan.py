@@ -34,7 +34,7 @@ Edit: TypeAlias = Callable[[Members], None]
 
 def session_of(text: str, *, simulate_ranks: bool = False) -> Session:
     compiler, passes = installed_compiler()
-    module = compiler.parse(text.encode(), "job.mlir")
+    module = compiler.parse(text.encode(), "net.mlir")
     compiler.verify(module)
     front = compiler, passes
     model = Model(module, {}, Path())
