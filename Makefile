@@ -1,4 +1,5 @@
 # make demo: compile and run the main models. make test: everything that CI checks.
+# make quick: most of its tests, in two minutes, for people at work.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +7,7 @@ BIN := $(VENV)/bin
 # Without what Python keeps of modules each process of a test would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test run-tests lint bench docs clean
+.PHONY: demo test run-tests quick lint bench docs clean
 
 # Everything is installed into a local environment, anew when its needs change.
 $(VENV)/installed: pyproject.toml
@@ -30,6 +31,11 @@ test: $(VENV)/installed
 run-tests: $(VENV)/installed
 	$(BIN)/lit -v --time-tests test
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+# All text tests, and two cases of each test of Python that takes less than a second.
+quick: $(VENV)/installed
+	$(BIN)/lit -q test
+	$(BIN)/pytest -q --quick -n 2 --dist worksteal
 
 # The generated pages, and the output of the commands that documents show.
 docs: $(VENV)/installed

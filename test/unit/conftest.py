@@ -58,14 +58,41 @@ GUARD_BYTES = 64
 GUARD = 0xA5
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick`: what `make quick` runs."""
+    text = "leave out slow tests, and of each other test all cases but the first two"
+    parser.addoption("--quick", action="store_true", help=text)
+
+
+QUICK_CASES = 2
+"""The cases of each test that are quick enough to be run all the time."""
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """
     Run files with slow tests first and those of few tests last, so that workers, which
     take a file at a time, end together.
     """
+    if config.getoption("--quick"):
+        _leave_out(config, items)
     count = Counter(item.path for item in items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, -count[item.path], item.path))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        test, _, _ = item.nodeid.partition("[")
+        is_quick = item.get_closest_marker("slow") is None and seen[test] < QUICK_CASES
+        seen[test] += 1
+        (kept if is_quick else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(wrapper=True)

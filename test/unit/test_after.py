@@ -158,6 +158,7 @@ def test_plans_say_that_what_waits_comes_later(seed: int, name: str, policy: str
     assert checked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "policy"),
     [("1", "naive"), ("2x2", "critical-path"), ("uneven ranks", "naive")],
@@ -275,6 +276,7 @@ def test_needed_orders_are_the_fewest_that_imply_all(seed: int):
         assert not np.array_equal(closure(size, [*values, *others]), whole)
 
 
+@pytest.mark.slow
 def test_many_waits_take_linear_time():
     """Two chains of 1,000 values that wait for each other in turn: an edge a wait."""
     type = TensorType(f64, [2])

@@ -104,6 +104,7 @@ def test_branches_that_wait_for_each_others_beginnings_are_cut():
     assert chains_of(nodes) == [0, 1, 2, 3, 3, 2]
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tasks_take_seconds():
     rng = random.Random(1)
     nodes = [

@@ -344,6 +344,7 @@ def test_cycle_without_a_token_is_found_before_the_run():
     assert find_deadlock(tables) == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_long_chain_has_no_deadlock():
     assert find_deadlock(chain(20_000)) is None
 
@@ -532,6 +533,7 @@ def test_parked_threads_use_no_processor_time():
         assert time.process_time() - before < 0.05
 
 
+@pytest.mark.slow
 def test_core_that_is_dropped_ends_its_threads():
     core = Core(chain(4, workers=2))
     core.run(1)
@@ -696,6 +698,7 @@ def test_process_ends_with_a_core_left_open():
     assert (run.returncode, run.stdout, run.stderr) == (0, "True\n", "")
 
 
+@pytest.mark.slow
 def test_second_process_compiles_nothing():
     run = python(
         "from penstock.runtime.workers import tend, serve, can_act\n"

@@ -65,6 +65,7 @@ def audit() -> Iterator[Audit]:
         yield made
 
 
+@pytest.mark.slow
 def test_every_op_is_computed_on_devices(audit: Audit) -> None:
     for number, case in enumerate(audit.cases):
         names = (f"y{number}_{result}" for result in range(case.results))

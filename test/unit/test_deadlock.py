@@ -206,6 +206,7 @@ def test_both_kinds_are_among_the_cases():
     assert 40 < sum(found) < 160
 
 
+@pytest.mark.slow
 def test_ten_thousand_tasks_take_a_second():
     count = 10_000
     registers = [Register(i, [i + 1]) for i in range(count - 1)]

@@ -339,6 +339,7 @@ def test_every_pass_alone_keeps_the_meaning_of_jobs(passes: str):
     assert changed or passes in ("op-infer-shapes", "op-split-pads")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "streams"), [("cpu", 2), ("cuda", 1)])
 def test_meaning_stays_down_to_plans_in_memory(device: str, streams: int):
     for seed in range(3):
@@ -382,6 +383,7 @@ def check_runs(seed: int, length: int) -> None:
             check_equal(given, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_jobs_run_as_numpy_says(seed: int):
     check_runs(seed, 16)

@@ -44,6 +44,7 @@ def test_no_generated_page_is_left_over(made: Path) -> None:
     assert {path.name for path in (ROOT / "docs" / "dialects").iterdir()} == names
 
 
+@pytest.mark.slow
 def test_pages_do_not_depend_on_hashes(made: Path, tmp_path: Path) -> None:
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     subprocess.run(
@@ -282,6 +283,7 @@ def documents() -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in set(written) - made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", documents())
 def test_a_document_shows_what_happens(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "work"

@@ -356,6 +356,7 @@ def test_runs_allocate_nothing_but_what_they_return(engine: str):
     assert end - start < 100_000
 
 
+@pytest.mark.slow
 def test_sessions_leave_no_threads_and_no_files():
     compiler = installed_compiler()
     folder = Path("/proc/self/fd")

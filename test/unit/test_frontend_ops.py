@@ -453,6 +453,7 @@ def test_short_names_are_those_of_the_ir():
     assert short_name(np.dtype("int8")) == "i8"
 
 
+@pytest.mark.slow
 def test_ops_of_an_installed_package(tmp_path: Path):
     plugin = Path(__file__).parents[1] / "plugin"
     install = [plugin / "install.py", tmp_path, "install", plugin / "acme"]
@@ -477,6 +478,7 @@ def test_ops_of_an_installed_package(tmp_path: Path):
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+@pytest.mark.slow
 def test_tracing_takes_time_in_proportion():
     def chain(count: int) -> float:
         def function(x: Any) -> Any:

@@ -176,6 +176,7 @@ def lines_of(op: Operation) -> int:
     return op.location.line.data
 
 
+@pytest.mark.slow
 def test_long_chains_take_linear_time(capsys: pytest.CaptureFixture[str]):
     """10,000 ops; a quadratic pass would take minutes."""
     ops: list[Operation] = [InputOp("x", TYPE)]

@@ -80,6 +80,7 @@ def tables() -> Tables:
     return Tables(registers, actors)
 
 
+@pytest.mark.slow
 def test_core_leaves_nothing_behind():
     def cycle() -> None:
         with Core(tables(), 3) as core:
@@ -88,6 +89,7 @@ def test_core_leaves_nothing_behind():
     check(cycle)
 
 
+@pytest.mark.slow
 def test_core_that_is_watched_leaves_nothing_behind():
     def cycle() -> None:
         with Core(tables(), 2) as core:
@@ -97,6 +99,7 @@ def test_core_that_is_watched_leaves_nothing_behind():
     check(cycle)
 
 
+@pytest.mark.slow
 def test_core_that_fails_leaves_nothing_behind():
     def cycle() -> None:
         core = FaultyCore(tables(), [MessageFault("x", 3, "drop")], 2)
@@ -106,6 +109,7 @@ def test_core_that_fails_leaves_nothing_behind():
     check(cycle)
 
 
+@pytest.mark.slow
 def test_core_that_is_dropped_leaves_nothing_behind():
     check(lambda: Core(tables(), 2).run(3))
 

@@ -135,11 +135,13 @@ def test_maxima_are_those_of_all_inputs(seed: int):
             assert maxima.shapes[value] == largest[value]
 
 
+@pytest.mark.slow
 def test_some_jobs_are_refused_and_others_are_not():
     refused = [any(JobMaxima(OpenJob(seed, 6).job).complaints()) for seed in range(200)]
     assert 10 < sum(refused) < 190
 
 
+@pytest.mark.slow
 def test_long_jobs_take_linear_time():
     """1,000 slices; each is tried at a few extents only."""
     ops: list[Operation] = [InputOp("x", TensorType(f64, [DYNAMIC_INDEX, 3]))]

@@ -372,6 +372,7 @@ def test_each_job_of_a_merged_plan_computes_what_it_did_before(seed: int):
                 np.testing.assert_array_equal(outputs[name], value)
 
 
+@pytest.mark.slow
 def test_a_merged_plan_is_the_same_under_any_hash_seed(tmp_path: Path):
     rng = random.Random(7)
     jobs = (job_text(rng, f"j{i}", sorted(PORTS), ["cpu"]) for i in range(4))

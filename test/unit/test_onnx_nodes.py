@@ -49,6 +49,7 @@ def tallies(outcomes: dict[str, Outcome]) -> dict[str, Tally]:
     return tallied(outcomes)
 
 
+@pytest.mark.slow
 def test_no_case_is_wrong(outcomes: dict[str, Outcome]) -> None:
     wrong = {n: o.reason for n, o in outcomes.items() if o.verdict == Verdict.WRONG}
     assert wrong == {}

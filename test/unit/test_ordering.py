@@ -400,6 +400,7 @@ for problem in chain_of_diamonds(9), random_problem(3, 60), random_problem(4, 20
 """
 
 
+@pytest.mark.slow
 def test_orders_do_not_depend_on_hashes():
     printed = {
         subprocess.run(
@@ -426,6 +427,7 @@ def seconds_to_order(count: int) -> float:
     return seconds
 
 
+@pytest.mark.slow
 def test_time_is_about_linear_in_the_number_of_tasks():
     small, large = min(seconds_to_order(200) for _ in range(3)), seconds_to_order(1600)
     assert large < 8 * small * 3
@@ -442,6 +444,7 @@ def tangle(tasks: int, seed: int) -> Problem:
     return Problem([Value(rng.choice((1, 4, 16))) for _ in made], made)
 
 
+@pytest.mark.slow
 def test_windows_are_searched_where_there_are_too_many_tasks_for_all():
     problem = tangle(LARGEST_SEARCH + 100, seed=1)
     assert max(map(len, segments(problem))) > LARGEST_SEARCH

@@ -314,6 +314,7 @@ def test_either_order_of_conflicts_may_be_lower():
     assert min(won.values()) > 0
 
 
+@pytest.mark.slow
 def test_further_conflicts_keep_apart():
     lives = [Lifetime(0, 0, 8), Lifetime(1, 1, 8), Lifetime(2, 2, 8)]
     problem = Problem(lives, 1, [(0, 2)])
@@ -357,6 +358,7 @@ def problems(draw: st.DrawFn) -> Problem:
     return Problem(lives, draw(st.sampled_from([1, 4])), further if count > 1 else ())
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(problems())
 def test_the_exact_search_finds_the_least_peak(problem: Problem):
@@ -418,6 +420,7 @@ def test_compiled_rules_place_like_the_others(seed: int):
             assert all(a == b for a, b, size in pairs if size)
 
 
+@pytest.mark.slow
 def test_local_search_lowers_what_it_starts_from():
     lower = 0
     for seed in range(8):

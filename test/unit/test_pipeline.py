@@ -68,6 +68,7 @@ def check_resuming(module: ModuleOp, passes: str, every: int = 1) -> None:
         assert run_all(read(text), passes) == final, f"resumed after {name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "streams"), [("cpu", 1), ("cpu", 2), ("cuda", 2)])
 @pytest.mark.parametrize("job", JOBS)
 def test_every_level_can_be_read_back_and_resumed(job: str, device: str, streams: int):
@@ -80,6 +81,7 @@ def test_levels_of_squeezenet_can_be_resumed():
     check_resuming(squeezenet(), pipeline("cpu"), every=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", JOBS)
 def test_every_level_runs_and_means_the_same(job: str):
     compiler = installed_compiler()
@@ -121,6 +123,7 @@ def outputs_of(seed: str, commands: Sequence[Sequence[str]]) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_order_of_hashes():
     encoder = str(EXAMPLES / "encoder.mlir")
     commands = [

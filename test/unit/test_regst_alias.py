@@ -443,6 +443,7 @@ def register_type(register: SSAValue) -> DataType:
     return register.type
 
 
+@pytest.mark.slow
 def test_what_the_check_passes_goes_well_and_most_that_is_planted_does_not():
     found = failed = 0
     for seed in range(24):
@@ -457,6 +458,7 @@ def test_what_the_check_passes_goes_well_and_most_that_is_planted_does_not():
     assert failed > 0
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_found():
     """The other way round: where the simulation fails, there is a message."""
     wrong = 0
@@ -635,6 +637,7 @@ def overwritable(module: ModuleOp) -> Iterator[tuple[TensorOp, int]]:
                 yield op, number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_what_can_write_over_an_operand_does_through_all_passes(seed: int):
     """However passes fuse and order ops."""
@@ -686,6 +689,7 @@ def stays(plan: PlanOp, name: str, root: str, offset: int) -> bool:
     return a.root is b.root and a.offset == b.offset + offset
 
 
+@pytest.mark.slow
 def test_some_aliases_by_hand_stay_and_the_rest_is_found():
     sound = found = 0
     for seed in range(20, 34):

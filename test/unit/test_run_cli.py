@@ -226,6 +226,7 @@ def test_ranks_run_in_one_process_if_asked(run: Runner):
     assert "y differs by 0.00e+00" in done.out
 
 
+@pytest.mark.slow
 def test_devices_of_ranks_run_in_one_process(run: Runner):
     file = run.file("ranks.mlir", RANKS)
     options = ("--simulate-ranks", "--device", "cuda", "--check", "numpy")
@@ -419,6 +420,7 @@ def test_one_of_several_jobs_is_run(run: Runner):
         assert "check against numpy: y differs by" in outcome.out
 
 
+@pytest.mark.slow
 def test_one_of_several_jobs_is_run_on_a_simulated_device(run: Runner):
     """What is handed on lies in memory that the device copies from."""
     then = JOB.replace("@small", "@other").replace("op.exp", "op.neg")
@@ -739,6 +741,7 @@ def busiest_thread(process: subprocess.Popen[str]) -> float:
     return max(ticks) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_interrupt_ends_a_long_run(until: Until):
     # Ten million runs would take minutes.
@@ -755,6 +758,7 @@ def test_interrupt_ends_a_long_run(until: Until):
     assert err == "penstock-run: error: interrupted\n"
 
 
+@pytest.mark.slow
 def test_reader_that_goes_away_is_no_error():
     process = started(PROGRAM, "--random-inputs", "1")
     assert process.stdout is not None
@@ -764,6 +768,7 @@ def test_reader_that_goes_away_is_no_error():
     assert process.wait(300) == 1
 
 
+@pytest.mark.slow
 def test_digits_on_cuda(run: Runner):
     """A few of the images: where there is no GPU, Python stands in for one."""
     text = Path(DIGITS).read_text(encoding="utf-8").replace("tensor<180x", "tensor<20x")
@@ -787,6 +792,7 @@ def test_digits_on_cuda(run: Runner):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(gpu_count() > 0, reason="this machine has a CUDA device")
 def test_no_device_is_said_in_a_line(run: Runner):
     process = started(
@@ -819,6 +825,7 @@ def test_no_device_is_said_before_anything_is_compiled(
     assert re.match(r"penstock-run: error: (there is no|devices for) ", outcome.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "device"),
     [((), r"cuda( \(simulated\))?"), (("--device", "cpu"), "cpu")],

@@ -330,6 +330,7 @@ def test_jobs_are_left_alone_once_they_are_split(seed: int, name: str):
     assert str(module) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLACEMENTS)
 def test_texts_between_passes_can_be_read_and_resumed(name: str):
     straight = read(str(RandomJob(7, 14, PLACEMENTS[name], OTHERS).module()))
@@ -362,6 +363,7 @@ def test_each_value_is_boxed_once_to_a_layout(seed: int):
     assert len(set(keys)) == len(keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "seed"), list(zip(PLACEMENTS, range(4), strict=True)))
 def test_sessions_give_what_jobs_give(name: str, seed: int):
     """Through the whole pipeline, compiled; all devices in one process."""
@@ -398,6 +400,7 @@ def test_simulated_ranks_give_what_jobs_give(seed: int, name: str, threads: int)
             compare(session.run(inputs()), expected)
 
 
+@pytest.mark.slow
 def test_ranks_share_nothing_without_being_simulated(tmp_path: Path):
     file = tmp_path / "ranks.mlir"
     module = RandomJob(0, 6, RANKS["2 ranks"]).module()
@@ -423,6 +426,7 @@ def test_acts_of_simulated_ranks_may_overlap(seed: int):
             compare(got, wanted)
 
 
+@pytest.mark.slow
 def test_long_jobs_take_linear_time(capsys: pytest.CaptureFixture[str]):
     """10,000 ops on two devices; every tenth one asks for another split."""
     type = TensorType(f64, [4, 4])
@@ -490,6 +494,7 @@ with Session(model) as session:
 """
 
 
+@pytest.mark.slow
 def test_devices_with_a_memory_of_their_own():
     """Two CUDA devices, in Numba's simulator."""
     result = subprocess.run(

@@ -215,6 +215,7 @@ def test_more_order_needs_no_more_bytes(seed: int):
         assert everything[case] <= stream[case] <= none[case]
 
 
+@pytest.mark.slow
 def test_plans_take_less_than_by_stream():
     """The tests above see plans that make use of more order, by default too."""
     sums: dict[str, int] = defaultdict(int)

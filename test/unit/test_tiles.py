@@ -152,6 +152,7 @@ def check_matmul(
 extents = st.integers(1, 40) | st.sampled_from([48, 61, 64, 67, 96, 97, 127])
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=SHARED)
 @given(
     m=extents,
@@ -226,6 +227,7 @@ tiles = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
 @given(
     tile=tiles,
@@ -254,6 +256,7 @@ def test_any_outer_schedule_computes_the_same(
     check_matmul(parse_kernel, (17, 37, 29), transposed, "f32", schedule, parts=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
 @given(
     tile=tiles,
@@ -282,6 +285,7 @@ def test_any_copy_of_rows_is_reused(
     check_matmul(parse_kernel, (17, 37, 29), swaps, "f32", schedule, parts=parts)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=SHARED)
 @given(tile=tiles, heights=st.integers(1, 3), depth=st.integers(1, 30))
 def test_any_inner_schedule_computes_the_same(
@@ -335,6 +339,7 @@ def convolve(w: Array, x: Array, stride: int, dilation: int) -> Array:
     return np.einsum("gocpq,igcyxpq->igoyx", w.astype(np.float64), view)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
 @given(
     extents=st.tuples(*[st.integers(1, 3)] * 2, st.integers(4, 9), st.integers(1, 6)),

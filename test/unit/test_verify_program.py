@@ -395,6 +395,7 @@ def test_what_is_compiled_is_right_and_runs_well(seed: int):
     assert runs_well(program, in_place, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [move, drop])
 def test_what_is_not_found_runs_well(
     plant: Callable[[ProgramOp, set[str], random.Random], None],
@@ -418,6 +419,7 @@ def test_what_is_not_found_runs_well(
     assert found > 2
 
 
+@pytest.mark.slow
 def test_thousands_of_actors_take_seconds():
     """A long chain of copies to and fro between two places."""
     size = 4_000

@@ -303,6 +303,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_trace_becomes_a_time_line(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -192,6 +192,7 @@ def test_kernels_join_tiles(
     assert largest_error(found, wanted) <= 6000 * TYPES[type][2]
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     sizes=st.sampled_from([(3, 1), (3, 2), (4, 2), (4, 4), (5, 4), (8, 4)]),
