@@ -24,6 +24,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.signless import ui8, ui16, ui32, ui64
+from penstock.dialects.splat import Elements, SplatAttr, compact, packed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,24 +87,26 @@ def element_type_of(dtype: np.dtype[np.generic]) -> AnyFloat | IntegerType:
     raise VerifyException(f"there are no tensors of {dtype.name}")
 
 
-def array_of(value: DenseIntOrFPElementsAttr) -> Array:
-    """The elements of a dense attribute, as a new array of its shape and dtype."""
+def array_of(value: Elements) -> Array:
+    """The elements of a constant, as a new array of its shape and dtype."""
     import numpy as np
 
     dtype = dtype_of(value.get_element_type())
-    flat = np.frombuffer(value.data.data, packed_dtype(dtype))
-    return flat.astype(dtype).reshape(value.get_shape())
+    flat = np.frombuffer(packed(value), packed_dtype(dtype)).astype(dtype)
+    if isinstance(value, SplatAttr):
+        return np.full(value.get_shape(), flat[0])
+    return flat.reshape(value.get_shape())
 
 
-def dense_of(array: Array) -> DenseIntOrFPElementsAttr:
-    """The dense attribute that holds an array, equal to the one that is parsed."""
+def dense_of(array: Array) -> Elements:
+    """The elements that an array holds, equal to those that are parsed."""
     import numpy as np
 
     type = TensorType(element_type_of(array.dtype), array.shape)
     data = array.astype(packed_dtype(array.dtype))
     if array.dtype.name == "bool":
         data = np.negative(data)
-    return DenseIntOrFPElementsAttr(type, BytesAttr(data.tobytes()))
+    return compact(DenseIntOrFPElementsAttr(type, BytesAttr(data.tobytes())))
 
 
 def packed_dtype(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:

@@ -13,6 +13,9 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import NamedTuple
 
+MOST_ACTS = 1 << 14
+"""How often anything may act in a turn, each of whose acts is looked at."""
+
 
 class Flow(NamedTuple):
     """One piece in every `made` acts of the source, for every `taken` of the target."""
@@ -36,11 +39,25 @@ class RateError(ValueError):
         self.others = others
 
 
+class TooManyActs(ValueError):
+    """The actor with this `index` has more `acts` in a turn than `MOST_ACTS`."""
+
+    def __init__(self, index: int, acts: int):
+        super().__init__(index, acts)
+        self.index = index
+        self.acts = acts
+
+    @property
+    def reason(self) -> str:
+        """How often the actor acts, and how often it may."""
+        return f"{self.acts} times, which may be {MOST_ACTS} at most"
+
+
 def turns(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
     """
     How often each actor acts in a turn: multiples of its `rounds`, as few as can be.
 
-    Those that are connected have a turn of their own. Raises RateError.
+    Those that are connected have a turn of their own. Raises RateError, or TooManyActs.
     """
     acts = _relative(flows, len(rounds))
     groups: dict[int, list[int]] = {}
@@ -56,6 +73,9 @@ def turns(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
         # In lowest terms, so this leaves whole numbers without a common factor.
         for actor in members:
             found[actor] = int(acts[actor][1] * scale)
+    for actor, count in enumerate(found):
+        if count > MOST_ACTS:
+            raise TooManyActs(actor, count)
     return found
 
 

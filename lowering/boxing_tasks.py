@@ -8,8 +8,6 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BytesAttr,
-    DenseIntOrFPElementsAttr,
     IntegerType,
     StringAttr,
     TensorType,
@@ -17,7 +15,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import byte_count
 from penstock.dialects.job import DeviceAttr, PlacementAttr, misfit
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
@@ -35,6 +32,7 @@ from penstock.dialects.sbp import (
     sbp_of,
     split,
 )
+from penstock.dialects.splat import splat_of
 from penstock.lowering.boxing import (
     Collective,
     Piece,
@@ -270,6 +268,5 @@ def zeros(type: TensorType) -> ConstantOp:
     """A tensor of zeros."""
     element = type.element_type
     assert isa(element, AnyFloat | IntegerType), "sums are of numbers"
-    data = BytesAttr(bytes(byte_count(type)))
     typed = TensorType(element, type.get_shape())
-    return ConstantOp(DenseIntOrFPElementsAttr(typed, data))
+    return ConstantOp(splat_of(typed, bytes(element.compile_time_size)))

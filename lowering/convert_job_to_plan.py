@@ -45,7 +45,6 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
-    IntegerAttr,
     ModuleOp,
     i64,
 )
@@ -53,8 +52,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from penstock.dialects.counts import count_of
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
@@ -72,6 +71,7 @@ from penstock.dialects.job import (
     verify_layout,
 )
 from penstock.dialects.plan import PlanOp
+from penstock.dialects.rates import MOST_ACTS
 from penstock.dialects.sbp import (
     Layout,
     Part,
@@ -116,10 +116,9 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
         known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp | AfterOp
         if not isinstance(op, known | ForeignInputOp | ForeignOutputOp | AssignOp):
             yield op, f"{op.name} cannot be a task: it is no op on tensors"
-        if (slots := op.attributes.get("slots")) is not None and not (
-            isa(slots, IntegerAttr) and slots.type == i64 and slots.value.data > 0
-        ):
-            yield op, f"slots must be an i64 of at least 1, got {slots}"
+        slots = op.attributes.get("slots")
+        if slots is not None and count_of(slots) is None:
+            yield op, f"slots must be an i64 of 1 to {MOST_ACTS}, got {slots}"
     try:
         job_turns(job)
     except VerifyException as error:

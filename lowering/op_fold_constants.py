@@ -51,6 +51,11 @@ def constant_operands(op: TensorOp) -> list[ConstantOp] | None:
     return constants if len(constants) == len(owners) else None
 
 
+def is_filled_beyond(constant: ConstantOp, max_elements: int) -> bool:
+    """Whether a constant is one number for more elements, which take no memory yet."""
+    return constant.splat is not None and len(constant.value) > max_elements
+
+
 def computed(op: TensorOp, operands: Sequence[ConstantOp]) -> Sequence[Array] | None:
     """The results of an op on constants, or None if they cannot be computed."""
     import numpy as np
@@ -68,6 +73,8 @@ def fold(op: TensorOp, max_elements: int) -> None:
     if isinstance(op, ConstantOp | TriangleOp) or not is_small(op, max_elements):
         return
     if (operands := constant_operands(op)) is None:
+        return
+    if any(is_filled_beyond(operand, max_elements) for operand in operands):
         return
     if (arrays := computed(op, operands)) is None:
         return
@@ -92,7 +99,7 @@ class OpFoldConstantsPass(ModulePass):
     name = "op-fold-constants"
 
     max_elements: int = 65536
-    """The most elements that a result may have."""
+    """The most elements that a result may have, or an operand of one number only."""
 
     def __post_init__(self) -> None:
         if self.max_elements < 0:

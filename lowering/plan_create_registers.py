@@ -36,7 +36,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     i64,
@@ -47,10 +46,12 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.counts import count_of
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp, segments_of
+from penstock.dialects.rates import MOST_ACTS
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.walks import outermost
 from penstock.lowering.rates import rates_of
@@ -64,7 +65,7 @@ def complaints_about(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
     for task in plan.tasks:
         slots = task.attributes.get("slots")
         if slots is not None and requested_slots(task) is None:
-            yield task, f"slots must be an i64 of at least 1, got {slots}"
+            yield task, f"slots must be an i64 of 1 to {MOST_ACTS}, got {slots}"
         elif requested_slots(task) not in (None, 1) and task.kind == "variable":
             yield task, f"a variable has one slot, got {slots}"
         elif slots is not None and not (task.results_ or task.outs):
@@ -79,9 +80,7 @@ def requested_slots(task: TaskOp) -> int | None:
     """What the attribute `slots` of a task says, if it says something sound."""
     if (slots := task.attributes.get("slots")) is None:
         return None
-    if not isa(slots, IntegerAttr) or slots.type != i64 or slots.value.data < 1:
-        return None
-    return slots.value.data
+    return count_of(slots)
 
 
 def data_types_of(task: TaskOp) -> list[DataType]:

@@ -19,6 +19,7 @@ from math import gcd, lcm
 
 from xdsl.ir import Operation
 
+from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import (
     ActorOp,
     ControlOp,
@@ -29,6 +30,7 @@ from penstock.dialects.launch import (
     turns_of,
 )
 from penstock.dialects.launch.actors import ON, WHEN
+from penstock.dialects.rates import MOST_ACTS
 from penstock.lowering.marked_graph import Edge
 from penstock.lowering.spans import Access, Span
 
@@ -46,7 +48,7 @@ class Turn:
         steps: Sequence[Sequence[Access]],
         spans: dict[str, Span],
     ) -> None:
-        self._table = program.symbol_table()
+        self._program, self._table = program, program.symbol_table()
         self._all = actors
         turns = turns_of(program)
         self._acts = [turns[actor.sym_name.data] for actor in actors]
@@ -75,6 +77,9 @@ class Turn:
         if all(count == 1 or count % slots == 0 for count, slots in counts):
             return
         times = lcm(*(slots // gcd(slots, count) for count, slots in counts))
+        most = max(self._acts) * times
+        if most > MOST_ACTS:
+            fail_if_any([(self._program, too_long(most))])
         self._acts = [times * acts for acts in self._acts]
 
     def _slots(self, name: str) -> int:
@@ -217,6 +222,14 @@ class Turn:
             turns, target = divmod(piece + free, count)
             last = self.first[reader] + piece * taken + taken - 1
             edges[Edge(last, self.first[writer] + target * made, turns)] = None
+
+
+def too_long(acts: int) -> str:
+    """Why so many acts of an actor in the turns that count as one are refused."""
+    return (
+        f"an actor acts {acts} times before each piece is in the same slot again, "
+        f"which may be {MOST_ACTS} times at most"
+    )
 
 
 def renamed(access: Access, called: dict[str, str]) -> Access:

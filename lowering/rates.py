@@ -22,7 +22,7 @@ from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import AfterOp, JobOp
 from penstock.dialects.op.rates import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
-from penstock.dialects.rates import Flow, RateError, turns
+from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.aliases import Holds
 
@@ -108,6 +108,10 @@ def balanced(
             f"{source} and {target} act {error.acts} and {error.others} times in a "
             f"launch, but what goes from the one to the other wants {flow.made} and "
             f"{flow.taken}"
+        ) from None
+    except TooManyActs as error:
+        raise VerifyException(
+            f"{name(nodes[error.index])} acts in a launch {error.reason}"
         ) from None
     return dict(zip(nodes, found, strict=True))
 

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import zipfile
 import zlib
 from collections.abc import Sequence
 from math import prod, sqrt
 from pathlib import Path
-from tokenize import TokenError
-from typing import TYPE_CHECKING, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.npyio import NpzFile
 
 from penstock.runtime.dtypes import reread
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
 if TYPE_CHECKING:
     from penstock.dialects.job import InitAttr
 
 Array: TypeAlias = npt.NDArray[np.generic]
-
-NPZ_ERRORS = (
-    EOFError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TokenError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What NumPy raises on files that are missing, damaged or of another kind."""
 
 
 def initial_value(
@@ -116,24 +102,6 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     return max(1, shape[1] * window), max(1, shape[0] * window)
 
 
-def open_npz(path: Path) -> NpzFile[np.generic]:
-    """An `.npz` file to read from. Raises one of NPZ_ERRORS if it is none."""
-    with path.open("rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError("it is no .npz file")
-    loaded: object = np.load(path, allow_pickle=False)
-    if not isinstance(loaded, NpzFile):
-        raise ValueError("it is no .npz file")
-    return cast("NpzFile[np.generic]", loaded)
-
-
-def explain_npz_error(error: Exception) -> str:
-    """What one of NPZ_ERRORS says, without the file's name."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__
-
-
 class WeightFiles:
     """
     The `.npz` files of a directory, each opened once; arrays are read when asked for.
@@ -143,7 +111,7 @@ class WeightFiles:
 
     def __init__(self, directory: Path):
         self._directory = directory
-        self._open: dict[Path, NpzFile[np.generic]] = {}
+        self._open: dict[Path, NpzArrays] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -192,7 +160,7 @@ class WeightFiles:
             ) from error
         raise PenstockError(f"{path} has no array '{key}', which '{name}' starts from")
 
-    def _opened(self, path: Path) -> NpzFile[np.generic]:
+    def _opened(self, path: Path) -> NpzArrays:
         if path not in self._open:
-            self._open[path] = open_npz(path)
+            self._open[path] = NpzArrays(path)
         return self._open[path]

@@ -441,7 +441,7 @@ def turns_of(
     """
     if not any(actor.every for actor in actors):
         return [1] * len(actors)
-    from penstock.dialects.rates import Flow, RateError, turns
+    from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
 
     flows: list[Flow] = []
     used: list[str] = []
@@ -464,6 +464,9 @@ def turns_of(
             f"{flow.taken} acts, but act {error.acts} and {error.others} times in a "
             "turn"
         ) from None
+    except TooManyActs as error:
+        name = actors[error.index].name
+        raise PenstockError(f"actor '{name}' acts in a turn {error.reason}") from None
 
 
 def columns(rows: Sequence[Sequence[tuple[int, ...]]], width: int) -> list[Words]:

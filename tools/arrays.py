@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of an `.npz` file by name. Raises UsageError if it cannot be read."""
-    from penstock.runtime.initializers import NPZ_ERRORS, explain_npz_error, open_npz
+    from penstock.runtime.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
     try:
-        with open_npz(path) as arrays:
+        with NpzArrays(path) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except NPZ_ERRORS as error:
         raise UsageError(f"cannot read {path}: {explain_npz_error(error)}") from error

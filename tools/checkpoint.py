@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.runtime.errors import PenstockError
 from penstock.tools.files import explain_os_error, sha256_of
+from penstock.tools.safetensors_files import read_safetensors
 
 if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
@@ -37,6 +38,8 @@ MANIFEST = "manifest.json"
 FORMAT = "penstock checkpoint"
 FORMAT_VERSION = 1
 STATE = "state"
+KINDS = ("npz", "safetensors")
+"""The files that arrays are kept in, by suffix."""
 
 _NAME = re.compile(r"step-(\d{10,})")
 
@@ -62,7 +65,7 @@ class Checkpoint:
             facts: object = json.loads((self.path / MANIFEST).read_bytes())
         except OSError as error:
             raise self._error(f"cannot be read: {explain_os_error(error)}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._error(f"has a manifest that is no JSON: {error}") from error
         found = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
         if found.get("format") != FORMAT:
@@ -86,7 +89,9 @@ class Checkpoint:
         those that were saved.
         """
         facts = self.manifest
-        name = f"{STATE}.{facts.get('arrays')}"
+        if (kind := facts.get("arrays")) not in KINDS:
+            raise self._error(f"has arrays of the unknown kind {kind!r}")
+        name = f"{STATE}.{kind}"
         path = self.path / name
         try:
             if sha256_of(path) != facts.get("sha256"):
@@ -98,18 +103,21 @@ class Checkpoint:
         return dict(sorted(self._arrays(path).items()))
 
     def _arrays(self, path: Path) -> dict[str, Array]:
-        if path.suffix == ".npz":
-            from penstock.tools.arrays import read_arrays
+        from penstock.runtime.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
-            return read_arrays(path)
-        if find_spec("safetensors") is None:
+        if path.suffix == ".safetensors" and find_spec("safetensors") is None:
             raise self._error(
                 f"holds {path.name}: reading it needs a package: "
                 "pip install safetensors"
             )
-        from safetensors import numpy as safetensors
-
-        return cast("Any", safetensors).load_file(path)
+        try:
+            if path.suffix == ".safetensors":
+                return read_safetensors(path)
+            with NpzArrays(path) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        except NPZ_ERRORS as error:
+            reason = explain_npz_error(error)
+            raise self._error(f"has a damaged {path.name}: {reason}") from error
 
     def _error(self, text: str) -> CheckpointError:
         return CheckpointError(f"checkpoint {self.path} {text}")

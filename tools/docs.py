@@ -77,8 +77,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, OpTrait
 
 from penstock.dialects import get_all_dialects
+from penstock.dialects.counts import CountConstraint
 from penstock.dialects.interfaces import ElementwiseOp, TensorOp
 from penstock.dialects.op.elementwise import Elements
+from penstock.dialects.rates import MOST_ACTS
+from penstock.dialects.splat import SplatAttr
 from penstock.lowering import get_all_passes
 from penstock.lowering.pipelines import PIPELINES
 
@@ -265,6 +268,7 @@ _WORDS: Mapping[type[Attribute], str] = {
     IntegerAttr: "integer",
     MemRefType: "memref",
     NoneAttr: "none",
+    SplatAttr: "elements of a tensor",
     StringAttr: "string",
     SymbolRefAttr: "symbol",
     TensorType: "tensor",
@@ -295,7 +299,7 @@ def words(constraint: AttrConstraint) -> str:
         case VarConstraint(name=name, constraint=inner):
             return f"{words(inner)}, one and the same for all `{name}`"
         case AnyOf(attr_constrs=inner):
-            return " or ".join(map(words, inner))
+            return " or ".join(dict.fromkeys(map(words, inner)))
         case MessageConstraint(constr=inner):
             return words(inner)
         case SymbolNameConstraint():
@@ -321,6 +325,8 @@ def _words_of_parameters(
                 )
             case IntAttrConstraint(int_constraint=AtLeast(bound=bound)):
                 limit = f", at least {bound}"
+            case IntAttrConstraint(int_constraint=CountConstraint()):
+                limit = f", 1 to {MOST_ACTS}"
             case _:
                 pass
     return text + limit

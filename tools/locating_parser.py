@@ -3,33 +3,45 @@
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cache
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    AnyDenseElement,
     AnyFloat,
+    BytesAttr,
     ComplexType,
+    DenseIntOrFPElementsAttr,
     FileLineColLoc,
     IndexType,
     IntAttr,
     IntegerType,
     ModuleOp,
+    RankedStructure,
     StringAttr,
+    TensorType,
     UnknownLoc,
 )
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import AttributeInvT
+from xdsl.irdl import AttributeInvT, IRDLOperation
 from xdsl.parser import AttrParser, Parser, ParserState, UnresolvedOperand
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.utils.exceptions import (
     DiagnosticException,
     MultipleSpansParseError,
     ParseError,
 )
+from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
+from penstock.dialects.splat import Elements, SplatAttr
 from penstock.tools.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
+MOST_DIGITS = 64
+"""The characters of an element at most; a longer string holds many."""
 
 
 class _Lexer(MLIRLexer):
@@ -92,6 +104,10 @@ class LocatingParser(Parser):
         self._start_of_op = 0
         self._first_uses: dict[str, Span] = {}
         """Of each value that was used before its definition, if there is one."""
+        self._declared: dict[SSAValue, tuple[str, Span]] = {}
+        """The name and first use of each value that has stood for one to come."""
+        self._takes_splats = False
+        """Whether the operation that is parsed knows elements that are kept once."""
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         """Parse the whole text; one without any operation is an empty module."""
@@ -118,7 +134,10 @@ class LocatingParser(Parser):
         """Return the value of a name, and note where it is used without one so far."""
         if operand.operand_name not in self.ssa_values:
             self._first_uses.setdefault(operand.operand_name, operand.span)
-        return super().resolve_operand(operand, type)
+        value = super().resolve_operand(operand, type)
+        if isinstance(value, ForwardDeclaredValue):
+            self._declared.setdefault(value, (operand.operand_name, operand.span))
+        return value
 
     def _undefined_values(self) -> UndefinedNames:
         names = [*self.forward_ssa_references]
@@ -149,8 +168,76 @@ class LocatingParser(Parser):
             end = self._end_of_line(start)
             span = Span(start, end, self.lexer.input)
             raise ParseError(span, _explain(error)) from error
+        self._check_forward_uses(op)
         self._locate(op, start)
         return op
+
+    def _check_forward_uses(self, op: Operation) -> None:
+        """
+        Raise ParseError for an operand that xDSL has lost: a name that was defined in a
+        region of the operation, before the operation was there to be told of it.
+        """
+        for operand in op.operands:
+            if not isinstance(operand, ForwardDeclaredValue):
+                continue
+            declared = self.forward_ssa_references
+            if any(operand in found.values() for found in declared.values()):
+                continue
+            name, span = self._declared[operand]
+            raise ParseError(span, f"value %{name} is used, but not defined")
+
+    def parse_dense_int_or_fp_elements_attr(
+        self, type: RankedStructure[AnyDenseElement] | None
+    ) -> DenseIntOrFPElementsAttr:
+        """
+        Parse elements: a `SplatAttr` if one stands for all in an op that declares it.
+        """
+        start = self.pos
+        is_known = type is None and self._takes_splats
+        splat = self._parse_optional_splat() if is_known else None
+        if splat is None:
+            self._resume_from(start)
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        # xDSL's own types say that it is dense, as its text does.
+        return cast("DenseIntOrFPElementsAttr", splat)
+
+    def _parse_optional_splat(self) -> Elements | None:
+        """Parse one element and the type of a tensor of several, if that is there."""
+        self.parse_punctuation("<", " in dense attribute")
+        token = self._current_token
+        is_long = token.span.end - token.span.start > MOST_DIGITS
+        if is_long or token.kind in (MLIRTokenKind.L_SQUARE, MLIRTokenKind.GREATER):
+            return None
+        bits = self.parse_optional_str_literal()
+        element = None if bits is not None else self._parse_tensor_literal()[0][0]
+        self.parse_punctuation(">", " in dense attribute")
+        self.parse_punctuation(":", " in dense attribute")
+        type = self._parse_dense_literal_type()
+        if (
+            not isa(type, TensorType[AnyFloat | IntegerType])
+            or type.element_count() < 2
+        ):
+            return None
+        kind = type.element_type
+        if element is not None:
+            return SplatAttr(type, BytesAttr(self._packed(element, kind)))
+        if bits is None or len(bits) != 2 + 2 * kind.compile_time_size:
+            return None
+        return SplatAttr(type, BytesAttr(bytes.fromhex(bits[2:])))
+
+    def _packed(
+        self,
+        element: AttrParser._TensorLiteralElement,
+        kind: AnyFloat | IntegerType,
+    ) -> bytes:
+        """The bytes of an element, as dense attributes hold them."""
+        if isinstance(kind, AnyFloat):
+            number = element.to_type(self, kind)
+            assert isinstance(number, float | int), "a float is no pair of numbers"
+            return kind.pack([number])
+        whole = element.to_type(self, kind)
+        assert isinstance(whole, int), "an integer is no pair of numbers"
+        return kind.pack([kind.get_normalized_value(whole)])
 
     def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
         element = super()._parse_tensor_literal_element()
@@ -167,6 +254,7 @@ class LocatingParser(Parser):
             self.raise_error(
                 f"Operation {name} is not registered{hint}", self._start_of_op, end
             )
+        self._takes_splats = takes_splats(op_type)
         return op_type
 
     def _locate(self, op: Operation, position: int) -> None:
@@ -187,6 +275,15 @@ def _undefined_blocks(error: MultipleSpansParseError) -> UndefinedNames:
     for span, _ in error.refs:
         errors.append(ParseError(span, f"block {span.text} is used, but not defined"))
     return UndefinedNames(errors)
+
+
+@cache
+def takes_splats(op_type: type[Operation]) -> bool:
+    """Whether an operation declares a property that may be a `SplatAttr`."""
+    if not issubclass(op_type, IRDLOperation):
+        return False
+    properties = op_type.get_irdl_definition().properties.values()
+    return any(SplatAttr in (p.constr.get_bases() or ()) for p in properties)
 
 
 # xDSL has no public hook for elements.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.tools.arrays import read_arrays, write_arrays
 from penstock.tools.errors import UsageError, explain_os_error
+from penstock.tools.safetensors_files import read_safetensors
 
 if TYPE_CHECKING:
     from penstock.runtime.initializers import Array
@@ -24,14 +25,11 @@ def read_model_file(path: Path) -> dict[str, Array]:
     """
     if _suffix_of(path) == ".npz":
         return read_arrays(path)
-    from safetensors import SafetensorError
-    from safetensors import numpy as safetensors
-
     try:
-        return cast("Any", safetensors).load_file(path)
+        return read_safetensors(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
-    except (SafetensorError, ValueError, TypeError) as error:
+    except ValueError as error:
         raise UsageError(f"cannot read {path}: {error}") from error
 
 

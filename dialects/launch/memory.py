@@ -32,6 +32,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.counts import Count
 from penstock.dialects.interfaces import element_bytes
 from penstock.dialects.job import (
     I64List,
@@ -42,7 +43,8 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.dialects.regst.ops import Bytes, Count
+from penstock.dialects.regst.ops import Bytes
+from penstock.dialects.splat import Elements, SplatAttr
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 """References to symbols of a program."""
@@ -279,7 +281,7 @@ class VariableOp(IRDLOperation):
     init = opt_prop_def(InitAttr)
     offsets = opt_prop_def(I64List)
     whole = opt_prop_def(I64List)
-    value = opt_prop_def(DenseIntOrFPElementsAttr)
+    value: Elements | None = opt_prop_def(DenseIntOrFPElementsAttr | SplatAttr)
     port = opt_prop_def(StringAttr)
     winograd = opt_prop_def(I64List)
     panels = opt_prop_def(PanelsAttr)
@@ -304,7 +306,7 @@ class VariableOp(IRDLOperation):
         offsets: DenseArrayBase[IntegerType] | None = None,
         whole: DenseArrayBase[IntegerType] | None = None,
         winograd: DenseArrayBase[IntegerType] | None = None,
-        value: DenseIntOrFPElementsAttr | None = None,
+        value: Elements | None = None,
         port: str | None = None,
     ):
         super().__init__(

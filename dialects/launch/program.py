@@ -48,7 +48,7 @@ from penstock.dialects.launch.memory import (
 )
 from penstock.dialects.launch.panels import PanelsAttr
 from penstock.dialects.launch.views import Uses, verify_view
-from penstock.dialects.rates import Flow, RateError, turns
+from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.signless import signless
@@ -343,7 +343,7 @@ def turns_of(
 ) -> dict[str, int]:
     """
     How often each actor acts in a turn, by its name. Raises `VerifyException` if actors
-    hand pieces on at rates that do not suit each other.
+    hand pieces on at rates that do not suit each other, or one acts too often.
     """
     actors = program.actors
     names = [actor.sym_name.data for actor in actors]
@@ -372,6 +372,9 @@ def turns_of(
             f"but act {error.acts} and {error.others} times in a turn"
         )
         raise LocatedVerifyException([(actors[flow.target], text)]) from None
+    except TooManyActs as error:
+        text = f"@{names[error.index]} acts in a turn {error.reason}"
+        raise LocatedVerifyException([(actors[error.index], text)]) from None
     return dict(zip(names, found, strict=True))
 
 

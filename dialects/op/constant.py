@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
-    AnyFloat,
     BytesAttr,
     DenseIntOrFPElementsAttr,
     TensorType,
@@ -24,6 +22,14 @@ from xdsl.utils.hints import isa
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.numpy_types import array_of, dtype_name_of
 from penstock.dialects.sbp import Part, SbpSignature, signature
+from penstock.dialects.splat import (
+    Elements,
+    SplatAttr,
+    compact,
+    literal,
+    packed,
+    splat_of,
+)
 
 if TYPE_CHECKING:
     from penstock.dialects.interfaces import Array
@@ -42,13 +48,15 @@ class ConstantOp(TensorOp):
 
     name = "op.constant"
 
-    value = prop_def(DenseIntOrFPElementsAttr)
+    value: Elements = prop_def(DenseIntOrFPElementsAttr | SplatAttr)
     result = result_def(TensorType)
 
     traits = traits_def(ConstantLike(), Pure())
 
-    def __init__(self, value: DenseIntOrFPElementsAttr):
-        super().__init__(properties={"value": value}, result_types=[value.type])
+    def __init__(self, value: Elements):
+        super().__init__(
+            properties={"value": compact(value)}, result_types=[value.type]
+        )
 
     @property
     def splat(self) -> float | None:
@@ -58,11 +66,11 @@ class ConstantOp(TensorOp):
         Elements are the same if their bits are: 0.0 and -0.0 differ, two NaNs with the
         same payload do not. Where there are no elements, any number will do: it is 0.
         """
-        element, data = self.value.get_element_type(), self.value.data.data
-        if not has_equal_elements(self.value):
+        value = compact(self.value)
+        if not isinstance(value, SplatAttr) and len(value) > 1:
             return None
-        first = data[: element.compile_time_size]
-        number = element.unpack(first, 1)[0] if data else 0
+        element = value.get_element_type()
+        number = element.unpack(packed(value), 1)[0] if len(value) else 0
         if not isinstance(number, int | float):
             return None
         return bool(number) if element == i1 else number
@@ -72,7 +80,7 @@ class ConstantOp(TensorOp):
         position = parser.pos
         attributes = parser.parse_optional_attr_dict()
         value = parser.parse_attribute()
-        if not isa(value, DenseIntOrFPElementsAttr):
+        if not isa(value, DenseIntOrFPElementsAttr | SplatAttr):
             parser.raise_error("expected dense elements", position, parser.pos)
         op = cls(value)
         op.attributes.update(attributes)
@@ -97,14 +105,14 @@ class ConstantOp(TensorOp):
 
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ConstantOp:
         (part,) = parts
-        element, data = self.value.get_element_type(), self.value.data.data
-        type = TensorType(element, part.shape)
-        if has_equal_elements(self.value):
-            cut = data[: element.compile_time_size] * type.element_count()
+        whole = compact(self.value)
+        type = TensorType(whole.get_element_type(), part.shape)
+        if isinstance(whole, SplatAttr):
+            value = splat_of(type, packed(whole))
         else:
             bounds = zip(part.offsets, part.ends, strict=True)
-            cut = _raw(self.value)[*(slice(*pair) for pair in bounds), ...].tobytes()
-        value = DenseIntOrFPElementsAttr(type, BytesAttr(cut))
+            cut = _raw(whole)[*(slice(*pair) for pair in bounds), ...].tobytes()
+            value = compact(DenseIntOrFPElementsAttr(type, BytesAttr(cut)))
         return self.remade(operands, parts, {"value": value})
 
     def flops(self) -> int:
@@ -123,34 +131,9 @@ class ConstantOp(TensorOp):
         k.fill(outs[0], self.splat)
 
 
-def has_equal_elements(value: DenseIntOrFPElementsAttr) -> bool:
-    """Whether all elements of a dense attribute have the same bits."""
-    data, size = value.data.data, value.get_element_type().compile_time_size
-    return data == data[:size] * (len(data) // size)
-
-
 def _raw(value: DenseIntOrFPElementsAttr) -> Array:
     """The elements of a dense attribute as bytes of their size."""
     import numpy as np
 
     size = value.get_element_type().compile_time_size
     return np.frombuffer(value.data.data, f"V{size}").reshape(value.get_shape())
-
-
-def literal(value: DenseIntOrFPElementsAttr) -> str:
-    """
-    The text of a dense attribute, from which xDSL's parser gets the same bits.
-
-    xDSL prints infinities, NaNs and some large floats as hexadecimal numbers, which it
-    reads as integers, and floats that are 0.0 and -0.0 as one of the two. Bytes in a
-    string are read as they are.
-    """
-    text, data = str(value), value.data.data
-    element = value.get_element_type()
-    if not isinstance(element, AnyFloat) or not data:
-        return text
-    same_bits = has_equal_elements(value)
-    if same_bits == value.is_splat() and not re.search(r"[<\[ ]0x", text):
-        return text
-    shown = data[: element.compile_time_size] if same_bits else data
-    return f'dense<"0x{shown.hex().upper()}"> : {value.type}'

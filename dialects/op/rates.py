@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
-    AtLeast,
-    eq,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -26,6 +24,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.counts import Count
 from penstock.dialects.interfaces import TensorOp, tensor_type
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class RateOp(TensorOp):
     """
 
     source = operand_def(TensorType)
-    count = prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(1)))
+    count = prop_def(Count)
     result = result_def(TensorType)
 
     traits = traits_def(Pure())

@@ -23,6 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.counts import Count
 from penstock.dialects.diagnostics import refuse_if_any, verifying
 from penstock.dialects.regst.types import (
     MAX_BYTES,
@@ -34,7 +35,6 @@ from penstock.dialects.regst.types import (
 )
 
 Bytes = IntegerAttr.constr(eq(i64), value=AtLeast(0))
-Count = IntegerAttr.constr(eq(i64), value=AtLeast(1))
 
 
 @irdl_op_definition

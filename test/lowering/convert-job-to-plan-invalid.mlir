@@ -47,11 +47,11 @@ job.job @unknown placement <cpu, [0:0]> {
 !t = tensor<4xf32>
 
 job.job @slots placement <cpu, [0:0]> {
-  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of at least 1, got 0 : i64}}
+  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of 1 to 16384, got 0 : i64}}
   %a = job.input "a" {slots = 0 : i64} : !t
-  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of at least 1, got 1 : i32}}
+  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of 1 to 16384, got 1 : i32}}
   %b = job.input "b" {slots = 1 : i32} : !t
-  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of at least 1, got "two"}}
+  // expected-error@+1 {{convert-job-to-plan: slots must be an i64 of 1 to 16384, got "two"}}
   %c = job.input "c" {slots = "two"} : !t
 }
 
@@ -112,4 +112,15 @@ job.job @no_copies placement <cuda, [0:1]> {
   %r = op.add %w, %x : !t, !t -> !t
   // expected-error@+1 {{convert-job-to-plan: operand 0 lies on #job.device<0, cuda:1>, but is used on #job.device<0, cpu:0>; job-place inserts copies}}
   job.output "y", %r : !t
+}
+
+// -----
+
+// Acts of one launch are counted together: 1000 x 1000.
+// expected-error@+1 {{convert-job-to-plan: op.repeat acts in a launch 1000000 times, which may be 16384 at most}}
+job.job @repeated placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %r = op.repeat %x times 1000 : tensor<4xf32> -> tensor<4xf32>
+  %s = op.repeat %r times 1000 : tensor<4xf32> -> tensor<4xf32>
+  job.output "y", %s : tensor<4xf32>
 }

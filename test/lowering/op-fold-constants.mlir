@@ -135,3 +135,14 @@ job.job @fused placement <cpu, [0:0]> {
   }
   job.output "y", %f : tensor<2xf32>
 }
+
+// -----
+
+// One number for more elements than a result may have stays one number.
+// CHECK-LABEL: job.job @filled
+job.job @filled placement <cpu, [0:0]> {
+  %a = op.constant dense<1.0> : tensor<1073741824xf32>
+  // CHECK: op.slice
+  %s = op.slice %a from [0] to [2] by [1] : tensor<1073741824xf32> -> tensor<2xf32>
+  job.output "s", %s : tensor<2xf32>
+}

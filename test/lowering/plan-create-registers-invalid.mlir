@@ -3,17 +3,17 @@
 // Everything that is wrong is listed.
 
 plan.plan @slots {
-  // expected-error@+1 {{plan-create-registers: slots must be an i64 of at least 1, got 0 : i64}}
+  // expected-error@+1 {{plan-create-registers: slots must be an i64 of 1 to 16384, got 0 : i64}}
   %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 0 : i64} {
     %v = job.input "a" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
-  // expected-error@+1 {{plan-create-registers: slots must be an i64 of at least 1, got 2 : i32}}
+  // expected-error@+1 {{plan-create-registers: slots must be an i64 of 1 to 16384, got 2 : i32}}
   %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 2 : i32} {
     %v = job.input "b" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }
-  // expected-error@+1 {{plan-create-registers: slots must be an i64 of at least 1, got "two"}}
+  // expected-error@+1 {{plan-create-registers: slots must be an i64 of 1 to 16384, got "two"}}
   %c = plan.task "c" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = "two"} {
     %v = job.input "c" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>

@@ -201,3 +201,18 @@ launch.program @kinds rank 0 {
   }
   launch.actor @fetch on <0, cpu:0> stream 0 reads [@j] writes [] { launch.fetch "j" from @j }
 }
+
+// -----
+
+// Slots that do not divide the pieces of a turn let several turns count as one: 2 acts
+// of @x in each of 113 x 127 turns.
+// expected-error@+1 {{verify-program: an actor acts 28702 times before each piece is in the same slot again, which may be 16384 times at most}}
+launch.program @acc rank 0 {
+  launch.chunk @c0 on <0, host> size 16384
+  launch.register @g in @c0 at 0 slots 113 : memref<4xf32>
+  launch.register @h in @c0 at 8192 slots 127 : memref<4xf32>
+  launch.actor @x on <0, cpu:0> stream 0 reads [] writes [@g] { launch.feed "x" to @g }
+  launch.actor @y on <0, cpu:0> stream 0 reads [] writes [@h] { launch.feed "y" to @h }
+  launch.actor @z on <0, cpu:0> stream 0 reads [@g, @h] writes [] every [@g = 2] {
+  }
+}

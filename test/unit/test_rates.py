@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.dialects.rates import Flow, RateError, turns
+from penstock.dialects.rates import MOST_ACTS, Flow, RateError, TooManyActs, turns
 from penstock.runtime.core import Core
 from penstock.runtime.edges import Callback
 from penstock.runtime.errors import (
@@ -467,3 +467,21 @@ def test_a_flow_that_does_not_balance_is_told_with_the_acts_of_others() -> None:
     with pytest.raises(RateError) as raised:
         turns(flows, [1, 1, 1])
     assert (raised.value.index, raised.value.acts, raised.value.others) == (1, 2, 1)
+
+
+def test_acts_of_a_turn_have_a_limit() -> None:
+    flows = [Flow(0, 1, 1, MOST_ACTS), Flow(1, 2)]
+    assert turns(flows, [1, 1, 1]) == [1, MOST_ACTS, MOST_ACTS]
+    with pytest.raises(TooManyActs) as raised:
+        turns([*flows, Flow(2, 3, 1, 10**9)], [1, 1, 1, 1])
+    assert (raised.value.index, raised.value.acts) == (3, 10**9 * MOST_ACTS)
+
+
+def test_tables_refuse_more_acts_than_the_limit() -> None:
+    actors = [
+        Actor("writer", writes=(0,)),
+        Actor("reader", reads=(0,), every=((0, 20000),)),
+    ]
+    message = "actor 'reader' acts in a turn 20000 times, which may be 16384 at most"
+    with pytest.raises(PenstockError, match=message):
+        Tables([Register("r", 0)], actors)

@@ -41,6 +41,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.numpy_types import dense_of, element_type_of
+from penstock.dialects.splat import SplatAttr
 from penstock.runtime.arguments import is_integer
 from penstock.tools.diagnostics import suggest
 from penstock.tools.frontend.dtypes import DType, dtype_named
@@ -223,6 +224,7 @@ KINDS: Mapping[type[Attribute], str] = {
     StringAttr: "a string",
     UnitAttr: "True or False",
     DenseIntOrFPElementsAttr: "an array",
+    SplatAttr: "an array",
 }
 """What Python value stands for each class of attribute."""
 
@@ -240,7 +242,7 @@ def attribute_of(name: str, value: Any, definition: PropertyDef) -> Attribute:
             return attribute
     if not bases:
         return element_type_of(dtype_named(value))
-    wanted = " or ".join(sorted(_kind(base) for base in bases))
+    wanted = " or ".join(sorted({_kind(base) for base in bases}))
     raise VerifyException(f"'{name}' should be {wanted}, got {value!r}")
 
 

@@ -379,3 +379,16 @@ launch.program @p rank 0 {
   }
   launch.register @d in @c0 at 768 slots 1 : memref<4xf32>
 }
+
+// -----
+
+// Each act of a turn is looked at, so there is a limit.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+  }
+  // expected-error@+1 {{launch.actor: @a acts in a turn 20000 times, which may be 16384 at most}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] every [@x = 20000] {
+  }
+}

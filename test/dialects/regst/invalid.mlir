@@ -261,3 +261,9 @@
 
 // expected-error@+1 {{regst.register: an interface has one slot, got 2}}
 %x = regst.register "x" slots 2 interface "x" on <0, host> : !regst.data<tensor<4xf32>>
+
+// -----
+
+// Each slot is looked at, so there is a limit.
+// expected-error@+1 {{expected integer <= 16384, got 1000000000}}
+%x = regst.register "x" slots 1000000000 on <0, host> : !regst.data<tensor<1xi64>>
