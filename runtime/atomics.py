@@ -7,19 +7,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils, config
+from numba.core import cgutils
+from numba.core.typeinfer import register_dispatcher
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from penstock.runtime.core_folder import pieces_folder
+from penstock.runtime.core_folder import core_folder
+from penstock.runtime.kept_functions import keep_function
 from penstock.runtime.tables import Words
 
 Integer: TypeAlias = int | np.int64
@@ -28,8 +28,6 @@ Integer: TypeAlias = int | np.int64
 Function = TypeVar("Function", bound=Callable[..., object])
 
 WORD = ir.IntType(64)
-_CACHE_DIR = "CACHE_DIR"
-"""Numba's setting, of which its types do not know."""
 
 words = types.Array(types.int64, 1, "C")
 """The compiled type of `Words`."""
@@ -47,9 +45,8 @@ def compiled(
     what is called often, `for_python` for what not only compiled code calls: to take
     Python's arguments to pieces takes longer to compile than most functions.
     """
-    decorate = cast("Callable[..., Callable[[Function], Function]]", njit)
+    decorate = cast("Callable[..., Callable[[Function], Any]]", njit)
     options = {
-        "cache": True,
         "error_model": "numpy",
         "forceinline": inline,
         "no_cfunc_wrapper": True,
@@ -57,24 +54,14 @@ def compiled(
     }
 
     def compile_it(function: Function) -> Function:
-        with _caching_in(pieces_folder()):
-            return decorate(signature, nogil=True, _nrt=False, **options)(function)
+        made = decorate(nogil=True, _nrt=False, **options)(function)
+        keep_function(made, core_folder())
+        with register_dispatcher(made):
+            made.compile(signature)
+        made.disable_compile()
+        return made
 
     return compile_it
-
-
-@contextmanager
-def _caching_in(folder: Path) -> Generator[None]:
-    """
-    Let Numba keep code in a folder. Beside a module, it would see that module change,
-    but not those whose functions it calls.
-    """
-    before = getattr(config, _CACHE_DIR)
-    setattr(config, _CACHE_DIR, str(folder))
-    try:
-        yield
-    finally:
-        setattr(config, _CACHE_DIR, before)
 
 
 def _element(context, builder, signature, args):

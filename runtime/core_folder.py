@@ -1,36 +1,30 @@
-"""Where the machine code of the compiled core is kept, by the modules that make it."""
+"""Where machine code of this package is kept, by the modules that make it."""
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from pathlib import Path
 
 from penstock.runtime.cache import cache_dir, content_hash
 from penstock.runtime.module_texts import digest_below
 
-_ENTRY = frozenset({"runtime.core_entry"})
+_CORE = frozenset({"runtime.core_entry"})
+_PACKING = frozenset({"lowering.packing.portfolio"})
 
 
 def core_folder() -> Path:
-    """A folder of the cache for the C functions of the core on this machine."""
-    return cache_dir() / _key()
+    """
+    A folder of the cache for the C functions of the core on this machine, and for the
+    functions that they are made of.
+    """
+    return cache_dir() / _key(_CORE)
+
+
+def packing_folder() -> Path:
+    """A folder of the cache for the searches of `penstock.lowering.packing`."""
+    return cache_dir() / _key(_PACKING)
 
 
 @cache
-def _key() -> str:
-    return content_hash([digest_below(_ENTRY)])
-
-
-@cache
-def pieces_folder() -> Path:
-    """
-    A folder beside the modules for what Numba makes of single functions, which other
-    texts of these modules have another one in place of.
-    """
-    parent = Path(__file__).with_name("__pycache__")
-    folder = parent / f"core-{digest_below(_ENTRY)[:32]}"
-    if not folder.exists():
-        for old in parent.glob("core-*"):
-            shutil.rmtree(old, ignore_errors=True)
-    return folder
+def _key(roots: frozenset[str]) -> str:
+    return content_hash([digest_below(roots)])

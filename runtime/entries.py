@@ -12,7 +12,13 @@ from collections.abc import Callable
 from functools import cache
 
 from penstock.runtime.core_folder import core_folder
-from penstock.runtime.objects import load_object, read_object, write_object
+from penstock.runtime.first_start import first_start
+from penstock.runtime.objects import (
+    ObjectCode,
+    load_object,
+    read_object,
+    write_object,
+)
 
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
@@ -31,22 +37,35 @@ def address_of_entry(name: str) -> int:
     found = read_object(path)
     if found and (address := load_object(found)):
         return address
-    from penstock.runtime.core_entry import compile_entry
-
-    made = compile_entry(name)
+    made = _compiled(name)
     write_object(path, made)
     address = load_object(made)
     assert address is not None, "Numba has been imported, with all that it needs"
     return address
 
 
-# When this is imported, not in the first run, which may have to be quick to end.
-_core: Callable[[int | ctypes.c_int64], int] = _Core(address_of_entry("core"))
+def _compiled(name: str) -> ObjectCode:
+    first_start.begin("the executor")
+    try:
+        from penstock.runtime.core_entry import compile_entry
+
+        return compile_entry(name)
+    finally:
+        first_start.end()
+
+
+@cache
+def compiled_core() -> Callable[[int | ctypes.c_int64], int]:
+    """
+    The compiled core. Whoever loads a program asks for it, so that no run, which may
+    have to be quick to end, is the first to.
+    """
+    return _Core(address_of_entry("core"))
 
 
 def _call(verb: int, tables: int, first: int = 0, second: int = 0) -> int:
     words = (ctypes.c_int64 * 4)(verb, tables, first, second)
-    return _core(ctypes.addressof(words))
+    return compiled_core()(ctypes.addressof(words))
 
 
 def attend(tables: int, thread: int) -> None:
@@ -78,12 +97,13 @@ class Starter:
         self._words = (ctypes.c_int64 * 4)(_START, tables, 0, 0)
         self._address = ctypes.c_int64(ctypes.addressof(self._words))
         self._last = 0, 0
+        self._core = compiled_core()
 
     def __call__(self, acts: int, limit: int) -> int:
         """Begin a run of so many acts, and take part in it for about so long."""
         if self._last != (acts, limit):
             self._words[2:] = self._last = acts, limit
-        return _core(self._address)
+        return self._core(self._address)
 
 
 def halt(tables: int, reason: int) -> None:

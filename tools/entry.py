@@ -62,10 +62,12 @@ def view() -> None:
 
 
 def _prepare(program: str) -> None:
+    from penstock.runtime.first_start import first_start
     from penstock.runtime.numba_settings import ignore_settings_files
 
     ignore_settings_files()
     _escape_what_the_output_cannot_take()
+    first_start.listener = _show_first_start
     _tell_warnings_of(program)
 
 
@@ -84,6 +86,12 @@ def _tell_warnings_of(program: str) -> None:
         return f"{program}: warning: {message}\n"
 
     warnings.formatwarning = line
+
+
+def _show_first_start(what: str, functions: int) -> None:
+    from penstock.tools.progress import show_first_start
+
+    show_first_start(what, functions)
 
 
 def _interrupted(program: str) -> int:

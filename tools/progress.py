@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from typing import Self, TextIO
 
 QUIET = 0.3
@@ -37,6 +38,10 @@ class Progress:
         return self
 
     def __exit__(self, *ending: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove the line."""
         if self._width:
             self._write("")
 
@@ -89,3 +94,20 @@ def polled_progress(
         finally:
             ended.set()
             drawing.join()
+
+
+@cache
+def _first_start_line() -> Progress:
+    return Progress("compiling parts of penstock, once in this environment:", None)
+
+
+def show_first_start(what: str, functions: int) -> None:
+    """
+    Show how many functions of this package were compiled so far, as none are in the
+    cache yet at the first start in an environment; at the end, with no text, nothing.
+    """
+    line = _first_start_line()
+    if what:
+        line.advance()
+    else:
+        line.clear()

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
+from penstock.runtime.first_start import first_start
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.comparing import report_errors
 from penstock.tools.errors import UsageError, needing_onnx
@@ -101,7 +102,8 @@ def _run(args: argparse.Namespace) -> int:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
             outputs, seconds = _timed(session, fed, args.repeat, args.job)
         print(job.summary)
-    print(f"{_loading_text(job)} {loading:.2f} s, run {_time_text(seconds)}")
+    print(f"{_loading_text(job)} {loading:.2f} s{_first_start_text()}, ", end="")
+    print(f"run {_time_text(seconds)}")
     for line in watching.lines():
         print(line)
     if args.save_plan is not None:
@@ -113,6 +115,14 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     reference = _reference(args, job, inputs) if expected is None else expected
     return report_errors(outputs, reference, args.check, args.tolerance)
+
+
+def _first_start_text() -> str:
+    """How much of the time went into what later processes find in the cache."""
+    if not first_start.functions:
+        return ""
+    seconds = first_start.seconds
+    return f" ({seconds:.2f} s of it for parts of penstock, once in this environment)"
 
 
 def _loading_text(job: Job) -> str:

@@ -7,6 +7,7 @@ from xdsl.utils.target import Target
 
 from penstock.dialects import get_all_dialects
 from penstock.lowering import get_all_passes
+from penstock.lowering.machine_code import keep_machine_code_with
 
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
@@ -46,6 +47,15 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     }
 
 
+def keep_function_of_pass(function: object) -> None:
+    """Keep machine code of a pass in the cache folder."""
+    from penstock.runtime.core_folder import packing_folder
+    from penstock.runtime.kept_functions import keep_function
+
+    keep_function(function, packing_folder())
+
+
+keep_machine_code_with(keep_function_of_pass)
 PENSTOCK_UNIVERSE = Universe(
     all_dialects=get_all_dialects(),
     all_passes=get_all_passes(),

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from penstock.lowering.machine_code import keep_machine_code_of
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -52,7 +54,9 @@ def table_of(row: type[T], count: int) -> Sequence[T]:
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function when it is first called, once for all processes."""
     decorate = cast("Callable[..., Callable[[Callable[P, R]], Callable[P, R]]]", njit)
-    return decorate(cache=True, nogil=True)(function)
+    made = decorate(nogil=True)(function)
+    keep_machine_code_of(made)
+    return made
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partialmethod
 from pathlib import Path
 from random import randrange
@@ -30,11 +31,14 @@ from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import dtype_of
 from penstock.lowering import regst_plan_memory
+from penstock.lowering.machine_code import keep_machine_code_with
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.core import Core
-from penstock.runtime.core_folder import core_folder
+from penstock.runtime.core_folder import core_folder, packing_folder
+from penstock.runtime.entries import address_of_entry
 from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.universe import keep_function_of_pass
 
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]
@@ -51,8 +55,11 @@ TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 LONGEST = 600
 """Seconds after which a test has failed, also on a machine with much else to do."""
 
-CORE = core_folder()
-"""Where the compiled core is, since it was imported: in the user's cache folder."""
+# Tests that run no pass may be the first to import the searches.
+keep_machine_code_with(keep_function_of_pass)
+
+OWN_CODE = core_folder(), packing_folder()
+"""Where the compiled core and searches are that all tests share: the user's cache."""
 
 GUARD_BYTES = 64
 GUARD = 0xA5
@@ -232,18 +239,30 @@ def _cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = Path(given) if given else shared / "kernels"
+    if given is None:
+        address_of_entry("core")
+        share_own_code(folder)
     os.environ["PENSTOCK_CACHE_DIR"] = str(folder)
     yield folder
     if given is None:
         del os.environ["PENSTOCK_CACHE_DIR"]
 
 
+def share_own_code(folder: Path) -> None:
+    """Make a cache folder where the core, which takes long, need not be compiled."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for shared in OWN_CODE:
+        shared.mkdir(mode=0o700, exist_ok=True)
+        # Other workers may be as far.
+        with suppress(FileExistsError):
+            (folder / shared.name).symlink_to(shared)
+
+
 @pytest.fixture
 def cold_cache(tmp_path: Path) -> Path:
     """A cache folder with nothing in it but the compiled core, which takes long."""
     folder = tmp_path / "cold cache"
-    folder.mkdir(mode=0o700)
-    (folder / CORE.name).symlink_to(CORE)
+    share_own_code(folder)
     return folder
 
 
