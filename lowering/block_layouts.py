@@ -21,7 +21,6 @@ from penstock.lowering.packing import Lifetime, Problem
 from penstock.lowering.packing.problem import (
     align,
     end_of,
-    live_bytes,
     sum_of,
     swept,
 )
@@ -71,7 +70,6 @@ class Layout(NamedTuple):
     offsets: Sequence[int]
     size: int
     sum: int
-    bound: int
 
 
 class Plan(NamedTuple):
@@ -87,7 +85,6 @@ class Group(NamedTuple):
     members: Sequence[int]
     offsets: Sequence[int]
     size: int
-    bound: int
     is_least: bool
     """Whether it is known that it can be no smaller."""
 
@@ -214,7 +211,7 @@ class Layouter:
         """Registers laid out together; None if too many pairs are to be kept apart."""
         if len(members) == 1:
             size = self._demands[members[0]].size
-            return Group(members, [0], size, size, True)
+            return Group(members, [0], size, True)
         if self._are_on_a_line(members):
             problem = Problem([self._life(i) for i in members], self._alignment)
         else:
@@ -224,8 +221,7 @@ class Layouter:
             return None
         offsets = self._pack(problem)
         size = end_of(offsets, problem.sizes)
-        bound = live_bytes(problem.lifetimes)
-        return Group(members, offsets, size, bound, size <= problem.bound)
+        return Group(members, offsets, size, size <= problem.bound)
 
     def _written(self, index: int) -> int:
         """The step at which a register may be written first."""
@@ -279,7 +275,6 @@ class Layouter:
             [places[i] for i in members],
             end_of(starts, sizes),
             sum_of([self._demands[i].size for i in members], self._alignment),
-            sum(group.bound for group in groups),
         )
 
 

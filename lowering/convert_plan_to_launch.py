@@ -78,6 +78,7 @@ from penstock.lowering.aliases import (
 from penstock.lowering.chunk_report import memory_report
 from penstock.lowering.job_interfaces import Interfaces
 from penstock.lowering.main_actors import kind_of, lists_of
+from penstock.lowering.memory_bound import Liveness
 from penstock.lowering.program_kernels import (
     Finding,
     Kernels,
@@ -180,6 +181,7 @@ class ProgramBuilder:
         }
         self._holds = Holds(plan)
         self._rates = rates_of(plan)
+        self._liveness = Liveness(plan)
         self._written = {value for task in self._tasks for value in written_by(task)}
         self._names = UniqueNames()
         self._actors = {
@@ -286,7 +288,7 @@ class ProgramBuilder:
     def _chunk(self, chunk: ChunkOp, symbol: str) -> launch.ChunkOp:
         made = launch.ChunkOp(symbol, chunk.memory_case, chunk.size.value.data)
         made.location = chunk.location
-        if (report := memory_report(chunk, self._variables)) is not None:
+        if (report := memory_report(chunk, self._liveness)) is not None:
             made.attributes["memory"] = report
         return made
 

@@ -18,7 +18,8 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, RegisterOp
 from penstock.dialects.value_names import name_value
-from penstock.lowering.packing.problem import align, end_of, shares_bytes, side_by_side
+from penstock.lowering.memory_bound import registers_by_block
+from penstock.lowering.packing.problem import align, end_of, side_by_side
 
 
 class Placed(NamedTuple):
@@ -30,7 +31,6 @@ class Placed(NamedTuple):
     offsets: Sequence[int]
     size: int
     sum: int | None = None
-    bound: int | None = None
 
 
 def kept_apart(
@@ -40,7 +40,7 @@ def kept_apart(
     sizes = [register.size for register in registers]
     offsets = side_by_side(sizes, case.alignment)
     size = end_of(offsets, sizes)
-    return Placed(hint, case, registers, offsets, size, size, sum(sizes))
+    return Placed(hint, case, registers, offsets, size, size)
 
 
 def kept_together(
@@ -48,7 +48,7 @@ def kept_together(
 ) -> Placed:
     """A block of registers that all lie on its first byte."""
     size = max(register.size for register in registers)
-    return Placed(hint, case, registers, [0] * len(registers), size, size, size)
+    return Placed(hint, case, registers, [0] * len(registers), size, size)
 
 
 def without(
@@ -61,9 +61,8 @@ def without(
     size = end_of(offsets, sizes)
     if block.sum is None:
         return Placed(hint, case, left, offsets, size)
-    bound = None if shares_bytes(offsets, sizes) else sum(sizes)
     total = end_of(side_by_side(sizes, case.alignment), sizes)
-    return Placed(hint, case, left, offsets, size, total, bound)
+    return Placed(hint, case, left, offsets, size, total)
 
 
 def offset_of(register: RegisterOp) -> int:
@@ -136,7 +135,7 @@ class Memory:
         """Sort the blocks of a plan into what lasts, and the rest."""
         lasting = lasting_in(plan)
         self._of_job[plan] = defaultdict(list)
-        for block, registers in held_by_blocks(plan).items():
+        for block, registers in registers_by_block(plan).items():
             left: list[RegisterOp] = []
             for register in registers:
                 if (where := lasting.get(register)) is None:
@@ -160,10 +159,8 @@ class Memory:
         placed = without(block, hint, case, left)
         if len(left) == len(registers):
             offsets = [offset_of(register) for register in left]
-            size, total, bound = block.size, block.sum, block.bound
-            placed = Placed(
-                hint, case, left, offsets, size.value.data, number(total), number(bound)
-            )
+            size, total = block.size.value.data, number(block.sum)
+            placed = Placed(hint, case, left, offsets, size, total)
         self._of_job[plan][case].append(placed)
 
     def chunks(self, groups: Sequence[Sequence[PlanOp]]) -> Iterator[Operation]:
@@ -186,18 +183,6 @@ class Memory:
             registers = self._lasting[case, where]
             blocks[case].append(kept(where.block, case, registers))
         return blocks
-
-
-def held_by_blocks(plan: PlanOp) -> dict[BlockOp, list[RegisterOp]]:
-    """What lies in each block of a plan that is not empty, as they are listed."""
-    ops = plan.body.block.ops
-    held = {op: list[RegisterOp]() for op in ops if isinstance(op, BlockOp)}
-    for register in plan.registers:
-        if register.block is not None:
-            block = register.block.owner
-            assert isinstance(block, BlockOp), "only this op makes blocks"
-            held[block].append(register)
-    return {block: registers for block, registers in held.items() if registers}
 
 
 def number(attribute: IntegerAttr | None) -> int | None:
@@ -231,7 +216,7 @@ def chunk_of(
     yield chunk
     for blocks, starts in zip(jobs, offsets, strict=True):
         for placed, start in zip(blocks, starts, strict=True):
-            block = BlockOp(chunk, start, placed.size, placed.sum, placed.bound)
+            block = BlockOp(chunk, start, placed.size, placed.sum)
             name_value(block.block, placed.hint)
             for register, at in zip(placed.registers, placed.offsets, strict=True):
                 register.operands[0] = block.block

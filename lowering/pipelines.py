@@ -26,6 +26,7 @@ def pipeline(
     database: str | None = None,
     gpu: str = "",
     winograd: bool = False,
+    guard: str | None = None,
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -41,7 +42,8 @@ def pipeline(
     their arrays do, so that other programs can share them. `database` is the path of a
     kernel database: what was measured says how kernels are computed, and how long tasks
     take; `gpu` is what that calls the device of kernels for `cuda`. `winograd` allows
-    the error of `op-use-winograd`.
+    the error of `op-use-winograd`. `guard` is that of `regst-plan-memory`: what streams
+    may take.
     """
     return ",".join(
         (
@@ -60,6 +62,7 @@ def pipeline(
                 main=main,
                 strategy=strategy,
                 timed=database is not None,
+                guard=guard,
             ),
             kernel_passes(streams, panels, database, gpu),
         )
@@ -115,6 +118,7 @@ def plan_passes(
     main: bool = False,
     strategy: str = "parallelism",
     timed: bool = False,
+    guard: str | None = None,
 ) -> str:
     """
     The passes that take a plan on values to a launch program; if it is `timed`, tasks
@@ -131,7 +135,7 @@ def plan_passes(
             "regst-mark-interfaces",
             *("plan-add-ticks",) * main,
             "regst-alias-registers",
-            "regst-plan-memory",
+            with_options("regst-plan-memory", [f"guard={guard}"] * (guard is not None)),
             "plan-reduce-events",
             *((merging(strategy, alone=main),) if merge else ()),
             *("plan-link-main", "verify-ticks") * main,

@@ -77,6 +77,7 @@ from penstock.lowering.job_ports import (
     ports_of,
     shared_ports,
 )
+from penstock.lowering.memory_bound import write_bounds
 from penstock.lowering.merged_memory import Memory
 from penstock.lowering.plan_order_updates import target_of
 from penstock.lowering.plan_reduce_events import WAITS_FOR
@@ -360,6 +361,7 @@ def merge_plans(
     for plan in plans:
         plan.detach()
         plan.erase()
+    write_bounds(merged)
 
 
 @dataclass(frozen=True)

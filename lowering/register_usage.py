@@ -13,14 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, permutations
 from math import gcd
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
     MAX_BYTES,
     DataType,
@@ -28,12 +28,11 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
+from penstock.lowering.acting_order import Stream, acting_order, streams_of
 from penstock.lowering.acts import MAX_ACTS, Acts, Control, Queue
 from penstock.lowering.aliases import Holds
 from penstock.lowering.rates import rates_of
 from penstock.lowering.sharing import CycleError, Edge, PartialOrder, Span
-
-Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
 
 
 class Access(NamedTuple):
@@ -54,6 +53,12 @@ class Guard(NamedTuple):
     across: bool = False
     controls: tuple[Control, ...] = ()
     """In a plan with rates, instead: the control registers between tasks."""
+    window: int | None = None
+    """
+    On each device with several compute streams, which are all among these: no task acts
+    before all have acted that are listed more than so many tasks before it, and none
+    again before all have acted.
+    """
 
 
 @dataclass
@@ -187,6 +192,28 @@ class Usage:
                 found[streams.pop(), register.memory_case].append(register)
         return found
 
+    @cached_property
+    def lanes(self) -> list[list[int]]:
+        """
+        For each device with several compute streams all tasks of these, in the order of
+        the plan.
+        """
+        lanes: dict[DeviceAttr, list[int]] = defaultdict(list)
+        for index in acting_order(self.tasks, streams_of(self.tasks)):
+            task = self.tasks[index]
+            if task.stream.kind.data == "compute":
+                lanes[task.device].append(index)
+        return [line for line in lanes.values() if len(self._streams_in(line)) > 1]
+
+    def _streams_in(self, line: Sequence[int]) -> list[Stream]:
+        """The streams of some tasks."""
+        return list(dict.fromkeys(self.stream_of[self.tasks[i]] for i in line))
+
+    @property
+    def parallel(self) -> list[Stream]:
+        """The compute streams of devices that have several."""
+        return [stream for line in self.lanes for stream in self._streams_in(line)]
+
     # Order
 
     def order(self, guard: Guard) -> PartialOrder:
@@ -206,6 +233,12 @@ class Usage:
         for line in lines:
             edges += [Edge(a, b, 0) for a, b in pairwise(line)]
             edges.append(Edge(line[-1], line[0], 1))
+        if guard.window is not None:
+            found = self._window(guard.window)
+            edges += [
+                Edge(control.source, control.target, control.tokens)
+                for control in found
+            ]
         order = PartialOrder(len(self.tasks), edges, lines)
         if not guard.across:
             return order
@@ -247,6 +280,22 @@ class Usage:
         more = map(self.acts.queue_of, controls)
         return self.acts.can_end([*more, *self._queues])
 
+    def _window(self, window: int) -> Iterator[Control]:
+        """The control registers that keep the lanes of devices together."""
+        for line in self.lanes:
+            streams = [self.stream_of[self.tasks[i]] for i in line]
+            for before, index in latest_before(streams, window):
+                yield Control(line[before], line[index], 0)
+            place = {number: i for i, number in enumerate(line)}
+            ends = [
+                (self.number[tasks[0]], self.number[tasks[-1]])
+                for tasks in map(self.streams.__getitem__, dict.fromkeys(streams))
+            ]
+            for (_, last), (first, _) in permutations(ends, 2):
+                # What is full at the start is only filled again when it was taken.
+                if place[first] < place[last]:
+                    yield Control(last, first, 1)
+
     def missing_controls(self, guard: Guard) -> Iterator[Control]:
         """The control registers of a guard that no other register stands for."""
         known: dict[tuple[int, int], int] = {}
@@ -284,6 +333,8 @@ class Usage:
         if self.acts is not None:
             yield from guard.controls
             return
+        if guard.window is not None:
+            yield from self._window(guard.window)
         for stream in guard.streams:
             tasks = [self.number[task] for task in self.streams[stream]]
             yield from (Control(a, b, 0) for a, b in pairwise(tasks))
@@ -294,6 +345,23 @@ class Usage:
             for source in order.sinks:
                 for target in order.sources:
                     yield Control(source, target, 1)
+
+
+def latest_before(streams: Sequence[object], window: int) -> Iterator[tuple[int, int]]:
+    """
+    Of things in a list, each of a stream: those of other streams, as pairs of indices,
+    which come more than `window` before one, and later than those before that stream's
+    last one.
+    """
+    last: dict[object, int] = {}
+    known: dict[tuple[object, object], int] = {}
+    for index, stream in enumerate(streams):
+        if (far := index - window - 1) >= 0:
+            last[streams[far]] = far
+        for other, before in last.items():
+            if other != stream and known.get((stream, other)) != before:
+                known[stream, other] = before
+                yield before, index
 
 
 def order_of(task: TaskOp) -> int:

@@ -221,6 +221,24 @@ def decided(plan: PlanOp, timeline: Timeline) -> Aliasing:
     return aliasing
 
 
+def alias_anew(plan: PlanOp) -> None:
+    """Make registers of a plan aliases whatever they were, if nothing forbids that."""
+    for register in plan.registers:
+        lay_apart(register)
+        for reason in NO_ALIAS, REJECTED:
+            register.attributes.pop(reason, None)
+    timeline = Timeline(plan)
+    if not timeline.stuck:
+        write_decided(plan, decided(plan, timeline))
+
+
+def write_decided(plan: PlanOp, aliasing: Aliasing) -> None:
+    """Make registers of a plan aliases, and order tasks for that."""
+    edges = list(missing_edges(aliasing))
+    write_aliases(plan, aliasing)
+    write_control_edges(plan, edges)
+
+
 @dataclass(frozen=True)
 class RegstAliasRegistersPass(ModulePass):
     """
@@ -242,6 +260,4 @@ class RegstAliasRegistersPass(ModulePass):
         found = {plan: decided(plan, line) for plan, line in timelines.items()}
         fail_if_any(x for aliasing in found.values() for x in aliasing.failures)
         for plan, aliasing in found.items():
-            edges = list(missing_edges(aliasing))
-            write_aliases(plan, aliasing)
-            write_control_edges(plan, edges)
+            write_decided(plan, aliasing)

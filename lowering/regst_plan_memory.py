@@ -6,15 +6,16 @@ they are listed, and so do the *headers* of registers of dynamic shape. Register
 may share bytes with at least one other are in one *shared* block. The others are *kept*
 apart; their attribute `kept` says why, as `<rule>: <why>`. Of two blocks, that behind
 which alignment loses the most bytes comes last. An alias has no place of its own: what
-uses it uses the register it lies on. `bound` of a block counts the live bytes at the
-fullest moment, `sum` is its size if nothing were shared.
+uses it uses the register it lies on. `bound` of a block is the lower bound of its bytes
+if the tasks act in the order of the plan (`memory_bound`), `sum` is its size if nothing
+were shared.
 
 Two registers may share bytes if all users of the one come before all that first write
 the other in the same act, and all users of the other before all that first write the
 one in the next act; or the other way round. All slots of a register count as one. What
 comes before what follows from registers, full and free slots alike, and from `guard`:
 
-* `stream`, the default: a stream is *guarded* if two registers of one slot that no
+* `stream`: a stream is *guarded* if two registers of one slot that no
   other stream uses can share bytes. Its tasks act in the order of `order`, or as they
   are listed where none has one, and the first one acts again after the last one has.
   Streams that bring data in or take it out go on with other acts meanwhile: several
@@ -23,6 +24,19 @@ comes before what follows from registers, full and free slots alike, and from `g
   This needs the least memory, and costs nothing where one act runs at a time; else acts
   do not overlap any more.
 * `none`: nothing is added, so that acts overlap as far as slots allow.
+* `bounded`, the default: `stream`, unless some devices have several compute streams,
+  and all registers take more than 1.5 times what they would with one each. Then these
+  streams are guarded with a *window*: no task acts before all have acted that are
+  listed more than so many tasks before it on the device, and none again before all have
+  acted. It is the largest with which 1.5 times is enough: all tasks, a power of two, or
+  0.
+
+What registers would take with one compute stream each is that of a copy in which they
+are made aliases anew. `given_up` of the plan says what the limit costs: `overlap` of
+acts, where the window is all tasks, else `parallelism`. Where another guard takes more
+than 1.5 times, it is `memory`. Beside it stand the bytes that registers take (`taken`),
+those that they would with the guards of single streams (`free`) and with one stream
+each (`one_thread`), and the `window`.
 
 What the layout makes use of is made explicit with control registers `<task> -> <task>`:
 from each task of a guarded stream to the next one, and with one initial slot from the
@@ -63,6 +77,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    DictionaryAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -84,9 +99,12 @@ from penstock.dialects.regst import (
     RegisterOp,
 )
 from penstock.dialects.walks import outermost
+from penstock.lowering.acting_order import Stream
 from penstock.lowering.acts import Control
 from penstock.lowering.block_layouts import Demand, Layout, Layouter
 from penstock.lowering.control_edges import write_control
+from penstock.lowering.memory_bound import Liveness, write_bounds
+from penstock.lowering.one_thread import one_thread_plan
 from penstock.lowering.packing import (
     DEFAULT_STEPS,
     Budget,
@@ -99,7 +117,6 @@ from penstock.lowering.packing.problem import end_of, shares_bytes, side_by_side
 from penstock.lowering.rates import PIECES
 from penstock.lowering.register_usage import (
     Guard,
-    Stream,
     Usage,
     complaints_about,
     cycle_complaint,
@@ -112,10 +129,16 @@ from penstock.lowering.sharing import (
 )
 from penstock.lowering.unique_names import UniqueNames
 
-GUARDS = ("all", "none", "stream")
+GUARDS = ("all", "bounded", "none", "stream")
 
 UNGUARDED = "unguarded"
 """The attribute of a plan with rates that lists streams that cannot be guarded."""
+
+GIVEN_UP = "given_up"
+"""The attribute of a plan that says what its streams cost beside one thread."""
+
+MOST = 1.5
+"""`bounded`: what streams may take, in multiples of what one thread takes."""
 
 KEPT = "kept"
 """The attribute of a register that shares bytes with no other one: why."""
@@ -125,13 +148,16 @@ KEPT = "kept"
 ################################################################################
 
 
-def guards_of(usage: Usage, guard: str) -> list[Guard]:
+def guards_of(usage: Usage, guard: str, window: int | None = None) -> list[Guard]:
     """What may be added to the order of registers, each more than the one before."""
     if guard == "none" or (usage.rates.is_rated and usage.acts is None):
         return [Guard()]
     if usage.acts is not None:
         return [guard_with_rates(usage, guard)]
     guards = [Guard(streams_that_share(usage))]
+    if window is not None:
+        streams = tuple(dict.fromkeys((*guards[0].streams, *usage.parallel)))
+        return [*guards, Guard(streams, window=window)]
     if guard == "all":
         streams = tuple(usage.streams)
         guards += [Guard(streams), Guard(streams, across=len(streams) > 1)]
@@ -230,6 +256,12 @@ class Chunk(NamedTuple):
         """The bytes of all blocks."""
         return end_of(self.offsets, [layout.size for layout in self.layouts])
 
+    @property
+    def passing(self) -> int:
+        """The bytes of blocks that hold more than what lasts."""
+        lasting = ("variables", "headers")
+        return sum(block.size for block in self.layouts if block.name not in lasting)
+
     def places(self) -> Iterator[tuple[RegisterOp, range]]:
         """The bytes of each register."""
         for layout, registers, start in zip(
@@ -244,7 +276,7 @@ def side_by_side_block(name: str, sizes: Sequence[int], alignment: int) -> Layou
     """A block of registers as they are listed."""
     offsets = side_by_side(sizes, alignment)
     size = end_of(offsets, sizes)
-    return Layout(name, range(len(sizes)), offsets, size, size, sum(sizes))
+    return Layout(name, range(len(sizes)), offsets, size, size)
 
 
 @dataclass
@@ -311,7 +343,7 @@ def write_chunk(plan: PlanOp, chunk: Chunk) -> None:
     block = plan.body.block
     block.insert_op_before(chunk_op, first_register)
     blocks = [
-        BlockOp(chunk_op, offset, layout.size, layout.sum, layout.bound)
+        BlockOp(chunk_op, offset, layout.size, layout.sum)
         for offset, layout in zip(chunk.offsets, chunk.layouts, strict=True)
     ]
     block.insert_ops_before(blocks, first_register)
@@ -402,15 +434,104 @@ def write_controls(usage: Usage, controls: Sequence[Control]) -> None:
             write_control(task, waits[task], signals[task])
 
 
+class Placing(NamedTuple):
+    """Where registers lie, and the order that was assumed."""
+
+    guards: list[Guard]
+    chunks: list[Chunk]
+
+    @property
+    def taken(self) -> int:
+        """The bytes that are taken by all that does not last."""
+        return sum(chunk.passing for chunk in self.chunks)
+
+
+@dataclass(frozen=True)
+class MemoryPlanner:
+    """Chooses where the registers of a plan lie."""
+
+    usage: Usage
+    algorithm: str
+    budget: Budget
+
+    def place(self, guard: str, window: int | None = None) -> Placing:
+        """Places under a guard. Raises `CycleError` if tasks wait for each other."""
+        guards = guards_of(self.usage, guard, window)
+        placer = Placer(self.usage, guards[-1], self.algorithm, self.budget)
+        return Placing(guards, placer.place())
+
+    def plan(self, guard: str) -> Placing:
+        """The places under a guard, `bounded` by those of one thread."""
+        found = self.place("stream" if guard == "bounded" else guard)
+        if self.usage.acts is not None or not self.usage.lanes:
+            return found
+        single = Usage(one_thread_plan(self.usage))
+        if found.taken <= MOST * least_bytes(single):
+            return found
+        one = MemoryPlanner(single, self.algorithm, self.budget).place("stream").taken
+        if found.taken <= MOST * one:
+            return found
+        free = found.taken
+        if guard == "bounded":
+            found = self._widest(int(MOST * one))
+        self._write_given_up(found, free, one)
+        return found
+
+    def _widest(self, most: int) -> Placing:
+        """The places for the largest window that takes so many bytes, else for 0."""
+        windows = [0, *(1 << bits for bits in range(self._longest.bit_length()))]
+        windows[-1] = self._longest
+        best, low, high = self.place("stream", 0), 1, len(windows)
+        # What a window takes grows with it.
+        while low < high:
+            middle = (low + high) // 2
+            found = self.place("stream", windows[middle])
+            if found.taken <= most:
+                best, low = found, middle + 1
+            else:
+                high = middle
+        return best
+
+    @property
+    def _longest(self) -> int:
+        """The most tasks on the compute streams of a device."""
+        return max(map(len, self.usage.lanes))
+
+    def _write_given_up(self, found: Placing, free: int, one: int) -> None:
+        """Say in the plan what its streams cost, in parallelism or in memory."""
+        window = found.guards[-1].window
+        what = "memory" if window is None else "parallelism"
+        said: dict[str, Attribute] = {
+            "free": IntegerAttr(free, i64),
+            "one_thread": IntegerAttr(one, i64),
+            "taken": IntegerAttr(found.taken, i64),
+        }
+        if window == self._longest:
+            what = "overlap"
+        elif window is not None:
+            said["window"] = IntegerAttr(window, i64)
+        said["what"] = StringAttr(what)
+        attribute = DictionaryAttr(dict(sorted(said.items())))
+        self.usage.plan.attributes[GIVEN_UP] = attribute
+
+
+def least_bytes(usage: Usage) -> int:
+    """The lower bound of all that does not last."""
+    liveness = Liveness(usage.plan)
+    return sum(
+        liveness.bound(r for r in registers if r.register not in usage.variables)
+        for registers in usage.by_memory().values()
+    )
+
+
 def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> None:
     """
     Give the registers of a plan their places, and its tasks the order they need.
 
     Raises `LocatedPassFailure` if tasks wait for each other.
     """
-    guards = guards_of(usage, guard)
     try:
-        chunks = Placer(usage, guards[-1], algorithm, budget).place()
+        guards, chunks = MemoryPlanner(usage, algorithm, budget).plan(guard)
     except CycleError as error:
         fail_if_any([cycle_complaint(usage, error)])
         return
@@ -419,6 +540,7 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
     for chunk in chunks:
         write_chunk(usage.plan, chunk)
     write_controls(usage, controls)
+    write_bounds(usage.plan)
 
 
 def left_out(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
@@ -444,8 +566,8 @@ class RegstPlanMemoryPass(ModulePass):
     algorithm: str = "best"
     """Where registers share memory, they are placed by this algorithm."""
 
-    guard: str = "stream"
-    """What is added to the order of tasks: `none`, `stream` or `all`."""
+    guard: str = "bounded"
+    """What is added to the order of tasks: `bounded`, `none`, `stream` or `all`."""
 
     steps: int | None = None
     """A search ends after so many steps of about 4 ns; by default 50,000,000."""

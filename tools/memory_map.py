@@ -33,7 +33,7 @@ from penstock.tools.memory_report import (
     jobs_text,
     json_of,
     reports_of,
-    usage_text,
+    zone_head,
 )
 from penstock.tools.report import counted, size_text
 
@@ -226,7 +226,7 @@ def plan_lines(index: int, report: Report, colours: Mapping[str, str]) -> Lines:
 
 def zone_summary(report: Report, zone: Zone) -> str:
     """How full a kind of memory is, and when."""
-    text, step = usage_text(zone.usage), zone.usage.peak_step
+    text, step = zone_head(zone), zone.usage.peak_step
     if step is None:
         return text
     return f"{text}; fullest at step {step}, {report.steps[step].task}"

@@ -135,11 +135,12 @@ def lower(
     panels: bool = True,
     database: Path | None = None,
     winograd: bool = False,
+    guard: str | None = None,
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
     jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy`,
-    `panels`, `database` and `winograd` are those of the pipeline; where no kernel
+    `panels`, `database`, `winograd` and `guard` are the pipeline's; where no kernel
     database is given, it is the one that the environment names, if it does. Raises
     UsageError if the module holds nothing to run, or something beside a program, or
     with `winograd` and `model_jobs`, and `Rejected` if what it holds cannot be lowered.
@@ -162,6 +163,7 @@ def lower(
         database=(path := path_for_pass(database or database_of_environment())),
         gpu="" if path is None or device != "cuda" else gpu_of_cuda(),
         winograd=winograd,
+        guard=guard,
     )
     run_pipeline(compiler, passes, model.module, text)
 

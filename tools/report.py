@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import DictionaryAttr
     from xdsl.ir import Operation
 
     from penstock.dialects.launch import ChunkOp, ProgramOp
@@ -21,6 +22,8 @@ class Report(NamedTuple):
     kernels: int
     devices: str
     memory: tuple[str, ...]
+    given_up: tuple[str, ...] = ()
+    """What several streams cost, in parallelism or in memory."""
 
     def text(
         self, threads: int, *, ops: int | None = None, simulated: bool = False
@@ -36,7 +39,7 @@ class Report(NamedTuple):
             f"{self.name}: {', '.join(parts)} on {self.devices}"
             f"{' (simulated)' * simulated}, " + counted(threads, "thread")
         )
-        return "\n".join((head, *self.memory))
+        return "\n".join((head, *self.memory, *self.given_up))
 
 
 def report_of(program: ProgramOp) -> Report:
@@ -60,6 +63,46 @@ def report_of(program: ProgramOp) -> Report:
         sum(isinstance(op, KernelOp) for op in ops),
         devices_of(program),
         lines,
+        tuple(given_up_lines(program)),
+    )
+
+
+def given_up_lines(op: Operation) -> Iterator[str]:
+    """What the streams of a plan, of a program, or of each job in it cost."""
+    from xdsl.dialects.builtin import DictionaryAttr
+
+    from penstock.lowering.regst_plan_memory import GIVEN_UP
+
+    jobs = op.attributes.get("jobs")
+    of_jobs = dict(jobs.data) if isinstance(jobs, DictionaryAttr) else {}
+    for job, said in (("", DictionaryAttr(op.attributes)), *of_jobs.items()):
+        cost = said.data.get(GIVEN_UP) if isinstance(said, DictionaryAttr) else None
+        if isinstance(cost, DictionaryAttr):
+            yield f"{job and f'{job}: '}{given_up_text(cost)}"
+
+
+def given_up_text(cost: DictionaryAttr) -> str:
+    """What streams cost, as the attribute `given_up` of a plan says it."""
+    from xdsl.dialects.builtin import IntegerAttr, StringAttr
+
+    numbers = {
+        name: value.value.data
+        for name, value in cost.data.items()
+        if isinstance(value, IntegerAttr)
+    }
+    what = cost.data["what"]
+    assert isinstance(what, StringAttr), "written by regst-plan-memory"
+    one, taken, free = (numbers[x] for x in ("one_thread", "taken", "free"))
+    beside = f"x the {size_text(one)} of one thread"
+    if what.data == "memory":
+        return f"given up: memory, {taken / one:.1f} {beside} (--guard bounded)"
+    how = "overlap (a run begins after the one before)"
+    if (window := numbers.get("window")) is not None:
+        ahead = f"more than {counted(window, 'task')} before it"
+        how = f"parallelism (a task waits for all that are {ahead})"
+    return (
+        f"given up: {how}, to take {taken / one:.1f} {beside} in place of "
+        f"{free / one:.1f} x (--guard stream)"
     )
 
 
@@ -110,11 +153,17 @@ def memory_line(
         if (report := chunk.memory_report) is None:
             return f"{case}: {size_text(sum(x.size.value.data for x in chunks))}"
         sizes.update(report)
-    peak, bound, total = sizes["peak"], sizes["bound"], sizes["sum"]
+    return f"{case}: {fill_text(**sizes)}"
+
+
+def fill_text(*, peak: int, bound: int, sum: int, variables: int) -> str:
+    """
+    How full a memory is, against its lower bound, and what nothing shared would take.
+    """
     ratio = f" ({peak / bound:.3f} x the bound of {size_text(bound)})" if bound else ""
     return (
-        f"{case}: activations peak {size_text(peak)}{ratio}, "
-        f"{size_text(total)} unshared; weights {size_text(sizes['variables'])}"
+        f"activations peak {size_text(peak)}{ratio}, "
+        f"{size_text(sum)} unshared; weights {size_text(variables)}"
     )
 
 

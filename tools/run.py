@@ -139,6 +139,8 @@ def _open_plan(args: argparse.Namespace) -> Job:
         raise UsageError("--simulate-ranks is for what is compiled")
     if args.allow_winograd:
         raise UsageError("--allow-winograd is for what is compiled")
+    if args.guard is not None:
+        raise UsageError("--guard is for what is compiled")
     return _job_of(args, read_plan(args.file, args.device))
 
 
@@ -188,6 +190,7 @@ def _request(
         tuple(args.extra_output),
         tuple(sorted(dict(args.dim).items())),
         tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
+        args.guard,
     )
 
 
@@ -227,6 +230,7 @@ def _compile(
         show_progress=True,
         kernels=kernels,
         allow_winograd=args.allow_winograd,
+        guard=args.guard,
         allow_source=args.allow_source,
     )
     return Job(session, oracle, onnx, known)

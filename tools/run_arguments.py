@@ -12,6 +12,9 @@ from penstock.tools.session import KERNELS
 
 PROGRAM = "penstock-run"
 
+GUARDS = ("all", "bounded", "none", "stream")
+"""Those of `regst-plan-memory`, which what starts from the cache does not import."""
+
 
 def arguments() -> argparse.ArgumentParser:
     """The parser of all that `penstock-run` can be told."""
@@ -87,6 +90,13 @@ def arguments() -> argparse.ArgumentParser:
         default=1,
         metavar="N",
         help="streams of ops, and threads that run them (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--guard",
+        choices=GUARDS,
+        help="what several threads may take: 1.5 times what one takes, by doing less "
+        "at once if need be (bounded, the default), or what they need to do all they "
+        "can, in one run after the other (all) or in several (stream, none)",
     )
     parser.add_argument(
         "--executor",

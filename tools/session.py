@@ -74,6 +74,7 @@ class Session(Closing):
     `variables` has those that are shared with other sessions; while one of these
     assigns to a variable, none that uses it may run. `kernels` is a kernel database
     (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
+    `guard` says what the streams of several threads may take, see `regst-plan-memory`.
     A launch program whose kernels come with Python source of their own is refused,
     unless with `allow_source`, as that runs what is in it.
     """
@@ -94,6 +95,7 @@ class Session(Closing):
         kernels: Path | None = None,
         allow_winograd: bool = False,
         allow_source: bool = False,
+        guard: str | None = None,
     ):
         from penstock.tools.compiler import installed_compiler
 
@@ -114,6 +116,7 @@ class Session(Closing):
             panels=variables is None,
             database=kernels,
             winograd=allow_winograd,
+            guard=guard,
         )
         self._program: ProgramOp | None = program_of(model)
         self._plan: Plan | None = None

@@ -473,13 +473,13 @@ plan.plan @nothing {
 // -----
 
 // A chunk reports the memory of blocks that carry sums: of variables on their own, and
-// the size, bound and sum of all others. A block without bound counts as it is.
+// the size, lower bound and sum of all others, as the registers of the plan need them.
 
 !r = !regst.data<tensor<2xf32>>
 
 // CHECK-LABEL: launch.program @reported
-// 64 = 8 + 56, 48 = 8 + 40, 96 = 8 + 88
-// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 184 {memory = {bound = 48 : i64, peak = 64 : i64, sum = 96 : i64, variables = 72 : i64}}
+// 64 = 8 + 56, 8 of "x", 96 = 8 + 88
+// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 184 {memory = {bound = 8 : i64, peak = 64 : i64, sum = 96 : i64, variables = 72 : i64}}
 plan.plan @reported {
   %c = regst.chunk on <0, host> size 184
   %v = regst.block in %c at 0 size 72 sum 72 bound 16
@@ -504,7 +504,7 @@ plan.plan @reported {
 !r = !regst.data<tensor<2xf32>>
 
 // CHECK-LABEL: launch.program @mixed
-// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 72 {memory = {bound = 72 : i64, peak = 72 : i64, sum = 72 : i64, variables = 0 : i64}}
+// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 72 {memory = {bound = 16 : i64, peak = 72 : i64, sum = 72 : i64, variables = 0 : i64}}
 plan.plan @mixed {
   %c = regst.chunk on <0, host> size 72
   %m = regst.block in %c at 0 size 72 sum 72

@@ -16,7 +16,7 @@
 // CHECK-NEXT:    %[[B_VARIABLES:.+]] = regst.block in %[[LASTING]] at 128 size 64 sum 64 bound 64
 // CHECK-NEXT:    %[[X:.+]] = regst.block in %[[LASTING]] at 192 size 64 sum 64 bound 64
 // CHECK-NEXT:    %[[CHUNK:.+]] = regst.chunk on <0, host> size 128
-// CHECK-NEXT:    %[[A:.+]] = regst.block in %[[CHUNK]] at 0 size 128 sum 192 bound 100
+// CHECK-NEXT:    %[[A:.+]] = regst.block in %[[CHUNK]] at 0 size 128 sum 192 bound 64
 // CHECK-NEXT:    %[[B:.+]] = regst.block in %[[CHUNK]] at 0 size 64 sum 64 bound 64
 
 // CHECK-NEXT:    %[[W:.+]] = regst.register "w/out" in %[[A_VARIABLES]] at 0 slots 1
@@ -139,7 +139,7 @@ plan.plan @alone {
 // CHECK-NEXT:    %[[LASTING:.+]] = regst.chunk on <0, host> size 64
 // CHECK-NEXT:    %[[X:.+]] = regst.block in %[[LASTING]] at 0 size 64
 // CHECK-NEXT:    %[[CHUNK:.+]] = regst.chunk on <0, host> size 128
-// CHECK-NEXT:    %[[BLOCK:.+]] = regst.block in %[[CHUNK]] at 0 size 128 sum 256{{$}}
+// CHECK-NEXT:    %[[BLOCK:.+]] = regst.block in %[[CHUNK]] at 0 size 128 sum 256 bound 128
 // CHECK-NEXT:    %[[OTHER:.+]] = regst.chunk on <0, device cuda:0> size 64
 // CHECK:         regst.register "one/i" in %[[X]] at 0
 // CHECK-NEXT:    regst.register "one/a" in %[[BLOCK]] at 64

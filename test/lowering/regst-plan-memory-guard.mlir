@@ -1,9 +1,9 @@
 // RUN: penstock-opt %s -p 'regst-plan-memory{guard="none"},verify-plan' --split-input-file | filecheck %s --check-prefixes=CHECK,NONE
-// RUN: penstock-opt %s -p 'regst-plan-memory,verify-plan' --split-input-file | filecheck %s --check-prefixes=CHECK,STREAM
+// RUN: penstock-opt %s -p 'regst-plan-memory{guard="stream"},verify-plan' --split-input-file | filecheck %s --check-prefixes=CHECK,STREAM
 // RUN: penstock-opt %s -p 'regst-plan-memory{guard="all"},verify-plan' --split-input-file | filecheck %s --check-prefixes=CHECK,ALL
 // RUN: not penstock-opt %s -p 'regst-plan-memory{guard="some"}' --split-input-file 2>&1 | filecheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: regst-plan-memory: guard must be one of all, none, stream, got 'some'
+// UNKNOWN: regst-plan-memory: guard must be one of all, bounded, none, stream, got 'some'
 
 // One stream brings data in and takes it out, the other one computes. Without a guard
 // nothing is added. As "h" and "k" can share bytes on the second stream alone, it is
@@ -15,12 +15,12 @@
 
 // CHECK-LABEL: plan.plan @in_and_out
 // NONE-NEXT:   regst.chunk on <0, host> size 384
-// NONE-NEXT:   regst.block {{.*}} at 0 size 384 sum 384 bound 384
+// NONE-NEXT:   regst.block {{.*}} at 0 size 384 sum 384 bound 192
 // NONE-NEXT:   regst.register "x" {{.*}} {kept = "slots: its 2 slots let acts overlap"}
 // NONE-NEXT:   regst.register "h" {{.*}} {kept = "acts: nothing orders it and others from one act to the next"}
 // NONE-NOT:    !regst.control
 // STREAM-NEXT: regst.chunk on <0, host> size 320
-// STREAM-NEXT: regst.block {{.*}} at 0 size 256 sum 256 bound 256
+// STREAM-NEXT: regst.block {{.*}} at 0 size 256 sum 256 bound 128
 // STREAM-NEXT: regst.block {{.*}} at 256 size 64 sum 128 bound 64
 // STREAM-NEXT: regst.register "x" {{.*}} {kept = "slots: its 2 slots let acts overlap"}
 // STREAM-NEXT: regst.register "h" in %{{[a-z0-9]+}} at 0 slots 1 on <0, host> : !
@@ -151,10 +151,10 @@ plan.plan @alone {
 !r = !regst.data<tensor<16xf32>>
 
 // CHECK-LABEL:  plan.plan @last
-// NONE:         regst.block {{.*}} at 0 size 196 sum 196 bound 196
+// NONE:         regst.block {{.*}} at 0 size 196 sum 196 bound 128
 // STREAM-NEXT:  %[[CHUNK:.+]] = regst.chunk on <0, host> size 132
 // STREAM-NEXT:  %[[SHARED:.+]] = regst.block in %[[CHUNK]] at 0 size 64 sum 128 bound 64
-// STREAM-NEXT:  %[[KEPT:.+]] = regst.block in %[[CHUNK]] at 64 size 68 sum 68 bound 68
+// STREAM-NEXT:  %[[KEPT:.+]] = regst.block in %[[CHUNK]] at 64 size 68 sum 68 bound 64
 // STREAM-NEXT:  regst.register "p" in %[[KEPT]] at 64
 plan.plan @last {
   %p = regst.register "p" slots 1 on <0, host> : !s

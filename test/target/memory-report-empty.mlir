@@ -3,7 +3,7 @@
 // Where nothing has bytes, nothing is a multiple of the bound.
 
 // CHECK:      plan @nothing: 1 step on 1 stream
-// CHECK:      memory <0, host>: 0 B, the bound is 0 B, 0 B unshared{{$}}
+// CHECK:      memory <0, host>: activations peak 0 B, 0 B unshared; weights 0 B{{$}}
 plan.plan @nothing {
   %c = regst.chunk on <0, host> size 0
   %b = regst.block in %c at 0 size 0

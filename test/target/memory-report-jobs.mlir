@@ -4,11 +4,11 @@
 
 // Jobs that exclude each other take the most that one of them needs, others add up, and
 // an interface of several jobs counts once: 1 KiB each of "w" and "x", 2 KiB of "train"
-// (or 1 of "eval") and 3 KiB of "other" make 7 KiB.
+// (or 1 of "eval") and 3 KiB of "other" make 7 KiB, of which "w" is no activation.
 
 // CHECK-LABEL: plan @main: 12 steps on 1 stream, jobs train, eval, other; never together: train, eval
 // CHECK-EMPTY:
-// CHECK-NEXT:  memory <0, host>: 7.0 KiB, 1.000 x the bound of 7.0 KiB
+// CHECK-NEXT:  memory <0, host>: activations peak 6.0 KiB (1.000 x the bound of 6.0 KiB), 8.0 KiB unshared; weights 1.0 KiB
 // CHECK:       train/x/out{{.*}}always{{.*}}interface 'x'
 // CHECK:       eval/x/out{{.*}}always{{.*}}interface 'x'
 job.job @train placement <cpu, [0:0]> {

@@ -8,15 +8,15 @@
 // TOP: top must be at least 1, got 0
 
 // Tasks of two streams that nothing orders may use registers at the same time, whatever
-// the steps of one order are: the report names the largest rival, and the bound counts
-// all that may be in use at once.
+// the steps of one order are: the report names the largest rival. The bound is that of the
+// order, so that what the streams take beside each other is above it.
 
 // CHECK-LABEL: plan @streams: 4 steps on 2 streams
-// CHECK:      memory <0, host>: 192 B, 1.000 x the bound of 192 B, 192 B unshared
+// CHECK:      memory <0, host>: activations peak 192 B (1.500 x the bound of 128 B), 192 B unshared; weights 0 B
 // CHECK:      largest registers
-// CHECK:      a/out{{.*}}always{{.*}}2 slots; b/out may be in use with it
-// CHECK:      b/out{{.*}}always{{.*}}a/out may be in use with it
-// JSON:       "name": "a/out"{{.*}}"always": true{{.*}}"unordered": 1, "reasons": ["2 slots", "b/out may be in use with it"]
+// CHECK:      a/out{{.*}} 0-1 {{.*}}2 slots; b/out may be in use with it
+// CHECK:      b/out{{.*}} 2-3 {{.*}}a/out may be in use with it
+// JSON:       "name": "a/out"{{.*}}"always": false{{.*}}"unordered": 1, "reasons": ["2 slots", "b/out may be in use with it", "alive at the peak"]
 plan.plan @streams {
   %chunk = regst.chunk on <0, host> size 192
   %kept = regst.block in %chunk at 0 size 192
@@ -46,7 +46,7 @@ plan.plan @streams {
 // alive all the time: "x" and "b" count at their steps.
 
 // CHECK-LABEL: plan @slots: 4 steps on 1 stream
-// CHECK:      memory <0, host>: 256 B, 1.000 x the bound of 256 B, 384 B unshared
+// CHECK:      memory <0, host>: activations peak 256 B (1.000 x the bound of 256 B), 384 B unshared; weights 0 B
 // CHECK:      {{^ +}}x{{ .*}} 0-1 {{.*}}2 slots
 plan.plan @slots {
   %c = regst.chunk on <0, host> size 256

@@ -11,10 +11,11 @@
 // its bytes with no other.
 
 // CHECK:      plan @report: 3 steps on 1 stream
-// CHECK:      memory <0, host>: 256 B, 1.000 x the bound of 256 B, 256 B unshared
+// CHECK:      memory <0, host>: activations peak 256 B (1.000 x the bound of 256 B), 256 B unshared; weights 0 B
 // CHECK:      largest at the peak, step 1: relu
 // CHECK:      x/out{{ +}}shared{{ +}}0{{ +}}128{{ +}}1{{ +}}0-1{{ +}}feed{{ +}}relu{{ +}}alive at the peak
 // JSON:       "plan": "report"
+// JSON:       "fill": {"variables": 0, "peak": 256, "bound": 256, "sum": 256}
 // JSON:       "live": [128, 256, 128]
 // JSON:       "peak_step": 1
 // FORMAT:     unknown format 'xml', known are: text, json

@@ -11,7 +11,6 @@ from penstock.lowering.marked_graph import Edge, MarkedGraph
 from penstock.tools.memory_report.conflicts import (
     Span,
     apart,
-    clique_bytes,
     conflicts_of,
     without_common_bytes,
 )
@@ -87,26 +86,10 @@ def test_of_a_cycle_that_never_acts_nothing_is_known() -> None:
     assert conflicts_of(MarkedGraph(0, []), []).shape == (0, 0)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_cliques_are_no_larger_than_the_largest(seed: int) -> None:
-    count, edges, spans = random_case(seed)
-    table = conflicts_of(MarkedGraph(count, edges), spans)
-    sizes = [random.Random(seed).randrange(1, 99) for _ in spans]
-    cliques = (
-        chosen
-        for length in range(1, len(spans) + 1)
-        for chosen in combinations(range(len(spans)), length)
-        if all(table[i, j] for i, j in combinations(chosen, 2))
-    )
-    largest = max(sum(sizes[i] for i in chosen) for chosen in cliques)
-    assert max(sizes) <= clique_bytes(table, sizes) <= largest
-
-
-def test_a_clique_is_found_where_steps_hide_it() -> None:
+def test_steps_hide_who_may_be_in_use_together() -> None:
     """Three writers without an order, which act one after the other in a list."""
     spans = [Span([i], [i]) for i in range(3)]
     table = conflicts_of(MarkedGraph(3, []), spans)
-    assert clique_bytes(table, [4, 2, 1]) == 7
     pairs = apart(table, [(0, 0), (1, 2), (2, 2)])
     assert [[int(i) for i in row.nonzero()[0]] for row in pairs] == [[1, 2], [0], [0]]
 

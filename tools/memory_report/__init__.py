@@ -5,12 +5,10 @@ Target `memory-report`: who owns the bytes of a plan, when, and why not somebody
     penstock-opt plan.mlir -t 'memory-report{format=json}'
 
 All numbers are counted anew from the plan: nothing is taken from the planner. They are
-of one order in which the tasks can act, called *steps*; variables take no step. A
-register is alive from the first step that uses it to the last one, both included and
-under any name. It is alive *always* if it is a variable, an interface or a header, if
-no task uses it, or if every other register of its memory may be in use together with
-it, at some of its slots or at other steps: then no step is one at which it could make
-room. An alias has no bytes of its own.
+of the order of the plan, in *steps*; variables take no step. A register is alive from
+the first step that uses it to the last one, both included and under any name. It is
+alive *always* if it is a variable, an interface or a header, or if no task uses it. An
+alias has no bytes of its own. `lowering/memory_bound.py` says what the bound is.
 """
 
 from penstock.tools.memory_report.as_json import Json, json_of, json_text
@@ -29,7 +27,7 @@ from penstock.tools.memory_report.text import (
     bound_text,
     jobs_text,
     text_of,
-    usage_text,
+    zone_head,
 )
 
 __all__ = [
@@ -50,5 +48,5 @@ __all__ = [
     "report_of",
     "reports_of",
     "text_of",
-    "usage_text",
+    "zone_head",
 ]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from penstock.tools.memory_report.model import Block, Report, Zone
 
-VERSION = 1
+VERSION = 2
 """Of the form: it changes when a key changes or goes, not when one is added."""
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
@@ -30,6 +30,7 @@ def plan_json(report: Report) -> Json:
         "steps": [asdict(step) for step in report.steps],
         "zones": [zone_json(zone) for zone in report.zones],
         "unplaced": list(report.unplaced),
+        "given_up": list(report.given_up),
     }
 
 
@@ -43,7 +44,9 @@ def zone_json(zone: Zone) -> Json:
         }
         for chunk in zone.chunks
     ]
-    return {"memory_case": zone.memory_case, **asdict(zone.usage), "chunks": chunks}
+    fill: Json = None if zone.fill is None else dict(zone.fill._asdict())
+    head: dict[str, Json] = {"memory_case": zone.memory_case, "fill": fill}
+    return {**head, **asdict(zone.usage), "chunks": chunks}
 
 
 def block_json(block: Block) -> Json:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 MOST = 1 << 14
 """Of more registers nothing is known: a table of them would take too much memory."""
 
-SEEDS = 32
-"""How many of the largest registers a clique is looked for that has them."""
-
 
 class Span(NamedTuple):
     """
@@ -77,25 +74,6 @@ def without_common_bytes(
     chunks, starts, ends = np.array(places, np.int64).reshape(-1, 3).T
     common = (chunks[:, None] == chunks) & (starts[:, None] < ends)
     return conflicts & ~(common & common.T)
-
-
-def clique_bytes(conflicts: Table, sizes: Sequence[int]) -> int:
-    """
-    The bytes of registers of which all may be in use together: of the largest such set
-    that is found from each of the largest registers by taking what is largest.
-    """
-    import numpy as np
-
-    falling = np.argsort(-np.array(sizes, np.int64), kind="stable")
-    most = 0
-    for seed in map(int, falling[:SEEDS]):
-        total, fitting = sizes[seed], conflicts[seed].copy()
-        while (left := falling[fitting[falling]]).size:
-            largest = int(left[0])
-            total += sizes[largest]
-            fitting &= conflicts[largest]
-        most = max(most, total)
-    return most
 
 
 def unproven(graph: MarkedGraph, spans: Sequence[Span]) -> list[int]:

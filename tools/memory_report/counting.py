@@ -19,6 +19,8 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_place,
 )
+from penstock.lowering.acting_order import Stream, streams_of
+from penstock.lowering.memory_bound import Liveness
 from penstock.lowering.plan_graph import PlanGraph
 from penstock.tools.memory_report.conflicts import (
     Span,
@@ -26,7 +28,6 @@ from penstock.tools.memory_report.conflicts import (
     conflicts_of,
     without_common_bytes,
 )
-from penstock.tools.memory_report.steps import Stream, acting_order, streams_of
 
 if TYPE_CHECKING:
     from penstock.tools.memory_report.conflicts import Table
@@ -57,8 +58,11 @@ class Tree:
     """How many may be in use together with it, though they have other steps."""
     rival: Tree | None = None
     """The largest of them."""
-    always: bool = False
-    """Whether it is alive at each step."""
+
+    @property
+    def always(self) -> bool:
+        """Whether it is alive at each step."""
+        return self.lasts is not None
 
     @property
     def bytes(self) -> int:
@@ -78,7 +82,8 @@ class Counting:
         self.plan = plan
         acting = [task for task in plan.tasks if task.kind != "variable"]
         self.streams = streams_of(acting)
-        self.tasks = [acting[i] for i in acting_order(acting, self.streams)]
+        self.liveness = Liveness(plan)
+        self.tasks = self.liveness.tasks
         self.producer = {r: task for task in plan.tasks for r in task.outs}
         self.readers: dict[SSAValue, list[TaskOp]] = defaultdict(list)
         self.users: dict[SSAValue, list[int]] = defaultdict(list)
@@ -128,7 +133,7 @@ class Counting:
         task = self.producer.get(register.register)
         job = None if task is None or task.job is None else task.job.data
         address = start + register.offset.value.data
-        return Tree(register, address, job, why_it_lasts(register, task))
+        return Tree(register, address, job, self.liveness.why_it_stays(register))
 
     def _join_aliases(self) -> None:
         for register in self.data:
@@ -146,10 +151,6 @@ class Counting:
             for step in tree.steps:
                 task = self.tasks[step]
                 tree.streams[task.device, task.stream] = None
-            if tree.lasts is None and not tree.writers:
-                used = "writes" if tree.steps else "uses"
-                tree.lasts = f"no task {used} it"
-            tree.always = tree.lasts is not None
 
     def _join_interfaces(self) -> None:
         same: dict[tuple[MemoryCaseAttr, str], Tree] = {}
@@ -204,28 +205,12 @@ class Counting:
 
 
 def note_rivals(trees: Sequence[Tree], conflicts: Table) -> None:
-    """
-    Note what may be in use together with each register of a group, and whether no
-    step is left at which it makes room."""
+    """Note what may be in use together with each register of a group."""
     pairs = apart(conflicts, [(tree.steps[0], tree.steps[-1]) for tree in trees])
-    counts = conflicts.sum(1)
     for i, tree in enumerate(trees):
         rivals = [trees[int(j)] for j in pairs[i].nonzero()[0]]
         tree.rivals = len(rivals)
         tree.rival = max(rivals, key=lambda rival: rival.bytes, default=None)
-        kept = bool(rivals) or tree.root.slots.value.data > 1
-        tree.always = kept and int(counts[i]) == len(trees) - 1
-
-
-def why_it_lasts(register: RegisterOp, task: TaskOp | None) -> str | None:
-    """Why a register is in use all the time, if what it is says so."""
-    if task is not None and task.kind == "variable":
-        return "variable"
-    if register.interface is not None:
-        return f"interface '{register.interface.data}'"
-    if register.header is not None:
-        return f"header of '{register.header.data}'"
-    return None
 
 
 def chunk_of(tree: Tree) -> SSAValue | None:

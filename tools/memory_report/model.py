@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.lowering.chunk_report import Fill
+
 OWNERS = 10
 """The largest registers at a peak, that many of which are named."""
 
@@ -62,9 +64,9 @@ class Register:
 @dataclass(frozen=True)
 class Usage:
     """
-    Bytes at each step. `bound` is the most that are alive at once: no layout takes
-    less. Jobs that may run at the same time add up in it, but not in `live`. `sum` is
-    what all take side by side, `ratio` is `size / bound`.
+    Bytes at each step. `bound` is the lower bound (`memory_bound`), in which jobs that
+    may run at the same time add up, but not in `live`. `sum` is what all take side by
+    side, `ratio` is `size / bound`.
     """
 
     size: int
@@ -98,11 +100,15 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Zone:
-    """All that lies in one kind of memory."""
+    """
+    All that lies in one kind of memory; `fill` is what `penstock-run` says of it, None
+    where that is not known.
+    """
 
     memory_case: str
     usage: Usage
     chunks: Sequence[Chunk]
+    fill: Fill | None = None
 
 
 @dataclass(frozen=True)
@@ -119,3 +125,5 @@ class Report:
     steps: Sequence[Step]
     zones: Sequence[Zone]
     unplaced: Sequence[str]
+    given_up: Sequence[str] = ()
+    """What several streams cost, in parallelism or in memory."""

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, alias_place
+from penstock.lowering.chunk_report import fill_of, together
 from penstock.tools.memory_report.counting import Counting, Tree, chunk_of
 from penstock.tools.memory_report.model import Block, Chunk, Report, Step, Zone
 from penstock.tools.memory_report.registers import registers_of
@@ -19,6 +20,7 @@ from penstock.tools.memory_report.steps import (
     stream_text,
 )
 from penstock.tools.memory_report.usage import usage_of
+from penstock.tools.report import given_up_lines
 
 NO_PLACES = "no register has a place, run regst-plan-memory first"
 
@@ -53,6 +55,7 @@ def report_of(plan: PlanOp) -> Report:
             for register in counting.data
             if alias_place(register.register).root not in counting.trees
         ],
+        list(given_up_lines(plan)),
     )
 
 
@@ -83,6 +86,7 @@ def zone_of(
             Chunk(name, chunk.size.value.data, list(blocks_of(counting, chunk)))
             for name, chunk in zip(names, chunks, strict=True)
         ],
+        together(fill_of(chunk, counting.liveness) for chunk in chunks),
     )
 
 

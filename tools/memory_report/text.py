@@ -13,7 +13,7 @@ from penstock.tools.memory_report.model import (
     Usage,
     Zone,
 )
-from penstock.tools.report import counted, size_text
+from penstock.tools.report import counted, fill_text, size_text
 
 Row: TypeAlias = Sequence[str]
 
@@ -24,6 +24,7 @@ def text_of(report: Report, top: int) -> str:
     head = f"{counted(steps, 'step')} on {counted(streams, 'stream')}"
     parts = [f"plan @{report.plan}: {head}{jobs_text(report)}\n"]
     parts += [zone_text(report, zone, top) for zone in report.zones]
+    parts += [f"{line}\n" for line in report.given_up]
     if report.unplaced:
         parts.append(f"without a place: {', '.join(report.unplaced)}\n")
     return "\n".join(parts)
@@ -46,7 +47,7 @@ def zone_text(report: Report, zone: Zone, top: int) -> str:
     where.sort(key=lambda place: (place[2].alias_of is not None, -place[2].bytes))
     owners = [r for name in usage.owners for *_, r in where if r.name == name]
     lines = [
-        f"memory {zone.memory_case}: {usage_text(usage)}",
+        f"memory {zone.memory_case}: {zone_head(zone)}",
         *table(BLOCKS, [block_row(c, b) for c in zone.chunks for b in c.blocks]),
         "",
         f"  largest at the peak{peak_text(report, usage)}",
@@ -60,11 +61,11 @@ def zone_text(report: Report, zone: Zone, top: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def usage_text(usage: Usage) -> str:
+def zone_head(zone: Zone) -> str:
     """How full a kind of memory is."""
-    return (
-        f"{size_text(usage.size)}, {bound_text(usage)}, {size_text(usage.sum)} unshared"
-    )
+    if zone.fill is None:
+        return f"{size_text(zone.usage.size)}, {bound_text(zone.usage)}"
+    return fill_text(**zone.fill._asdict())
 
 
 def bound_text(usage: Usage) -> str:

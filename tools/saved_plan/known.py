@@ -58,6 +58,7 @@ class Request(NamedTuple):
     dims: tuple[tuple[str, int], ...] = ()
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Of inputs that are known before it is compiled."""
+    guard: str | None = None
 
 
 class KnownPlans:
