@@ -143,7 +143,7 @@ class ProgramOp(IRDLOperation):
         for op in self.body.block.ops:
             if isinstance(op, ActorOp):
                 with verifying(op):
-                    verify_fed(op, writers)
+                    verify_fed(op, table, writers)
         verify_jobs(self, table, writers)
         verify_turns(self, writers)
 
@@ -244,12 +244,27 @@ def verify_numbers(actor: ActorOp, table: dict[str, Operation]) -> None:
             )
 
 
-def verify_fed(actor: ActorOp, writers: dict[str, str]) -> None:
-    """Raise `VerifyException` if an actor reads a register that nobody writes."""
+def verify_fed(
+    actor: ActorOp, table: dict[str, Operation], writers: dict[str, str]
+) -> None:
+    """
+    Raise `VerifyException` if an actor reads a register that nobody writes, or writes
+    one over a register that no actor of its job does.
+    """
+    name = actor.sym_name.data
     for register in names_of(actor.reads):
         if register not in writers:
+            raise VerifyException(f"@{name} reads @{register}, which no actor writes")
+    for register in names_of(actor.writes):
+        op = table[register]
+        if not isinstance(op, RegisterOp) or op.over is None:
+            continue
+        below = op.over.root_reference.data
+        writer = table.get(writers.get(below, ""))
+        if not isinstance(writer, ActorOp) or writer.job_name != actor.job_name:
+            who = "actor" if actor.job is None else f"actor of job '{actor.job.data}'"
             raise VerifyException(
-                f"@{actor.sym_name.data} reads @{register}, which no actor writes"
+                f"@{name} writes @{register} over @{below}, which no {who} writes"
             )
 
 

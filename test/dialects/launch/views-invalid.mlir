@@ -282,3 +282,36 @@ launch.program @p rank 0 {
     launch.call @copy [@x, @y] {unchanged = [@x]}
   }
 }
+
+// -----
+
+!t = memref<16xf32>
+
+// What a register lies over has bytes by an actor.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 128
+  launch.register @x in @c0 at 0 slots 1 : !t
+  launch.register @y in @c0 at 0 slots 2 over @x : !t
+  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, which no actor writes}}
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [] writes [@y] {
+    launch.feed "y" to @y
+  }
+}
+
+// -----
+
+!t = memref<16xf32>
+
+// It is one of the same job.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 128
+  launch.register @x in @c0 at 0 slots 1 : !t
+  launch.register @y in @c0 at 0 slots 2 over @x : !t
+  launch.actor @x_ job "a" on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, which no actor of job 'b' writes}}
+  launch.actor @y_ job "b" on <0, cpu:0> stream 0 reads [] writes [@y] {
+    launch.feed "y" to @y
+  }
+}

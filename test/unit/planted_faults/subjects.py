@@ -1,0 +1,182 @@
+"""Plans and programs of random jobs that are right, and what they mean in NumPy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ModuleOp,
+)
+
+from penstock.dialects.launch import (
+    ProgramOp,
+)
+from penstock.dialects.plan import PlanOp
+from penstock.tools.model import Model
+from penstock.tools.oracle import evaluate_model
+from planted_faults.compiling import only, parsed, run_passes
+from planted_faults.jobs import (
+    JobText,
+    dynamic_job,
+    rated_job,
+    several_jobs,
+    with_most_rows,
+)
+from planted_faults.machine import (
+    Array,
+    Outputs,
+    Work,
+)
+from planted_faults.works import joined_works, works_of
+
+
+class Run(NamedTuple):
+    """Some acts of a job, what it is given, and what it makes of it."""
+
+    job: str | None
+    acts: int
+    inputs: Mapping[str, Sequence[Array]]
+    outputs: Outputs
+    variables: Mapping[str, Array]
+    """What variables hold after it, by port."""
+
+
+@dataclass
+class Subject:
+    """A plan, or a program, that is right, and what its runs mean."""
+
+    kind: str
+    module: ModuleOp
+    level: int
+    runs: Sequence[Run]
+    works: Mapping[str, Work]
+    """What actors do, if it is a program."""
+    names: Mapping[str, tuple[frozenset[str], frozenset[str]]]
+    """What each job reads and writes by a name that others may use, too."""
+
+    def entry(self, module: ModuleOp) -> Any:
+        """The plan or program in a copy of the module."""
+        return only(module, PlanOp if self.level == 3 else ProgramOp)
+
+
+def numpy_runs(
+    texts: Mapping[str, str], rng: random.Random, *, is_alone: bool
+) -> list[Run]:
+    """What jobs make of random inputs in a random order, by NumPy alone."""
+    arrays = np.random.default_rng(rng.randrange(1 << 32))
+    known: dict[str, Array] = {}
+    state: dict[str, Array] = {}
+    runs: list[Run] = []
+    order = [*texts, *rng.choices(list(texts), k=3)]
+    for job in order:
+        module = parsed(texts[job])
+        entry = module.body.block.first_op
+        assert entry is not None, "it has a job"
+        acts = rng.choice((1, 2, 4)) if is_alone else 1
+        inputs: dict[str, list[Array]] = {}
+        outputs: Outputs = {}
+        for _ in range(acts):
+            given: dict[str, Array] = {}
+            for name, shape in ports_of(module):
+                value = arrays.standard_normal(shape).astype(np.float32)
+                value = given[name] = known.get(name, value)
+                pieces = [value] if value.ndim == 2 else list(value)
+                inputs.setdefault(name, []).extend(pieces)
+            used = {k: v for k, v in state.items() if f'"{k}"' in texts[job]}
+            made = evaluate_model(Model(module, used, Path()), given)
+            for name, value in made.items():
+                pieces = [value] if value.ndim == 2 else list(value)
+                outputs.setdefault(name, []).extend(map(np.asarray, pieces))
+            if f"{job}_new" in made:
+                state["w"] = made[f"{job}_new"]
+            known.update({k: v for k, v in made.items() if k[0] == "h"})
+        name = None if is_alone else job
+        runs.append(Run(name, acts, inputs, outputs, dict(state)))
+    return runs
+
+
+def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
+    """The inputs of the job in a module, and the shape of what is given."""
+    from penstock.dialects.interfaces import tensor_type
+    from penstock.dialects.job import InputOp, JobOp
+    from penstock.lowering.rates import job_turns
+
+    job = only(module, JobOp)
+    turns = job_turns(job)
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for op, count in turns.items():
+        if isinstance(op, InputOp):
+            shape = tuple(tensor_type(op.result).get_shape())
+            found.append((op.port.data, shape if count == 1 else (count, *shape)))
+    return found
+
+
+PLANNED = (
+    "{fuse}convert-job-to-plan,plan-order-updates,plan-order-tasks{{in-place=true}},"
+    "plan-assign-streams{{streams={streams}}},plan-create-registers,"
+    "regst-mark-interfaces{alias},regst-plan-memory{{guard={guard}}}{events}{merge}"
+)
+
+
+def planned(rng: random.Random, *, cuda: bool, rated: bool, jobs: bool) -> str:
+    """Passes from a job to a plan with places."""
+    strategy = rng.choice(("parallelism", "memory", "writers"))
+    return PLANNED.format(
+        fuse="job-place," if cuda else rng.choice(("", "op-fuse-elementwise,")),
+        streams=rng.choice((1, 2, 3)),
+        alias=",regst-alias-registers" * (rng.random() < 0.85),
+        guard=rng.choice(("stream", "stream", "all", "none")),
+        events=",plan-reduce-events" * (rng.random() < 0.6),
+        merge=f",plan-merge-jobs{{strategy={strategy}}}" * jobs,
+    )
+
+
+KINDS = ("plain", "slots", "updates", "rates", "jobs", "jobs", "cuda", "headers")
+
+
+def random_subject(rng: random.Random) -> Subject:
+    """A plan or program of random jobs that is right."""
+    kind = rng.choice(KINDS)
+    texts: dict[str, str] = {}
+    if kind == "rates":
+        texts["j"] = rated_job(rng, rng.randrange(4, 9))
+    elif kind == "headers":
+        texts["j"] = dynamic_job(rng, rng.randrange(4, 9))
+    elif kind == "jobs":
+        texts = several_jobs(rng)
+    else:
+        shape = [("x", 4)] + [("z", rng.choice((1, 2, 4)))] * (rng.random() < 0.5)
+        job = JobText("j", rng, shape, kind == "cuda", kind != "plain")
+        job.updates = kind == "updates"
+        job.grow(rng.randrange(7, 13))
+        texts["j"] = job.finish()
+    is_alone = kind != "jobs"
+    meant = {job: with_most_rows(text) for job, text in texts.items()}
+    runs = numpy_runs(meant, rng, is_alone=is_alone)
+    module = parsed("".join(texts.values()))
+    passes = planned(rng, cuda=kind == "cuda", rated=kind == "rates", jobs=not is_alone)
+    run_passes(module, f"{passes},verify-plan")
+    names = {job: shared_by(job, text) for job, text in texts.items()}
+    works = works_of(only(module, PlanOp))
+    if kind == "headers" or rng.random() < 0.5:
+        return Subject(kind, module, 3, runs, works, names)
+    run_passes(module, "convert-plan-to-launch,verify-program")
+    if kind in ("plain", "updates", "jobs") and rng.random() < 0.4:
+        before, joining = module.clone(), rng.choice(("chains", "waves"))
+        run_passes(module, f"launch-form-{joining},verify-program")
+        works = joined_works(only(before, ProgramOp), only(module, ProgramOp), works)
+        kind = joining
+    return Subject(kind, module, 4, runs, works, names)
+
+
+def shared_by(job: str, text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a job reads and writes by names that others may use, too."""
+    reads = {name for name in ("h0", "h1", "h2") if f'input "{name}"' in text}
+    writes = {name for name in ("h0", "h1", "h2") if f'output "{name}"' in text}
+    (writes if "job.assign" in text else reads).add("w")
+    return frozenset(reads), frozenset(writes)

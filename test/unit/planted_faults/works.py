@@ -1,0 +1,144 @@
+"""What the kernels of programs do, in terms of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    StringAttr,
+)
+from xdsl.utils.hints import isa
+
+from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.launch import (
+    CallOp,
+    ProgramOp,
+    names_of,
+)
+from penstock.dialects.op.rates import AccOp, RateOp
+from penstock.dialects.plan import PlanOp
+from penstock.lowering.program_kernels import overwritten_by
+from penstock.runtime.image import image_of
+from planted_faults.machine import (
+    Array,
+    Work,
+    place_of,
+)
+
+
+@dataclass(frozen=True)
+class OpWork:
+    """The work of the kernel of an op: operands, but for those under results, first."""
+
+    op: TensorOp
+    over: Mapping[int, int]
+    """The operands that lie where a result does, with that result."""
+
+    @property
+    def kept(self) -> int:
+        return len(self.op.operands) - len(self.over)
+
+    @property
+    def writes(self) -> frozenset[int]:
+        return frozenset(range(self.kept, self.kept + len(self.op.results)))
+
+    @property
+    def reads(self) -> frozenset[int]:
+        hidden = {self.kept + result for result in self.over.values()}
+        return frozenset(range(self.kept)) | hidden
+
+    def __call__(self, args: Sequence[Array]) -> Mapping[int, Array]:
+        given = iter(args[: self.kept])
+        ins = [
+            args[self.kept + self.over[i]] if i in self.over else next(given)
+            for i in range(len(self.op.operands))
+        ]
+        outs = self.op.meaning(*ins)
+        return {self.kept + i: np.asarray(out) for i, out in enumerate(outs)}
+
+
+@dataclass(frozen=True)
+class AccWork:
+    """The work of a kernel that adds to a sum."""
+
+    reads = frozenset({0, 1})
+    writes = frozenset({1})
+
+    def __call__(self, args: Sequence[Array]) -> Mapping[int, Array]:
+        return {1: np.add(args[0], args[1])}
+
+
+@dataclass(frozen=True)
+class JoinedWork:
+    """The works of several kernels in turn, each on some arguments of one of all."""
+
+    members: Sequence[tuple[Work, Sequence[int]]]
+
+    @property
+    def writes(self) -> frozenset[int]:
+        return frozenset(args[i] for work, args in self.members for i in work.writes)
+
+    @property
+    def reads(self) -> frozenset[int]:
+        found: set[int] = set()
+        made: set[int] = set()
+        for work, args in self.members:
+            found |= {args[i] for i in work.reads} - made
+            made |= {args[i] for i in work.writes}
+        return frozenset(found)
+
+    def __call__(self, args: Sequence[Array]) -> Mapping[int, Array]:
+        values, made = list(args), dict[int, Array]()
+        for work, places in self.members:
+            for i, array in work([values[j] for j in places]).items():
+                values[places[i]] = made[places[i]] = array
+        return made
+
+
+def works_of(plan: PlanOp) -> dict[str, Work]:
+    """The works of the actors that tasks become, by their names."""
+    found: dict[str, Work] = {}
+    for task in plan.tasks:
+        name, op = task.task_name.data, task.op
+        if isinstance(op, AccOp):
+            found[name] = AccWork()
+        elif isinstance(op, RateOp) or task.kind != "compute":
+            continue
+        elif isinstance(op, TensorOp):
+            found[name] = OpWork(op, dict(overwritten_by(task)))
+    return found
+
+
+def joined_works(
+    before: ProgramOp, after: ProgramOp, works: Mapping[str, Work]
+) -> dict[str, Work]:
+    """The works of the actors of a program some of whose members have become one."""
+    image = image_of(before)
+    calls = {a.name: a.steps[0].arguments for a in image.actors if a.steps}
+    places = {x.name: place_of(x) for x in (*image.queues, *image.variables) if x.kind}
+    found = dict(works)
+    for actor in after.actors:
+        members = actor.attributes.get("chain") or actor.attributes.get("wave")
+        if not isa(members, ArrayAttr[StringAttr]):
+            continue
+        call = actor.body.block.first_op
+        assert isinstance(call, CallOp), "they are made so"
+        given = names_of(call.arguments)
+        at = [places[name] for name in given]
+        listed: list[tuple[Work, Sequence[int]]] = []
+        left = [name.data for name in members]
+        end = 0
+        while left and "chain" in actor.attributes:
+            own = calls[name := left.pop(0)]
+            listed.append((works[name], [at.index(places[x]) for x in own]))
+        while left:
+            # A wave lists its members by what they do.
+            name = next(x for x in left if [*calls[x]] == given[end:][: len(calls[x])])
+            left.remove(name)
+            end += len(calls[name])
+            listed.append((works[name], range(end - len(calls[name]), end)))
+        found[actor.sym_name.data] = JoinedWork(listed)
+    return found
