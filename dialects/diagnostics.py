@@ -1,10 +1,15 @@
 """
-Errors that say where: places in source text, and failures of passes and verifiers with
-a place.
+Errors that say where: places in source text, of IR and of Python that is not ours, and
+failures of passes and verifiers with a place.
 """
 
+import os
+import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from inspect import getsourcefile, getsourcelines
+from traceback import walk_tb
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -62,6 +67,54 @@ def _place_in(location: Attribute) -> Place | None:
 def _parts_of(location: FusedLoc) -> Iterable[Attribute]:
     parts = location.locations
     return parts if isa(parts, ArrayAttr[Attribute]) else ()
+
+
+_OURS = frozenset({"penstock", "xdsl", "numpy", "numba", "llvmlite", "onnx"})
+"""The packages whose lines tell a user nothing."""
+
+
+def user_place(error: BaseException) -> Place | None:
+    """
+    Say which line of a plug-in an exception came through last: of code that belongs
+    neither to Penstock, nor to its libraries, nor to Python.
+    """
+    found: Place | None = None
+    for frame, line in walk_tb(error.__traceback__):
+        if _is_of_users(frame):
+            found = Place(frame.f_code.co_filename, line, 1)
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        found = Place(error.filename, error.lineno, error.offset or 1)
+    return found
+
+
+def _is_of_users(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package not in _OURS and _is_no_part_of_python(frame.f_code)
+
+
+def _is_no_part_of_python(code: CodeType) -> bool:
+    file = code.co_filename
+    below = file.removeprefix(os.path.dirname(os.__file__) + os.sep)
+    is_installed = "site-packages" in below or "dist-packages" in below
+    return not file.startswith("<") and (below == file or is_installed)
+
+
+def definition_of(cls: type) -> Place | None:
+    """Say where a class that is not ours is defined; None for one that is."""
+    if cls.__module__.partition(".")[0] in _OURS | sys.stdlib_module_names:
+        return None
+    try:
+        file, (_, line) = getsourcefile(cls), getsourcelines(cls)
+    except (OSError, TypeError):
+        return None
+    return None if file is None else Place(file, line, 1)
+
+
+def told(error: BaseException) -> str:
+    """Say what an exception is, and through which line of a plug-in it came last."""
+    text = f"{type(error).__name__}: {error}"
+    place = user_place(error)
+    return text if place is None else f"{text} ({place.file}:{place.line})"
 
 
 class LocatedPassFailure(PassFailedException):

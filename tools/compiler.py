@@ -12,7 +12,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
 
-from penstock.dialects.diagnostics import LocatedPassFailure, Place, place_of
+from penstock.dialects.diagnostics import (
+    LocatedPassFailure,
+    Place,
+    definition_of,
+    place_of,
+    user_place,
+)
+from penstock.runtime.errors import PenstockError
 from penstock.tools import plugins
 from penstock.tools.diagnostics import (
     Diagnosis,
@@ -97,7 +104,8 @@ class Compiler:
             with self.times.measure("verify"), self.culprits.recording():
                 errors = module_errors(module)
         except VerifierCrash as crash:
-            raise InternalError(str(crash)) from crash.__cause__
+            cause, where = crash.__cause__ or crash, str(crash)
+            raise self._defect(where, f"{where}: ", crash.author, cause) from cause
         reject_if_any(errors, prefix)
 
     def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
@@ -112,7 +120,8 @@ class Compiler:
         verified: list[object] | None = None
         for position, module_pass in enumerate(passes):
             name, is_last = module_pass.name, position + 1 == len(passes)
-            with self.times.measure(name, position), self.blaming("pass", name):
+            author = definition_of(type(module_pass))
+            with self.times.measure(name, position), self.blaming("pass", name, author):
                 module_pass.apply(self.ctx, module)
             if self.after_pass is not None:
                 self.after_pass(name, module, is_last)
@@ -126,8 +135,13 @@ class Compiler:
                     verified = now
 
     @contextmanager
-    def blaming(self, kind: str, name: str) -> Generator[None]:
-        """Turn what a pass or target raises into an error that names it."""
+    def blaming(
+        self, kind: str, name: str, author: Place | None = None
+    ) -> Generator[None]:
+        """
+        Turn what a pass or target raises into an error that names it; `author` is where
+        it is defined, if it is not ours.
+        """
         prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
         try:
             with self.culprits.recording():
@@ -149,7 +163,16 @@ class Compiler:
         except Exception as error:
             if isinstance(error, ShrinkException) and self.shrinking:
                 raise
-            raise InternalError(f"{kind} {name}") from error
+            raise self._defect(f"{kind} {name}", prefix, author, error) from error
+
+    def _defect(
+        self, where: str, prefix: str, author: Place | None, error: BaseException
+    ) -> PenstockError:
+        """What an exception of a plug-in, or a defect of ours, is raised as."""
+        place = user_place(error) or author
+        if place is None:
+            return InternalError(where)
+        return Rejected([Diagnosis(place, f"{prefix}{type(error).__name__}: {error}")])
 
 
 @contextmanager

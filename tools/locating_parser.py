@@ -37,6 +37,7 @@ from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from penstock.dialects.splat import Elements, SplatAttr
+from penstock.dialects.diagnostics import told
 from penstock.tools.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
@@ -307,4 +308,4 @@ def _explain(error: Exception) -> str:
         return str(error)
     if isinstance(error, ValueError):
         return f"cannot parse this operation: {error}"
-    return f"cannot parse this operation: {type(error).__name__}: {error}"
+    return f"cannot parse this operation: {told(error)}"

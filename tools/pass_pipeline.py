@@ -8,6 +8,7 @@ from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
+from penstock.dialects.diagnostics import told
 from penstock.tools.diagnostics import UsageError, suggest
 
 T = TypeVar("T")
@@ -48,11 +49,12 @@ def _make_pass(available: PassTable, spec: ArgSpec) -> ModulePass:
 
 
 def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
-    """Call a lazy factory; a module that cannot be imported is a `UsageError`."""
+    """Call a lazy factory; what cannot be imported or made is a `UsageError`."""
     try:
         return factory()
-    except ImportError as error:
-        raise UsageError(f"{kind} '{name}' cannot be loaded: {error}") from error
+    except Exception as error:
+        text = str(error) if isinstance(error, ImportError) else told(error)
+        raise UsageError(f"{kind} '{name}' cannot be loaded: {text}") from error
 
 
 def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:
@@ -72,6 +74,8 @@ def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:
         raise UsageError(
             f"{kind} '{spec.name}': {text[:1].lower()}{text[1:]}{_list(options)}"
         ) from error
+    except Exception as error:
+        raise UsageError(f"{kind} '{spec.name}': {told(error)}") from error
 
 
 def _options_of(cls: type[ArgSpecConvertible]) -> list[str]:

@@ -16,6 +16,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
+from penstock.dialects.diagnostics import told
 from penstock.tools.diagnostics import UsageError
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ def _load_entry(entry: EntryPoint) -> Universe:
     except Exception as error:
         raise UsageError(
             f"the installed plug-in '{entry.name}' ({entry.value}) cannot be loaded: "
-            f"{type(error).__name__}: {error}"
+            f"{told(error)}"
         ) from error
     if not isinstance(universe, Universe):
         raise UsageError(

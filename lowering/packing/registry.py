@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from operator import index
 from typing import TypeAlias, cast
 
+from penstock.dialects.diagnostics import told
 from penstock.lowering.packing.budget import Budget
 from penstock.lowering.packing.greedy import (
     RULES,
@@ -162,8 +163,7 @@ def packer_of(name: str) -> Packer:
         packer = installed_packers()[name]()
     except Exception as error:
         raise PackingError(
-            f"packing algorithm '{name}' cannot be loaded: "
-            f"{type(error).__name__}: {error}"
+            f"packing algorithm '{name}' cannot be loaded: {told(error)}"
         ) from error
     if not callable(packer):
         kind = type(packer).__name__
@@ -193,7 +193,7 @@ def pack(
         offsets = [index(offset) for offset in packer(problem, budget)]
     except Exception as error:
         raise PackingError(
-            f"packing algorithm '{algorithm}' fails: {type(error).__name__}: {error}"
+            f"packing algorithm '{algorithm}' fails: {told(error)}"
         ) from error
     if complaint := complaint_about(problem, offsets):
         raise PackingError(f"packing algorithm '{algorithm}' {complaint}")

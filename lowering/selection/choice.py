@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from xdsl.utils.exceptions import DiagnosticException
 
+from penstock.dialects.diagnostics import told
 from penstock.lowering.selection.alternatives import (
     Alternative,
     AlternativeError,
@@ -92,11 +93,14 @@ def variants_of(alternative: Alternative, request: Request) -> list[Candidate]:
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates, best first as long as nothing is measured."""
+    """
+    Candidates, best first as long as nothing is measured. Raises `AlternativeError` if
+    the model of one fails.
+    """
     # Who is alone need not be modelled.
     if len(candidates) < 2:
         return [*candidates]
-    return sorted(candidates, key=lambda candidate: candidate.rank)
+    return sorted(candidates, key=lambda x: guarded(x.alternative, lambda: x.rank))
 
 
 def candidates_for(
@@ -158,7 +162,7 @@ def guarded(alternative: Alternative, action: Callable[[], T]) -> T:
     except Exception as error:
         raise AlternativeError(
             f"the alternative '{alternative.name}' of {alternative.source} fails: "
-            f"{type(error).__name__}: {error}"
+            f"{told(error)}"
         ) from error
 
 

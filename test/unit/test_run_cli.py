@@ -538,7 +538,7 @@ def test_task_of_a_program_that_fails_has_its_own_place(run: Runner):
     file = run.file("divide.mlir", DIVISION)
     lowered = str(run.folder / "lowered.mlir")
     assert opt_tool([file, "--pipeline", "cpu", "-o", lowered]) == 0
-    lines = Path(lowered).read_text().splitlines()
+    lines = Path(lowered).read_text(encoding="utf-8").splitlines()
     line = next(n for n, x in enumerate(lines, 1) if "launch.actor @q" in x)
     bad = run.npz("bad.npz", a=np.ones(4, np.int32), b=np.zeros(4, np.int32))
     failed = "error: task 'q' failed at act 0 with code 1: integer division by zero\n"
