@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from xdsl.context import Context
@@ -75,6 +77,8 @@ class Selector:
     complaints: list[tuple[Operation, str]] = field(
         default_factory=list[tuple[Operation, str]]
     )
+    refused: set[str] = field(default_factory=set[str])
+    """The kinds of devices that were complained about."""
 
     def request(self, kernel: KernelOp, constants: Sequence[int]) -> Request:
         """What alternatives are told of a kernel."""
@@ -105,6 +109,20 @@ class Selector:
         }
         return choose_measured(candidates, times), refusals
 
+    @cached_property
+    def targets(self) -> frozenset[str]:
+        """The kinds of devices that there are alternatives for."""
+        listed = (guarded(x, lambda x=x: [*x.targets]) for x in self.offered)
+        return frozenset(chain(*listed))
+
+    def _refuse(self, request: Request) -> None:
+        """Complain about a kind of device that nothing is for, at its first kernel."""
+        if request.target not in self.refused:
+            known = ", ".join(sorted(self.targets))
+            text = f"there are no kernels for '{request.target}', only for {known}"
+            self.complaints.append((request.kernel, text))
+            self.refused.add(request.target)
+
     def try_to_select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
     ) -> None:
@@ -119,6 +137,9 @@ class Selector:
     ) -> None:
         """Change a kernel to what is chosen for it, and its constants with it."""
         request = self.request(kernel, [*constants])
+        if request.target not in self.targets:
+            self._refuse(request)
+            return
         choice, refusals = self.choice(request)
         if choice is None:
             why = "; ".join(f"{name} {text}" for name, text in refusals.items())

@@ -38,6 +38,23 @@ class OutOfMemory(PenstockError):
         return OutOfMemory(*self._facts, task)
 
 
+class KernelError(PenstockError):
+    """
+    The source of `kernel` cannot be compiled, for the `reason` in one line; `line` is
+    that of the source, if it is known. The exception that says so is the cause.
+    """
+
+    def __init__(self, kernel: str, reason: str, line: int | None):
+        super().__init__(kernel, reason, line)
+        self.kernel = kernel
+        self.reason = reason
+        self.line = line
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f" (line {self.line} of it)"
+        return f"kernel @{self.kernel}: its source fails: {self.reason}{where}"
+
+
 class TaskError(PenstockError):
     """
     A kernel of the actor `task` returned `code` in act number `act` of the run.

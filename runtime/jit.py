@@ -10,6 +10,7 @@ compile.
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from traceback import walk_tb
 from types import ModuleType
 from typing import cast
 
@@ -26,6 +28,7 @@ from penstock.runtime.cache import (
     keep_within,
     size_limit,
 )
+from penstock.runtime.errors import KernelError, PenstockError
 from penstock.runtime.kept_files import keep_text
 from penstock.runtime.matrix_unit import may_use_matrices
 from penstock.runtime.module_texts import digest_below, imported_modules
@@ -87,6 +90,42 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
         return _compiled[key]
 
 
+def compile_kernel(source: str, name: str) -> CompiledKernel:
+    """What `compile_cpu` returns. Raises KernelError if the text is no kernel."""
+    try:
+        return compile_cpu(source, name)
+    except (MemoryError, OSError, PenstockError):
+        raise
+    except Exception as error:
+        text = _path(key_of(source)).with_suffix(".py")
+        reason, line = _reason_of(error), _line_in(text, error)
+        raise KernelError(name, reason, line) from error
+
+
+def _reason_of(error: Exception) -> str:
+    """What an exception says first; Numba says before that in which of its steps."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg}"
+    lines = str(error).splitlines()
+    if len(lines) > 1 and lines[0].startswith("Failed in "):
+        return lines[1]
+    return ": ".join([type(error).__name__, *lines[:1]])
+
+
+def _line_in(text: Path, error: Exception) -> int | None:
+    """The line of a source that an exception is about, if it is known."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    frames = [
+        line
+        for frame, line in walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == str(text)
+    ]
+    told = re.findall(rf"{text.name}(?:\", line | \()(\d+)", str(error))
+    lines = [*frames, *map(int, told)]
+    return lines[-1] if lines else None
+
+
 def is_kept(source: str) -> bool:
     """Whether there is machine code of a module text on disk."""
     return _path(key_of(source)).is_file()
@@ -117,6 +156,8 @@ def _load(source: str, key: str, name: str) -> CompiledKernel:
     module = _execute(source, text, f"penstock_kernel_{key}")
     from penstock.runtime.c_functions import compile_c_function
 
+    if not callable(module.get("kernel")):
+        raise AttributeError("it defines no function 'kernel'")
     function = cast("Callable[..., int]", module["kernel"])
     parts = cast("int", module.get("PARTS", 1))
     with more_vectors():

@@ -104,8 +104,10 @@ class Compiler:
             with self.times.measure("verify"), self.culprits.recording():
                 errors = module_errors(module)
         except VerifierCrash as crash:
-            cause, where = crash.__cause__ or crash, str(crash)
-            raise self._defect(where, f"{where}: ", crash.author, cause) from cause
+            cause, author = crash.__cause__ or crash, definition_of(type(crash.op))
+            place = place_of(crash.op)
+            notes = () if place is None else (f"{place}: note: this is verified",)
+            raise self._defect(str(crash), author, cause, notes) from cause
         reject_if_any(errors, prefix)
 
     def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
@@ -163,16 +165,21 @@ class Compiler:
         except Exception as error:
             if isinstance(error, ShrinkException) and self.shrinking:
                 raise
-            raise self._defect(f"{kind} {name}", prefix, author, error) from error
+            raise self._defect(f"{kind} {name}", author, error) from error
 
     def _defect(
-        self, where: str, prefix: str, author: Place | None, error: BaseException
+        self,
+        where: str,
+        author: Place | None,
+        error: BaseException,
+        notes: tuple[str, ...] = (),
     ) -> PenstockError:
         """What an exception of a plug-in, or a defect of ours, is raised as."""
         place = user_place(error) or author
         if place is None:
             return InternalError(where)
-        return Rejected([Diagnosis(place, f"{prefix}{type(error).__name__}: {error}")])
+        text = f"{where} fails: {type(error).__name__}: {error}"
+        return Rejected([Diagnosis(place, text, notes)])
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from penstock.runtime.cuda_driver import CaptureError, CudaError
 from penstock.runtime.cuda_products import LibraryError
 from penstock.runtime.errors import (
     DeadlockError,
+    KernelError,
     MessageError,
     OutOfMemory,
     PenstockError,
@@ -33,6 +34,7 @@ __all__ = [
     "Diagnosis",
     "EndOfData",
     "InternalError",
+    "KernelError",
     "LibraryError",
     "MessageError",
     "NoRoom",

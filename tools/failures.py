@@ -49,6 +49,8 @@ def exit_code_of(
     except KeyboardInterrupt:
         return fail(program, "interrupted", EXIT_INTERRUPTED)
     except Rejected as rejected:
+        if debug and rejected.__cause__ is not None:
+            traceback.print_exception(rejected.__cause__)
         for diagnosis in rejected.diagnoses:
             print(diagnosis.render(rejected.file or str(file)), file=sys.stderr)
         return EXIT_FAILED

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.runtime.errors import KernelError
+from penstock.tools.errors import InternalError
 from penstock.tools.progress import Progress
 
 if TYPE_CHECKING:
@@ -104,15 +107,16 @@ def load(
         )
         if shown is not None:
             devices["cpu"] = shown
-        loaded = load_program_jobs(
-            program,
-            sources,
-            weights=model.weights,
-            directory=model.directory,
-            threads=threads,
-            devices=devices,
-            shared=shared,
-        )
+        with blaming_authors(own_sources(program)):
+            loaded = load_program_jobs(
+                program,
+                sources,
+                weights=model.weights,
+                directory=model.directory,
+                threads=threads,
+                devices=devices,
+                shared=shared,
+            )
     return JobExecutor(image_of(program), loaded, engine)
 
 
@@ -129,8 +133,41 @@ def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
     image, sources = plan.image, plan.derived.sources
     named = (kernel.name for kernel in image.kernels if kernel.target == "cpu")
     compile_missing({name: sources[name] for name in named})
-    loaded = load_jobs(image, sources, plan.values, threads=threads, devices=devices)
+    with blaming_us(plan.derived.own_sources):
+        values = plan.values
+        loaded = load_jobs(image, sources, values, threads=threads, devices=devices)
     return JobExecutor(image, loaded, engine)
+
+
+@contextmanager
+def blaming_authors(kernels: Sequence[KernelOp]) -> Generator[None]:
+    """
+    Turn what is wrong with the source of a kernel into `Rejected` at one of these,
+    which bring theirs, and else into a defect of ours.
+    """
+    from penstock.dialects.diagnostics import place_of
+    from penstock.tools.diagnostics import reject
+
+    own = {kernel.sym_name.data: kernel for kernel in kernels}
+    try:
+        with blaming_us(own):
+            yield
+    except KernelError as error:
+        reject(str(error), place_of(own[error.kernel]))
+
+
+@contextmanager
+def blaming_us(own: Collection[str]) -> Generator[None]:
+    """
+    Raise what is wrong with the source of a kernel as a defect of ours, unless it is
+    one of these kernels.
+    """
+    try:
+        yield
+    except KernelError as error:
+        if error.kernel in own:
+            raise
+        raise InternalError(f"kernel @{error.kernel}") from error.__cause__
 
 
 def open_devices(kinds: Collection[str]) -> dict[str, Device]:

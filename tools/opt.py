@@ -229,6 +229,8 @@ class PenstockOptMain(xDSLOptMain):
             output = self._compile(section, extension)
         except Rejected as rejected:
             errors, while_parsing = rejected.diagnoses, rejected.while_parsing
+            if self.args.debug and (cause := rejected.__cause__) is not None:
+                traceback.print_exception(cause)
         name = self.get_input_name()
         if expecting:
             offset = section.line_offset
@@ -288,14 +290,7 @@ class PenstockOptMain(xDSLOptMain):
             return self.output_resulting_program(module)
 
     def _parse(self, section: Section, extension: str) -> ModuleOp | None:
-        try:
-            return self.parse_chunk(
-                BytesIO(section.data), extension, section.line_offset
-            )
-        except Rejected as rejected:
-            if self.args.debug and (cause := rejected.__cause__) is not None:
-                traceback.print_exception(cause)
-            raise
+        return self.parse_chunk(BytesIO(section.data), extension, section.line_offset)
 
     def _after_pass(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
         self._print_after(pass_name, prog, is_last)

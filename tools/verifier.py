@@ -8,7 +8,7 @@ from xdsl.ir import ErasedSSAValue, IRNode, Operation
 from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import DiagnosticException
 
-from penstock.dialects.diagnostics import LocatedVerifyException, definition_of
+from penstock.dialects.diagnostics import LocatedVerifyException
 from penstock.tools.dominance import dominance_errors
 
 _ISOLATION = "Operation using value defined out of its IsolatedFromAbove parent"
@@ -20,7 +20,7 @@ class VerifierCrash(Exception):
 
     def __init__(self, op: Operation) -> None:
         super().__init__(f"the verifier of {op.name}")
-        self.author = definition_of(type(op))
+        self.op = op
 
 
 def module_errors(module: Operation) -> list[tuple[Operation, str]]:

@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --load %S/Inputs/kernels.py -p launch-select-kernels --split-input-file --verify-diagnostics
+// RUN: penstock-opt %s --load %S/Inputs/kernels.py --load %S/Inputs/beads.py -p launch-select-kernels --split-input-file --verify-diagnostics
 // RUN: not penstock-opt %s -p 'launch-select-kernels{parts=0}' 2>&1 | filecheck %s --check-prefix=PARTS
 // RUN: not penstock-opt %s -p 'launch-select-kernels{vector-bytes=48}' 2>&1 | filecheck %s --check-prefix=ODD
 // RUN: not penstock-opt %s -p 'launch-select-kernels{database="nowhere.db"}' 2>&1 | filecheck %s --check-prefix=NOWHERE
@@ -17,11 +17,23 @@
 // NO-PARTS: plan-write-times: parts must be at least 1, got 0
 
 // All kernels are told that nothing can compute, each with what refuses it.
-// expected-error@+1 {{launch-select-kernels: kernel @first (acme.x) for abacus, f32, i64: nothing computes it: acme-broken is for cpu; acme-greedy is for cpu; acme-modelled is for cpu; acme-swish is for cpu; cublas is for cuda; cudnn is for cuda; loops is for cpu; rules is for cpu, cuda; tiles is for cpu}}
+// expected-error@+1 {{launch-select-kernels: kernel @first (acme.x) for abacus, f32, i64: nothing computes it: acme-beads moves no beads; acme-broken is for cpu; acme-greedy is for cpu; acme-modelled is for cpu; acme-swish is for cpu; cublas is for cuda; cudnn is for cuda; loops is for cpu; rules is for cpu, cuda; tiles is for cpu}}
 launch.kernel @first target "abacus" (%a: memref<4xf32>, %b: memref<4xi64>) attributes {cost = {bytes = 1, flops = 2, op = "acme.x"}} {
 }
-// expected-error@+1 {{launch-select-kernels: kernel @second for sim, f32: nothing computes it}}
-launch.kernel @second target "sim" (%a: memref<4xf32>) {
+// expected-error@+1 {{launch-select-kernels: kernel @second for abacus, f32: nothing computes it}}
+launch.kernel @second target "abacus" (%a: memref<4xf32>) {
+}
+
+// -----
+
+// A kind of device that nothing is for is told once, at its first kernel.
+// expected-error@+1 {{launch-select-kernels: there are no kernels for 'gpu', only for abacus, cpu, cuda}}
+launch.kernel @third target "gpu" (%a: memref<4xf32>) {
+}
+launch.kernel @fourth target "gpu" (%a: memref<4xf32>) {
+}
+// expected-error@+1 {{launch-select-kernels: there are no kernels for 'sim', only for abacus, cpu, cuda}}
+launch.kernel @fifth target "sim" (%a: memref<4xf32>) {
 }
 
 // -----

@@ -9,13 +9,25 @@ import shlex
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdsl.ir import Block, Region
 
 import penstock
 from penstock import errors
-from penstock.dialects.diagnostics import Place
+from penstock.dialects.diagnostics import Place, told, user_place
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.packing import PackingError, Problem, registry
+from penstock.lowering.selection.alternatives import (
+    Alternative,
+    AlternativeError,
+    Request,
+    Variant,
+)
+from penstock.lowering.selection.choice import candidates_for
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.extras import how_to_install
 from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
@@ -141,3 +153,69 @@ def test_files_that_are_not_there_are_named() -> None:
         Session.open("none.mlir")
     assert str(caught.value) == "cannot read none.mlir: no such file or directory"
     assert isinstance(caught.value, PenstockError)
+
+
+def plugin(tmp_path: Path, body: str) -> Path:
+    """A file of a user's, with a function `fail` of this body."""
+    path = tmp_path / "acme.py"
+    path.write_text(f"def fail(*args, **options):\n    {body}\n", encoding="utf-8")
+    return path
+
+
+def load(path: Path) -> Any:
+    spec = spec_from_file_location("acme_plugin", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.fail
+
+
+def test_a_packer_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
+    path = plugin(tmp_path, "return [1][5]")
+    registry.registered["acme"] = load(path)
+    try:
+        with pytest.raises(PackingError) as caught:
+            registry.pack(Problem([(0, 1, 4), (0, 1, 4)]), "acme")
+    finally:
+        del registry.registered["acme"]
+    assert str(caught.value) == (
+        "packing algorithm 'acme' fails: IndexError: list index out of range "
+        f"({path}:2)"
+    )
+
+
+@pytest.mark.parametrize("what", ["refuse", "variants", "cost"])
+def test_an_alternative_that_raises_is_named_with_its_line(
+    what: str, tmp_path: Path
+) -> None:
+    path = plugin(tmp_path, "raise RuntimeError('no')")
+    fail = load(path)
+
+    class Acme(Alternative):
+        name = "acme"
+        priority = 5
+
+        def refuse(self, request: Request) -> str | None:
+            return fail() if what == "refuse" else None
+
+        def variants(self, request: Request) -> Iterator[Variant]:
+            if what == "variants":
+                fail()
+            yield from (Variant(lambda kernel: None, n, fail) for n in ("a", "b"))
+
+    kernel = KernelOp("k", "cpu", Region(Block()))
+    with pytest.raises(AlternativeError) as caught:
+        candidates_for(Request(kernel), [Acme()])
+    text = str(caught.value)
+    assert text.startswith("the alternative 'acme' of ")
+    assert text.endswith(f" fails: RuntimeError: no ({path}:2)")
+
+
+def test_the_line_of_a_plug_in_is_the_last_one_that_is_not_ours(tmp_path: Path) -> None:
+    path = plugin(tmp_path, "import json; json.loads('{')")
+    with pytest.raises(ValueError, match="Expecting property name") as caught:
+        load(path)()
+    assert told(caught.value).endswith(f" ({path}:2)")
+    place = user_place(caught.value)
+    assert place == Place(str(path), 2, 1)

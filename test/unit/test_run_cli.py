@@ -40,6 +40,12 @@ job.job @small placement <cpu, [0:0]> {
 }
 """
 
+START = """from penstock.runtime.kernel_support import c_kernel
+@c_kernel
+def kernel(args, part, parts):
+    """
+"""How a kernel's own source starts."""
+
 DIVISION = """job.job @divide placement <cpu, [0:0]> {
   %a = job.input "a" : tensor<4xi32>
   %b = job.input "b" : tensor<4xi32>
@@ -490,11 +496,53 @@ def test_device_that_there_is_no_executor_for(run: Runner):
     placed = "op.exp %x {placement = #job.placement<sim, [0:0]>} :"
     file = run.file("sim.mlir", JOB.replace("op.exp %x :", placed))
     outcome = run(file, "--random-inputs", "1")
+    text = "launch-select-kernels: there are no kernels for 'sim', only for cpu, cuda"
+    assert outcome == Outcome(1, "", f"{file}:4:3: error: {text}\n")
+
+
+def test_a_placement_that_there_are_no_kernels_for_is_one_error(run: Runner):
+    text = Path(DIGITS).read_text(encoding="utf-8")
+    file = run.file("gpu.mlir", text.replace("placement <cpu,", "placement <gpu,"))
+    outcome = run(file, "--random-inputs", "1")
+    text = "launch-select-kernels: there are no kernels for 'gpu', only for cpu, cuda"
     assert (outcome.code, outcome.out) == (1, "")
-    place, _, message = outcome.err.partition(": error: ")
-    assert place == f"{file}:4:3"
-    kernel = "launch-select-kernels: kernel @exp_0 (op.exp) for sim, f32: "
-    assert message.startswith(f"{kernel}nothing computes it: ")
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.startswith(f"{file}:")
+    assert outcome.err.endswith(f": error: {text}\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (
+            f"{START}return gone\n",
+            "NameError: name 'gone' is not defined",
+        ),
+        (
+            f"{START}return args['a']\n",
+            "No implementation of function Function(<built-in function getitem>) found "
+            "for signature: (line 4 of it)",
+        ),
+        (
+            "import nothing_such\n",
+            "ModuleNotFoundError: No module named 'nothing_such' (line 1 of it)",
+        ),
+        ("def kernel(:\n", "SyntaxError: invalid syntax (line 1 of it)"),
+        ("x = 1\n", "AttributeError: it defines no function 'kernel'"),
+    ],
+)
+def test_a_kernel_whose_own_source_fails_is_named(
+    run: Runner, source: str, reason: str
+):
+    quoted = source.replace("\n", "\\n")
+    start = "%y: memref<4xf32>) {\n    %zero"
+    text = Path(PROGRAM).read_text(encoding="utf-8")
+    own = start.replace(" {", f' attributes {{source = "{quoted}"}} {{')
+    file = run.file("own.mlir", text.replace(start, own))
+    line = 1 + text.partition("launch.kernel")[0].count("\n")
+    failed = f"error: kernel @sum_of_squares: its source fails: {reason}\n"
+    outcome = run(file, "--random-inputs", "1", "--allow-source")
+    assert outcome == Outcome(1, "", f"{file}:{line}:3: {failed}")
 
 
 def test_program_larger_than_the_machine(run: Runner):
