@@ -36,8 +36,8 @@ from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
-from penstock.dialects.splat import Elements, SplatAttr
 from penstock.dialects.diagnostics import told
+from penstock.dialects.splat import Elements, SplatAttr
 from penstock.tools.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
