@@ -518,7 +518,7 @@ def test_failures_of_passes(run_pass: PassRunner):
 
 def test_a_pass_of_a_plug_in_that_raises_is_named_with_its_line(driver: Driver):
     plugin, path = driver.file("passes.py", PASSES), driver.file("a.mlir", CHAIN)
-    lines = PASSES.splitlines()
+    lines = [*map(str, PASSES.splitlines())]
 
     def check(name: str, line: str, text: str) -> None:
         at = 1 + lines.index(line)

@@ -20,7 +20,7 @@ import penstock
 from penstock import errors
 from penstock.dialects.diagnostics import Place, told, user_place
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.packing import PackingError, Problem, registry
+from penstock.lowering.packing import Lifetime, PackingError, Problem, registry
 from penstock.lowering.selection.alternatives import (
     Alternative,
     AlternativeError,
@@ -176,7 +176,7 @@ def test_a_packer_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
     registry.registered["acme"] = load(path)
     try:
         with pytest.raises(PackingError) as caught:
-            registry.pack(Problem([(0, 1, 4), (0, 1, 4)]), "acme")
+            registry.pack(Problem([Lifetime(0, 1, 4)] * 2), "acme")
     finally:
         del registry.registered["acme"]
     assert str(caught.value) == (
