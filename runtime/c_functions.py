@@ -83,10 +83,21 @@ def compile_c_function(
     return ObjectCode(symbol, parts, externals, machine.emit_object(module))
 
 
-def assembly_of(function: Callable[..., int], words: int, bits: int) -> str:
-    """The assembly text of what `compile_c_function` makes."""
-    module, machine = _linked(function, "function", words, bits)
-    return machine.emit_assembly(module)
+def assembly_of(
+    function: Callable[..., int],
+    words: int,
+    bits: int,
+    machine: binding.TargetMachine | None = None,
+) -> str:
+    """
+    The assembly text of what `compile_c_function` makes, for another machine if one is
+    given.
+    """
+    module, here = _linked(function, "function", words, bits)
+    if machine is not None:
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+    return (machine or here).emit_assembly(module)
 
 
 def _linked(

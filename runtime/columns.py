@@ -26,7 +26,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.runtime.lanes import Code, LlvmValue, Vector, word
-from penstock.runtime.lines import AT_ONCE, LineLanes, vector_bytes
+from penstock.runtime.lines import AT_ONCE, LineLanes
+from penstock.runtime.processor import Processor, processor_here
 
 Step: TypeAlias = tuple[LlvmValue, int]
 """Where a loop is, and by how many elements its turns are apart."""
@@ -88,10 +89,11 @@ class _Columns:
     element: str
     extent: int
     body: Body
+    processor: Processor
 
     def emit(self, code: Code, addresses: Sequence[LlvmValue]) -> None:
         """Emit what all columns do."""
-        most = vector_bytes() // code.size
+        most = self.processor.vector_bytes // code.size
         lanes = min(most, 1 << (self.extent - 1).bit_length())
         wide = lanes * min(
             AT_ONCE, 1 << max(0, (self.extent // lanes).bit_length() - 1)
@@ -122,12 +124,13 @@ class _Columns:
         self.body(ColumnLanes(code, lanes, mask), *places)
 
 
-def columns(element: str, extent: int, body: Body):
+def columns(element: str, extent: int, body: Body, processor: Processor | None = None):
     """
     A function of one tuple, the address of the first column in each buffer, that has
-    `extent` columns do what `body` says.
+    `extent` columns do what `body` says, in vectors of the `processor`, by default of
+    the one that compiles.
     """
-    made = _Columns(element, extent, body)
+    made = _Columns(element, extent, body, processor or processor_here())
 
     @intrinsic
     def call(_typing, addresses):

@@ -22,15 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeAlias
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.runtime.lanes import INDEX, Code, Lanes, LlvmValue, Vector, word
+from penstock.runtime.processor import Processor, processor_here
 
 Body: TypeAlias = Callable[..., tuple[Sequence[Vector], Sequence[Vector]]]
 """What is stored, and what each fold takes in, given `Lanes`, a vector of each load,
@@ -46,15 +46,6 @@ CONTRACT = ("contract",)
 
 CACHE_LINE = 64
 """Bytes that are fetched at once."""
-
-
-@cache
-def vector_bytes() -> int:
-    """The bytes of the widest vectors of this processor."""
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 64
-    return 32 if features.get("avx2") else 16
 
 
 ################################################################################
@@ -234,11 +225,12 @@ class _Line:
     ahead: Sequence[int]
     types: Sequence[str]
     """What is in memory of all loads, then of all stores."""
+    processor: Processor
 
     @property
     def lanes(self) -> int:
         """Lanes of a vector: no more than the line has elements, rounded up."""
-        most = vector_bytes() // (4 if self.element == "f32" else 8)
+        most = self.processor.vector_bytes // (4 if self.element == "f32" else 8)
         return min(most, 1 << (self.extent - 1).bit_length())
 
     def emit(self, code: Code, values: Sequence[LlvmValue]) -> list[LlvmValue]:
@@ -459,6 +451,7 @@ def line(
     steps: Sequence[int] = (),
     ahead: Sequence[int] = (),
     memory: Sequence[str] = (),
+    processor: Processor | None = None,
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
@@ -478,6 +471,8 @@ def line(
 
     A turn of the loop loads before it stores, so that what is stored may lie where
     something is loaded that no other turn needs.
+
+    Vectors are those of the `processor`, by default of the one that compiles.
     """
     made = _Line(
         element,
@@ -489,6 +484,7 @@ def line(
         steps or [1] * loads,
         ahead or [0] * loads,
         memory or [element] * (loads + stores),
+        processor or processor_here(),
     )
     scalar = types.float32 if element == "f32" else types.float64
 

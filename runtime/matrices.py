@@ -19,7 +19,7 @@ not use such registers, the same panels are multiplied row by row in vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from llvmlite import ir
@@ -28,7 +28,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.runtime.lanes import BYTE, WORD, Code, LlvmValue, internal_function, word
-from penstock.runtime.matrix_unit import may_use_matrices
+from penstock.runtime.processor import Processor, processor_here
 from penstock.runtime.quads import QUAD, Lines, QuadCode, Signs
 from penstock.runtime.tiles import Call, OuterStrip, function_of
 
@@ -47,9 +47,10 @@ class _MatrixStrip(OuterStrip):
     """Registers of rows of a times registers of columns of b."""
 
     signs: Signs = (False, False)
+    processor: Processor = field(default_factory=processor_here)
 
     def code(self, builder: ir.IRBuilder) -> Code:
-        return QuadCode(builder, self.signs, plain=True)
+        return QuadCode(builder, self.signs, self.processor, plain=True)
 
     def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         chunks = self._chunks(code, call)
@@ -64,7 +65,7 @@ class _MatrixStrip(OuterStrip):
         return builder.sdiv(builder.add(call.depth, word(SIDE - 1)), word(SIDE))
 
     def run(self, code: Code, call: Call, height: LlvmValue) -> None:
-        if not may_use_matrices():
+        if not self.processor.matrices:
             super().run(code, call, height)
             return
         shapes = code.builder.bitcast(_shapes(code), BYTE.as_pointer())
@@ -78,7 +79,7 @@ class _MatrixStrip(OuterStrip):
             memory = builder.alloca(ir.ArrayType(BYTE, 4 * REGISTER))
             memory.align = ROW
             sums = builder.ptrtoint(memory, WORD)
-        if may_use_matrices():
+        if self.processor.matrices:
             self._multiply(code, groups, call, sums)
         else:
             self._multiply_rows(code, groups, call, sums)
@@ -207,7 +208,7 @@ def matrix_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     """
     Tiles of registers of matrices, as `quad_strip`, of 16 or 32 rows and one or two
     vectors of 16 quads. Rows of a are as `pack_matrices` leaves them, and columns have
-    whole chunks of 64 terms.
+    whole chunks of 64 terms. `processor` is by default the one that compiles.
     """
     facts |= {"signs": signs, "stored": True}
     return function_of(_MatrixStrip("i32", rows, vectors, lanes, **facts))

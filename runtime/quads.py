@@ -22,13 +22,12 @@ column of b, is what sums begin with. All other processors extend bytes to 16 bi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -42,6 +41,7 @@ from penstock.runtime.lanes import (
     word,
 )
 from penstock.runtime.panels import LINE, Pieces, Rows, least
+from penstock.runtime.processor import Processor, processor_here
 from penstock.runtime.tiles import Call, OuterStrip, function_of
 
 QUAD = 4
@@ -57,41 +57,31 @@ Loops: TypeAlias = Sequence[tuple[int, int]]
 """How often each loop runs, and how far apart its elements are, the outermost first."""
 
 
-@cache
-def dot_product(lanes: int, plain: bool = False) -> str | None:
-    """
-    How this processor adds the products of vectors of quads: by `vnni`, but for `plain`
-    ones of which no bits are turned, or in `pairs` of 16 bits; None if it has neither.
-    """
-    has = binding.get_host_cpu_features().get
-    if lanes == 16:
-        short, pairs = has("avx512vnni"), has("avx512bw")
-    else:
-        short = has("avxvnni") or (has("avx512vnni") and has("avx512vl"))
-        pairs = has("avx2") if lanes == 8 else has("sse2")
-    if lanes not in (4, 8, 16):
-        return None
-    if short and not plain:
-        return "vnni"
-    return "pairs" if pairs else None
-
-
-def is_turned(signs: Signs, lanes: int) -> bool:
+def is_turned(signs: Signs, lanes: int, processor: Processor) -> bool:
     """Whether the highest bits of bytes of a are turned."""
-    return dot_product(lanes) == "vnni" and signs[0] == signs[1]
+    return processor.dot_product(lanes) == "vnni" and signs[0] == signs[1]
 
 
 class QuadCode(Code):
-    """Emits sums `i32` of products of quads; of `plain` ones no bits are turned."""
+    """
+    Emits sums `i32` of products of quads for a processor; of `plain` ones no bits are
+    turned.
+    """
 
-    def __init__(self, builder: ir.IRBuilder, signs: Signs, plain: bool = False):
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        signs: Signs,
+        processor: Processor,
+        plain: bool = False,
+    ):
         super().__init__(builder, "i32")
-        self.signs, self._plain = signs, plain
+        self.signs, self._processor, self._plain = signs, processor, plain
 
     def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
         """The sums and the products of four bytes each."""
         lanes = total.type.count
-        kind = dot_product(lanes, self._plain)
+        kind = self._processor.dot_product(lanes, self._plain)
         if kind == "vnni":
             factors = (a, b) if self.signs[1] else (b, a)
             name = f"x86.avx512.vpdpbusd.{lanes * 32}"
@@ -140,13 +130,14 @@ class _QuadStrip(OuterStrip):
     """Quads of a times vectors of quads of b."""
 
     signs: Signs = (False, False)
+    processor: Processor = field(default_factory=processor_here)
 
     def code(self, builder: ir.IRBuilder) -> Code:
-        return QuadCode(builder, self.signs)
+        return QuadCode(builder, self.signs, self.processor)
 
     def starts(self, code: Code, call: Call) -> Sequence[LlvmValue]:
         zeros = super().starts(code, call)
-        if not is_turned(self.signs, self.lanes):
+        if not is_turned(self.signs, self.lanes, self.processor):
             return zeros
         turned = ir.Constant(code.vector(self.lanes), [HIGHEST] * self.lanes)
 
@@ -169,6 +160,7 @@ def quad_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     Tiles of quads of a times vectors of quads of b, as `outer_strip` of an a in panels
     has them: `b` and the depth count quads, all of it in 32 bits. `signs` says whether
     the bytes of a and of b have a sign; those of a are as `pack_quad_rows` leaves them.
+    Both are for the same `processor`, by default the one that compiles.
     """
     facts |= {"signs": signs, "stored": True}
     return function_of(_QuadStrip("i32", rows, vectors, lanes, **facts))
@@ -180,7 +172,13 @@ def quad_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
 
 
 def pack_quad_rows(
-    signs: Signs, rows: int, lanes: int, depth: int, a: tuple[int, int], rest: int = 0
+    signs: Signs,
+    rows: int,
+    lanes: int,
+    depth: int,
+    a: tuple[int, int],
+    rest: int = 0,
+    processor: Processor | None = None,
 ):
     """
     A function `pack(a, panels, height, count)` that copies up to `depth` terms of
@@ -190,7 +188,8 @@ def pack_quad_rows(
 
     `a` is the steps from a row and from a term to the next.
     """
-    turned = HIGHEST if is_turned(signs, lanes) else 0
+    processor = processor or processor_here()
+    turned = HIGHEST if is_turned(signs, lanes, processor) else 0
 
     @intrinsic
     def call(_typing, source, panels, height, count):

@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from struct import pack, unpack
 from typing import TypeAlias
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils
+
+from penstock.runtime.processor import processor_here
 
 LlvmValue: TypeAlias = ir.Value
 
@@ -123,10 +124,9 @@ WIDE_EXP2 = (
 """Polynomials, the highest power first, fitted to the least relative error."""
 
 
-@cache
 def has_scaling() -> bool:
-    """Whether this processor scales by powers of two in one instruction."""
-    return bool(binding.get_host_cpu_features().get("avx512f"))
+    """Whether the processor that compiles scales by powers of two at once."""
+    return processor_here().has_scaling
 
 
 ################################################################################

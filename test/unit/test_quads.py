@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TypeAlias
@@ -36,6 +37,7 @@ from penstock.lowering.numba_target import kernel_source
 from penstock.runtime import jit, matrices, matrix_unit, quads
 from penstock.runtime.image import panels_of
 from penstock.runtime.jit import compile_cpu
+from penstock.runtime.processor import Processor, processor_here
 from penstock.runtime.stored import as_stored
 
 Array: TypeAlias = NDArray[np.integer]
@@ -223,14 +225,12 @@ def test_registers_of_matrices_are_asked_for_where_there_are_any(
 
 
 @pytest.mark.parametrize("signs", SIGNS)
-def test_matrices_without_registers_of_them(
-    signs: Signs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matrices, "may_use_matrices", lambda: False)
+def test_matrices_without_registers_of_them(signs: Signs) -> None:
+    without = replace(processor_here(), matrices=False)
     rows, pack, strip = (
         matrices.pack_matrices(32, 128, a=(70, 1), rest=19),
         quads.pack_quads(1, 16, (((70, 16),), ((16, 1),)), whole=16),
-        matrices.matrix_strip(signs, 32, 1, 16, b=16, c=16, rest=19),
+        matrices.matrix_strip(signs, 32, 1, 16, b=16, c=16, rest=19, processor=without),
     )
 
     @njit
@@ -246,23 +246,30 @@ def test_matrices_without_registers_of_them(
     np.testing.assert_array_equal(found[: wanted.size].reshape(wanted.shape), wanted)
 
 
-@pytest.mark.parametrize("kind", ["vnni", "pairs", None])
+KINDS = {
+    "vnni": Processor(frozenset({"avx2", "avxvnni"})),
+    "pairs": Processor(frozenset({"avx2"})),
+    None: Processor(),
+}
+"""Processors by how they multiply quads of eight lanes."""
+KINDS_HERE = [
+    kind
+    for kind in ("vnni", "pairs", None)
+    if kind in (processor_here().dot_product(8), "pairs", None)
+]
+"""Those whose code runs here: `test_processors` looks at the code for all of them."""
+
+
+@pytest.mark.parametrize("kind", KINDS_HERE)
 @pytest.mark.parametrize("signs", SIGNS)
-def test_processors(
-    signs: Signs, kind: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processors(signs: Signs, kind: str | None) -> None:
     """Any way to multiply quads comes to the same, if the processor has it."""
-    if kind == "vnni" and quads.dot_product(8) != "vnni":
-        pytest.skip("this processor has no VNNI")
-
-    def dot_product(lanes: int, plain: bool = False) -> str | None:
-        return kind if lanes == 8 and not plain else None
-
-    monkeypatch.setattr(quads, "dot_product", dot_product)
+    processor = KINDS[kind]
+    assert processor.dot_product(8) == kind
     rows, pack, strip = (
-        quads.pack_quad_rows(signs, 3, 8, 12, a=(11, 1)),
+        quads.pack_quad_rows(signs, 3, 8, 12, a=(11, 1), processor=processor),
         quads.pack_quads(1, 8, (((11, 8),), ((8, 1),))),
-        quads.quad_strip(signs, 3, 1, 8, b=8, c=8, rest=0),
+        quads.quad_strip(signs, 3, 1, 8, b=8, c=8, rest=0, processor=processor),
     )
 
     @njit
