@@ -41,6 +41,7 @@ from penstock.lowering.selection.database import (
 from penstock.lowering.selection.keys import Key, machine_here
 from penstock.lowering.selection.registry import alternatives
 from penstock.runtime.cuda import device_name
+from penstock.runtime.kept_files import FOR_USER, is_private
 from penstock.tools.compiler import run_pipeline
 from penstock.tools.diagnostics import UsageError
 from penstock.tools.progress import Progress
@@ -157,21 +158,27 @@ def driver_here() -> Driver | None:
 
 def usable(path: Path) -> Path | None:
     """
-    Make room for a new kernel database where a file cannot be used as one: it gets
-    another name, which is returned. None if there is none, or it can be used.
+    Make room for a new kernel database where a file cannot be used as one, as others
+    can have written it, too: it gets another name, which is returned. None if there is
+    none, for which an empty file of this user alone is made, or if it can be used.
 
     Raises UsageError if it cannot be renamed.
     """
     if not path.exists():
+        path.touch(FOR_USER)
         return None
     try:
-        KernelDatabase(path).close()
+        if not is_private(status := path.stat()):
+            raise DatabaseError("others can have written it")
+        if status.st_size or not path.is_file():
+            KernelDatabase(path).close()
     except DatabaseError:
         aside = path.with_name(f"{path.name}.broken")
         try:
             path.replace(aside)
         except OSError as error:
             raise UsageError(f"cannot rename {path}: {error.strerror}") from error
+        path.touch(FOR_USER)
         return aside
     return None
 

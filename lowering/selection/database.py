@@ -4,7 +4,7 @@ The kernel database: what alternatives of kernels took when they were measured.
 A file of SQLite, with a table of keys (`penstock.lowering.selection.keys`: found by
 digest, compared by text) and one of times, a row for each alternative of a key. Any
 number of processes may read and write it at once; each measurement is written whole or
-not at all.
+not at all. A row that does not fit its checksum counts as missing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Self, cast
 
@@ -20,7 +21,7 @@ from penstock.lowering.selection.keys import Key
 
 APPLICATION = 0x50454E53
 """What says that a file of SQLite is a kernel database."""
-VERSION = 1
+VERSION = 2
 """The version of the tables."""
 WAIT_SECONDS = 30.0
 """How long to wait for other processes that write."""
@@ -42,6 +43,7 @@ _TABLES = (
         least_ns REAL NOT NULL,
         samples INTEGER NOT NULL,
         measured_at TEXT NOT NULL,
+        checksum TEXT NOT NULL,
         PRIMARY KEY (subject, alternative)
     ) WITHOUT ROWID""",
 )
@@ -74,6 +76,13 @@ class Entry:
     time: Time
 
 
+def checksum_of(text: str, alternative: str, time: Time) -> str:
+    """What is kept with a row, to see whether it is damaged."""
+    numbers = float(time.median_ns), float(time.least_ns), int(time.samples)
+    facts = text, alternative, time.source, *numbers, time.measured_at
+    return sha256(repr(facts).encode()).hexdigest()
+
+
 class KernelDatabase:
     """
     An open database; close it after use.
@@ -93,6 +102,8 @@ class KernelDatabase:
             self._file = sqlite3.connect(
                 uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None
             )
+            # Damaged text is found by its checksum.
+            self._file.text_factory = lambda data: str(data, "utf-8", "replace")
         try:
             with self._explaining():
                 if write:
@@ -164,13 +175,18 @@ class KernelDatabase:
     def times(self, key: Key) -> dict[str, Time]:
         """What was measured of a key, by the name of the alternative."""
         query = (
-            "SELECT alternative, median_ns, least_ns, samples, measured_at, source "
+            "SELECT alternative, checksum, "
+            "median_ns, least_ns, samples, measured_at, source "
             "FROM time JOIN subject ON subject = id WHERE digest = ? AND text = ? "
             "ORDER BY alternative"
         )
         with self._explaining():
             rows = self._file.execute(query, (key.digest, key.text)).fetchall()
-        return {row[0]: Time(*row[1:]) for row in rows}
+        return {
+            name: time
+            for name, checksum, *facts in rows
+            if checksum == checksum_of(key.text, name, time := Time(*facts))
+        }
 
     def record(
         self,
@@ -185,14 +201,17 @@ class KernelDatabase:
         Keep times of a key by the names of alternatives; without `overwrite`, those
         that are there already stay what they are.
         """
-        verb = "REPLACE" if overwrite else "IGNORE"
-        insert = f"INSERT OR {verb} INTO time VALUES (?, ?, ?, ?, ?, ?, ?)"
+        insert = "INSERT OR REPLACE INTO time VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         with self._explaining(), self._writing():
             subject = self._subject(key, op, target)
+            there = frozenset[str]() if overwrite else self.times(key).keys()
             for alternative, time in times.items():
+                if alternative in there:
+                    continue
                 numbers = time.median_ns, time.least_ns, time.samples
-                row = subject, alternative, time.source, *numbers, time.measured_at
-                self._file.execute(insert, row)
+                checksum = checksum_of(key.text, alternative, time)
+                facts = alternative, time.source, *numbers, time.measured_at, checksum
+                self._file.execute(insert, (subject, *facts))
 
     def _subject(self, key: Key, op: str, target: str) -> int:
         insert = "INSERT OR IGNORE INTO subject VALUES (NULL, ?, ?, ?, ?)"
@@ -213,11 +232,15 @@ class KernelDatabase:
         conditions = {name: text for name, text in wanted.items() if text is not None}
         where = " AND ".join(f"{name} = ?" for name in conditions) or "1"
         query = (
-            "SELECT op, target, alternative, "
+            "SELECT op, target, text, alternative, checksum, "
             "median_ns, least_ns, samples, measured_at, source "
             f"FROM time JOIN subject ON subject = id WHERE {where} "
             "ORDER BY op, target, digest, alternative"
         )
         with self._explaining():
             rows = self._file.execute(query, (*conditions.values(),)).fetchall()
-        return [Entry(row[0], row[1], row[2], Time(*row[3:])) for row in rows]
+        return [
+            Entry(op, target, alternative, time)
+            for op, target, text, alternative, checksum, *facts in rows
+            if checksum == checksum_of(text, alternative, time := Time(*facts))
+        ]

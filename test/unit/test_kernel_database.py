@@ -176,7 +176,7 @@ def test_tables_of_another_version_are_refused(path: Path) -> None:
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version = 7")
     other.close()
-    with pytest.raises(DatabaseError, match="has tables of version 7, expected 1"):
+    with pytest.raises(DatabaseError, match="has tables of version 7, expected 2"):
         KernelDatabase(path)
 
 
@@ -190,6 +190,29 @@ def test_damage_is_found(path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(DatabaseError, match=r"damaged|malformed"):
         KernelDatabase(path)
+
+
+def test_a_row_with_a_flipped_bit_counts_as_missing(path: Path) -> None:
+    with KernelDatabase(path, write=True) as database:
+        database.record(Key("a"), {"rules": time(5), "tiles": time(7)})
+    changes = (
+        *("median_ns = 5.5", "least_ns = 1", "samples = 2", "measured_at = '2027'"),
+        *("source = 'qenstock'", "checksum = '0'", "alternative = 'rulds'"),
+        "alternative = CAST(x'ff' AS TEXT)",
+    )
+    for change in changes:
+        other = sqlite3.connect(path)
+        other.execute(f"UPDATE time SET {change} WHERE alternative = 'rules'")
+        other.commit()
+        other.close()
+        with KernelDatabase(path, write=True) as database:
+            assert database.times(Key("a")) == {"tiles": time(7)}
+            assert [entry.alternative for entry in database.entries()] == ["tiles"]
+            # It is measured again, also where nothing is overwritten.
+            database.record(
+                Key("a"), {"rules": time(6), "tiles": time(9)}, overwrite=False
+            )
+            assert database.times(Key("a")) == {"rules": time(6), "tiles": time(7)}
 
 
 # Keys ---------------------------------------------------------------------------------
