@@ -112,6 +112,29 @@ def test_workers_run_nothing_of_the_current_folder(planted: Path, worker: str) -
     assert (ran, done.returncode, done.stderr) == ([], 0, "")
 
 
+@pytest.mark.parametrize("name", ["import", "opt", "run", "view"])
+def test_commands_run_nothing_of_the_current_folder(planted: Path, name: str) -> None:
+    tool = Path(sys.executable).with_name(f"penstock-{name}")
+    done, ran = run([str(tool), "--help"], planted)
+    assert (ran, done.returncode, done.stderr) == ([], 0, "")
+
+
+def test_a_file_that_is_loaded_has_nothing_but_itself_run(planted: Path) -> None:
+    code = (
+        "import json, sys\n"
+        "from xdsl.passes import ModulePass\n"
+        "assert not any(path.endswith('model') for path in sys.path)\n"
+        "class Named(ModulePass):\n"
+        "    name = 'named'\n"
+        "    def apply(self, ctx, op): pass\n"
+    )
+    (planted / "named.py").write_text(code)
+    tool = Path(sys.executable).with_name("penstock-opt")
+    done, ran = run([str(tool), "--load", "named.py", "--list-passes"], planted)
+    assert (ran, done.returncode, done.stderr) == ([], 0, "")
+    assert "passes of named.py:\n  named" in done.stdout
+
+
 def test_a_child_of_an_isolated_process_is_isolated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

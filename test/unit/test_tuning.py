@@ -300,19 +300,29 @@ def test_a_broken_database_is_told(tmp_path: Path) -> None:
 def test_what_is_no_database_is_put_aside(tmp_path: Path) -> None:
     path = tmp_path / "kernels.db"
     assert usable(path) is None
+    assert (path.stat().st_size, path.stat().st_mode & 0o777) == (0, 0o600)
+    assert usable(path) is None
     KernelDatabase(path, write=True).close()
     assert usable(path) is None
     path.write_text("no database" * 99)
     aside = tmp_path / "kernels.db.broken"
     assert usable(path) == aside
     assert aside.read_text().startswith("no database")
-    assert not path.exists()
+    assert path.stat().st_size == 0
     path.write_text("no database" * 99)
     aside.unlink()
     aside.mkdir()
     (aside / "file").touch()
     with pytest.raises(UsageError, match=r"cannot rename .*kernels\.db: "):
         usable(path)
+
+
+def test_a_database_that_others_can_write_is_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    KernelDatabase(path, write=True).close()
+    path.chmod(0o666)
+    assert usable(path) == tmp_path / "kernels.db.broken"
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_paths_that_no_pass_option_can_hold_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Protocol, cast
 
 import onnx
@@ -93,6 +93,7 @@ def import_file(
 def read_onnx(path: Path) -> ModelProto:
     """Read and check a model. Raises UsageError if it is none, or lacks weights."""
     library, model = cast(_Onnx, onnx), _without_data(path)
+    _data_files_of(model, path)
     with _reading(path, f"cannot read the weights of {path}"):
         library.load_external_data_for_model(model, str(path.parent))
     with _reading(path, f"{path} is no ONNX model"):
@@ -123,16 +124,26 @@ def _reading(path: Path, what: str) -> Generator[None]:
 def data_files(path: Path) -> Sequence[str]:
     """
     The files in which tensors of a model lie, beside its own, as it names them. Raises
-    UsageError if it is none.
+    UsageError if it is none, or names one outside of its folder.
     """
-    model = _without_data(path)
+    return _data_files_of(_without_data(path), path)
+
+
+def _data_files_of(model: ModelProto, path: Path) -> Sequence[str]:
     places = (
         entry.value
         for tensor in tensors_in(model)
         for entry in tensor.external_data
         if entry.key == "location"
     )
-    return sorted({*places})
+    files = sorted({*places})
+    for file in files:
+        # As Windows reads a name, on whatever system, there are more of them.
+        parts = PureWindowsPath(file)
+        if parts.anchor or ".." in parts.parts:
+            reason = f"'{file}' lies outside of its folder"
+            raise UsageError(f"cannot read the weights of {path}: {reason}")
+    return files
 
 
 def tensors_in(message: Message) -> Iterator[TensorProto]:

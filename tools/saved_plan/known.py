@@ -90,7 +90,11 @@ class KnownPlans:
         """
         self._files, self._contents = files, None
         with suppress(OSError):
-            hashes = [sha256_of(self.path.parent / name) for name in files]
+            paths = [self.path.parent / name for name in files]
+            # A pipe or a device may have no end.
+            if not all(path.is_file() for path in paths):
+                return
+            hashes = [sha256_of(path) for path in paths]
             self._contents = hashlib.sha256("".join(hashes).encode()).hexdigest()
 
     @property

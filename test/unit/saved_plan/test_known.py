@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -19,6 +20,8 @@ from penstock.lowering.selection.database import KernelDatabase
 from penstock.runtime import package_digest
 from penstock.runtime.kept_files import keep
 from penstock.tools import onnx_session, run
+from penstock.tools.errors import UsageError
+from penstock.tools.onnx_import.model import import_file
 from penstock.tools.onnx_session import OnnxSession
 from penstock.tools.saved_plan import derived, known
 from penstock.tools.saved_plan import plan as plan_module
@@ -34,11 +37,14 @@ def floats(*shape: int) -> Floats:
     return RANDOM.normal(size=shape).astype(np.float32)
 
 
-def write(path: Path, weights: Floats, *, beside: str = "") -> None:
+def write(
+    path: Path, weights: Floats, *, beside: str = "", is_there: bool = True
+) -> None:
     """A model of rows times weights, which may lie in a file beside it."""
     tensor = numpy_helper.from_array(weights, "w")
     if beside:
-        path.with_name(beside).write_bytes(tensor.raw_data)
+        if is_there:
+            path.with_name(beside).write_bytes(tensor.raw_data)
         tensor.ClearField("raw_data")
         tensor.data_location = TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value=beside)
@@ -391,3 +397,25 @@ def test_plans_by_measured_times_are_not_kept(
     for _ in range(2):
         check(path, weights)
     assert len(compiled) == 3
+
+
+@pytest.mark.parametrize(
+    "place", ["/dev/zero", "../w.bin", "a/../../w.bin", r"C:\w.bin", r"..\w.bin"]
+)
+def test_tensors_outside_of_the_folder_of_a_model_are_refused(
+    path: Path, place: str
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights, beside=place, is_there=False)
+    text = f"^cannot read the weights of {path}: '{re.escape(place)}' lies outside of "
+    with pytest.raises(UsageError, match=text):
+        OnnxSession(path)
+    with pytest.raises(UsageError, match=text):
+        import_file(path)
+
+
+def test_a_pipe_in_place_of_tensors_is_not_waited_for(path: Path) -> None:
+    write(path, floats(4, 5), beside="w.bin", is_there=False)
+    os.mkfifo(path.with_name("w.bin"))
+    with pytest.raises(UsageError, match=r"^cannot read the weights of "):
+        OnnxSession(path)
