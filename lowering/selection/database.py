@@ -76,6 +76,10 @@ class Entry:
     time: Time
 
 
+def _text_of(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
 def checksum_of(text: str, alternative: str, time: Time) -> str:
     """What is kept with a row, to see whether it is damaged."""
     numbers = float(time.median_ns), float(time.least_ns), int(time.samples)
@@ -103,7 +107,7 @@ class KernelDatabase:
                 uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None
             )
             # Damaged text is found by its checksum.
-            self._file.text_factory = lambda data: str(data, "utf-8", "replace")
+            self._file.text_factory = _text_of
         try:
             with self._explaining():
                 if write:
