@@ -9,6 +9,7 @@ text a comment line with the kernel's name precedes each.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import IO, ClassVar
 
@@ -46,6 +47,11 @@ def kernel_source(kernel: KernelOp) -> str:
     return printer(kernel)
 
 
+def title_of(name: str) -> str:
+    """The comment above the source of a kernel: one line, whatever its name."""
+    return f"# kernel {json.dumps(name, ensure_ascii=False)[1:-1]}"
+
+
 @dataclass(frozen=True)
 class NumbaTarget(Target):
     """Prints the source of all kernels of a module."""
@@ -61,7 +67,8 @@ class NumbaTarget(Target):
             if not isinstance(op, KernelOp):
                 continue
             try:
-                texts.append(f"# kernel {op.sym_name.data}\n{kernel_source(op)}")
+                title = title_of(op.sym_name.data)
+                texts.append(f"{title}\n{kernel_source(op)}")
             except LocatedPassFailure as failure:
                 complaints += failure.complaints
         fail_if_any(complaints)

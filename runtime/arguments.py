@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeGuard
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard, cast
 
 import numpy as np
 
@@ -14,6 +15,23 @@ ENGINES = ("actors", "sequential", "sim")
 
 DEVICES = ("cpu", "cuda")
 """The kinds of devices that kernels are compiled for."""
+
+MOST_EACH = 4
+"""The threads for each processor beyond which there is a warning."""
+
+
+def check_named(inputs: object) -> None:
+    """Raise PenstockError unless these are arrays by name."""
+    if not isinstance(inputs, Mapping):
+        kind = type(inputs).__name__
+        raise PenstockError(f"inputs are arrays by name, got {kind}")
+
+
+def check_pieces(pieces: object) -> None:
+    """Raise PenstockError unless these are pieces, of arrays by name each."""
+    if not isinstance(pieces, Sequence) or isinstance(pieces, str):
+        kind = type(cast("object", pieces)).__name__
+        raise PenstockError(f"pieces are a list of arrays by name each, got {kind}")
 
 
 def check_name(what: str, name: object, known: Sequence[str]) -> None:
@@ -49,3 +67,17 @@ def check_options(device: object, threads: object, engine: object) -> None:
         check_name("device", device, DEVICES)
     check_count("threads", threads)
     check_name("engine", engine, ENGINES)
+
+
+def warn_of_threads(threads: int) -> None:
+    """Warn of threads that take processors from each other for most of the time."""
+    from penstock.runtime.compile_pool import processors
+
+    if threads > MOST_EACH * (count := processors()):
+        those = "one processor" if count == 1 else f"{count} processors"
+        warnings.warn(
+            f"{threads} threads on {those} wait for each other: as many threads as "
+            "processors are fastest",
+            RuntimeWarning,
+            stacklevel=2,
+        )

@@ -9,8 +9,27 @@ if TYPE_CHECKING:
     from penstock.runtime.tables import Tables
 
 
+def printable(text: str) -> str:
+    """Escape what would confuse a terminal."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text
+    )
+
+
 class PenstockError(Exception):
-    """The base of every error that Penstock raises."""
+    """
+    The base of every error that Penstock raises. Names in its text are those of models
+    and plans, whose escape sequences never reach a terminal.
+    """
+
+    def __str__(self) -> str:
+        return printable(self.wording())
+
+    def wording(self) -> str:
+        """What is wrong, with names as they are."""
+        return super().__str__()
 
 
 class OutOfMemory(PenstockError):
@@ -73,7 +92,7 @@ class TaskError(PenstockError):
         self.code = code
         self.message = message
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         return self.reason if self.place is None else f"{self.place}: {self.reason}"
 
     @property
@@ -109,7 +128,7 @@ class DeadlockError(PenstockError):
         super().__init__(stuck)
         self.stuck = stuck
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         return "\n  ".join(["no actor can act", *self.stuck])
 
 
@@ -124,7 +143,7 @@ class WatchdogError(PenstockError):
         self.seconds = seconds
         self.stuck = stuck
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         head = f"the run made no progress for {self.seconds:g} s"
         return "\n  ".join([head, *self.stuck])
 
@@ -136,7 +155,7 @@ class MessageError(PenstockError):
         super().__init__(lines)
         self.lines = lines
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         return "\n  ".join(["messages were lost or made up", *self.lines])
 
 

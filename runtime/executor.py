@@ -12,7 +12,12 @@ from typing import NoReturn, TypeAlias
 
 import numpy as np
 
-from penstock.runtime.arguments import ENGINES, check_name
+from penstock.runtime.arguments import (
+    ENGINES,
+    check_name,
+    check_named,
+    check_pieces,
+)
 from penstock.runtime.closing import Closing
 from penstock.runtime.core import Core, address_of_recorder
 from penstock.runtime.errors import PenstockError, TaskError
@@ -179,6 +184,7 @@ class Executor(Closing):
         that on the next as far as the slots of registers let it. Nothing is run unless
         all pieces fit; the act of a TaskError is the index of the piece.
         """
+        check_pieces(pieces)
         fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
         results: list[dict[str, Array]] = []
         with self._lock:
@@ -344,6 +350,7 @@ def check_inputs(
     The arrays of one piece, contiguous. Raises PenstockError unless there is one of
     the right shape and dtype for each port, and no other array.
     """
+    check_named(given)
     fed: dict[str, Array] = {}
     for name, port in ports.items():
         if name not in given:

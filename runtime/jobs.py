@@ -30,6 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
+from penstock.runtime.arguments import check_pieces
 from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executor import Executor, check_inputs
@@ -278,6 +279,7 @@ class JobExecutor(Closing):
         The outputs for each piece of inputs. Nothing is run unless all fit. The work on
         pieces overlaps if the job has nothing to do with other jobs.
         """
+        check_pieces(pieces)
         job = self._name_of(job)
         runner = self._runners[job]
         if runner.is_alone and not runner.submitted:

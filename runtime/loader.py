@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.addresses import address_of
+from penstock.runtime.arguments import warn_of_threads
 from penstock.runtime.devices import Chunk, Cpu, Device, Place, Wired
 from penstock.runtime.dtypes import numpy_dtype, reread
 from penstock.runtime.edges import COPY, FEED, FETCH, Callback
@@ -209,6 +210,7 @@ def load_jobs(
     the array of each variable (its own part) and constant by its name, once there is
     memory.
     """
+    warn_of_threads(threads)
     memory = _with_memory(image, sources, values, threads, devices, shared)
     if not image.jobs or image.is_linked:
         return {image.name: memory.finish()}

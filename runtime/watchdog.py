@@ -23,7 +23,7 @@ import numpy as np
 
 from penstock.runtime.arguments import is_real
 from penstock.runtime.entries import halt
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PenstockError, printable
 from penstock.runtime.image import ProgramImage, Step
 from penstock.runtime.stream_report import waits_in
 from penstock.runtime.tables import Layout, Tables, Words
@@ -54,7 +54,7 @@ SHORTEST, LONGEST = 0.002, 0.5
 
 def print_report(text: str) -> None:
     """Write a report to standard error."""
-    print(f"penstock: {text}", file=sys.stderr, flush=True)
+    print(printable(f"penstock: {text}"), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.tools.drafts import draft_of, drafting
 from penstock.tools.errors import UsageError, explain_os_error
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def check_writable(path: Path) -> None:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not target.exists() or target.is_file():
-            draft = _draft_of(target)
+            draft = draft_of(target)
             draft.touch()
             draft.unlink()
     except OSError as error:
@@ -57,22 +58,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
             _write(whole, arrays)
             target.write_bytes(whole.getvalue())
         else:
-            _replace(target, arrays)
+            with drafting(target) as draft:
+                _write(draft, arrays)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
-
-
-def _replace(target: Path, arrays: Mapping[str, Array]) -> None:
-    draft = _draft_of(target)
-    try:
-        _write(draft, arrays)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _draft_of(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
 
 
 def _write(target: Path | BytesIO, arrays: Mapping[str, Array]) -> None:

@@ -66,24 +66,47 @@ def _prepare(program: str) -> None:
     from penstock.runtime.numba_settings import ignore_settings_files
 
     ignore_settings_files()
-    _escape_what_the_output_cannot_take()
+    _escape_names_in_what_is_printed()
     first_start.listener = _show_first_start
     _tell_warnings_of(program)
 
 
-def _escape_what_the_output_cannot_take() -> None:
-    """Print names of any script, whatever the locale says, as errors are printed."""
-    stdout: object = sys.stdout
-    if isinstance(stdout, TextIOWrapper):
-        cast("TextIOWrapper", stdout).reconfigure(errors="backslashreplace")
+class _Escaping(TextIOWrapper):
+    """A stream whose text holds no escape sequences, which names may be full of."""
+
+    def write(self, text: str, /) -> int:
+        """Write text, with what would confuse a terminal escaped."""
+        from penstock.runtime.errors import printable
+
+        # A line that shows progress is drawn over itself.
+        parts = text.split("\r") if self is sys.stderr else [text]
+        super().write("\r".join(map(printable, parts)))
+        return len(text)
+
+
+def _escape_names_in_what_is_printed() -> None:
+    """
+    Print names of any script, whatever the locale says, and what a terminal would take
+    for orders of it, as errors are printed.
+    """
+    for name in ("stdout", "stderr"):
+        stream: object = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper):
+            plain = cast("TextIOWrapper", stream)
+            facts = plain.encoding, "backslashreplace"
+            by_line = plain.line_buffering
+            escaping = _Escaping(plain.buffer, *facts, line_buffering=by_line)
+            setattr(sys, name, escaping)
 
 
 def _tell_warnings_of(program: str) -> None:
     """Tell warnings without the line of Python that they come from."""
     import warnings
 
+    from penstock.runtime.errors import printable
+
     def line(message: Warning | str, *place: object) -> str:
-        return f"{program}: warning: {message}\n"
+        return f"{printable(f'{program}: warning: {message}')}\n"
 
     warnings.formatwarning = line
 

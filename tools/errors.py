@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import printable as printable
 
 if TYPE_CHECKING:
     from penstock.dialects.diagnostics import Place
@@ -28,7 +29,7 @@ class InternalError(PenstockError):
         super().__init__(where)
         self.where = where
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         cause = self.__cause__
         text = "no reason" if cause is None else f"{type(cause).__name__}: {cause}"
         where = f" in {self.where}" if self.where else ""
@@ -71,7 +72,7 @@ class Rejected(PenstockError):
         self.while_parsing = while_parsing
         self.file: str | None = None
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         return "\n".join(found.describe(self.file) for found in self.diagnoses)
 
 
@@ -93,13 +94,6 @@ def needing_onnx() -> Generator[None]:
     except ImportError as error:
         text = f"ONNX models need a package: pip install onnx ({error})"
         raise UsageError(text) from error
-
-
-def printable(text: str) -> str:
-    """Escape what would confuse a terminal."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text
-    )
 
 
 def explain_os_error(error: OSError) -> str:

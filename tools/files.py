@@ -4,6 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from penstock.tools.drafts import drafting
 from penstock.tools.errors import UsageError
 from penstock.tools.errors import explain_os_error as explain_os_error
 
@@ -34,18 +35,10 @@ def write_whole(path: str, text: str) -> None:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
         else:
-            _replace(target, text)
+            with drafting(target) as draft:
+                draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
-
-
-def _replace(target: Path, text: str) -> None:
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.tools.arrays import read_arrays, write_arrays
+from penstock.tools.drafts import drafting
 from penstock.tools.errors import UsageError, explain_os_error
 from penstock.tools.safetensors_files import read_safetensors
 
@@ -45,16 +46,13 @@ def write_model_file(path: Path, arrays: Mapping[str, Array]) -> None:
     from safetensors import numpy as safetensors
 
     target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     try:
         data = cast("bytes", cast("Any", safetensors).save(dense))
-        draft.write_bytes(data)
-        draft.replace(target)
+        with drafting(target) as draft:
+            draft.write_bytes(data)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _suffix_of(path: Path) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.arguments import check_count
+from penstock.runtime.arguments import check_count, check_named
 from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
 from penstock.tools.errors import needing_onnx
@@ -189,13 +189,6 @@ class Key:
             and array.tobytes() == arrays[name].tobytes()
             for name, array in self._known.items()
         )
-
-
-def check_named(inputs: object) -> None:
-    """Raise PenstockError unless these are arrays by name."""
-    if not isinstance(inputs, Mapping):
-        kind = type(inputs).__name__
-        raise PenstockError(f"inputs are arrays by name, got {kind}")
 
 
 def check_shape(

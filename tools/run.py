@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from penstock.runtime.first_start import first_start
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.comparing import report_errors
-from penstock.tools.errors import UsageError, needing_onnx
+from penstock.tools.errors import UsageError, needing_onnx, printable
 from penstock.tools.failures import exit_code_of
 from penstock.tools.loading import open_devices
 from penstock.tools.model import check_own_sources
@@ -236,6 +236,11 @@ def _compile(
     return Job(session, oracle, onnx, known)
 
 
+def _warn(text: str) -> None:
+    """Tell a warning on standard error."""
+    print(printable(f"{PROGRAM}: warning: {text}"), file=sys.stderr)
+
+
 def _tuned(
     args: argparse.Namespace, front: tuple[Compiler, PassTable], model: Model
 ) -> Path:
@@ -248,7 +253,7 @@ def _tuned(
     # What a person has named is not put aside.
     if not named and (aside := usable(path)) is not None:
         text = f"{path} was no kernel database that can be used, and is now {aside}"
-        print(f"{PROGRAM}: warning: {text}", file=sys.stderr)
+        _warn(text)
     subjects = tune(
         front,
         model,
@@ -257,7 +262,7 @@ def _tuned(
         simulate_ranks=args.simulate_ranks,
     )
     for line in problem_lines(subjects):
-        print(f"{PROGRAM}: warning: {line}", file=sys.stderr)
+        _warn(line)
     for line in tuning_lines(subjects):
         print(line)
     return path

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.kept_files import is_private
+from penstock.tools.drafts import drafting
 from penstock.tools.errors import explain_os_error
 
 Json: TypeAlias = dict[str, Any]
@@ -49,20 +50,16 @@ def write_archive(
     """
     manifest = {**facts, "members": {n: _description(m) for n, m in members.items()}}
     text = json.dumps(manifest, indent=1).encode()
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("wb") as file:
+        with drafting(path) as draft, draft.open("wb") as file:
             with zipfile.ZipFile(file, "w") as archive:
                 _add(archive, MANIFEST, [text])
                 for name, pieces in members.items():
                     _add(archive, name, pieces)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
     except OSError as error:
         raise PlanError(f"cannot write {path}: {explain_os_error(error)}") from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _description(pieces: Iterable[bytes | memoryview]) -> Json:

@@ -131,7 +131,9 @@ def save_plan(
 
 def source_text(sources: Mapping[str, str]) -> str:
     """The source of all kernels as `penstock-opt -t numba` prints it."""
-    return "\n".join(f"# kernel {name}\n{text}" for name, text in sources.items())
+    from penstock.lowering.numba_target import title_of
+
+    return "\n".join(f"{title_of(name)}\n{text}" for name, text in sources.items())
 
 
 def program_text(program: ProgramOp) -> str:
