@@ -5,8 +5,10 @@ failures of passes and verifiers with a place.
 
 import os
 import sys
-from collections.abc import Generator, Iterable
+import warnings
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from contextvars import ContextVar
 from inspect import getsourcefile, getsourcelines
 from traceback import walk_tb
 from types import CodeType, FrameType
@@ -167,3 +169,33 @@ def fail_if_any(complaints: Iterable[tuple[Operation, str]]) -> None:
     """Raise a `LocatedPassFailure` when there is at least one complaint."""
     if found := tuple(complaints):
         raise LocatedPassFailure(found)
+
+
+def _warn_in_python(op: Operation, message: str) -> None:
+    place = place_of(op)
+    warnings.warn(message if place is None else f"{place}: {message}", stacklevel=3)
+
+
+_listener: ContextVar[Callable[[Operation, str], None]] = ContextVar(
+    "listener", default=_warn_in_python
+)
+"""Who hears warnings about IR, of what runs in the current context."""
+
+
+def warn(op: Operation, message: str) -> None:
+    """
+    Say that something about an op is most likely a mistake, though it is accepted. A
+    driver prints `file:line:col: warning: pass-name: message`; where there is none, it
+    is a warning of Python.
+    """
+    _listener.get()(op, message)
+
+
+@contextmanager
+def listening(listener: Callable[[Operation, str], None]) -> Generator[None]:
+    """Hear the warnings of what runs meanwhile."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

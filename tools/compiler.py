@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
 
@@ -16,6 +17,7 @@ from penstock.dialects.diagnostics import (
     LocatedPassFailure,
     Place,
     definition_of,
+    listening,
     place_of,
     user_place,
 )
@@ -50,9 +52,12 @@ class Compiler:
     Reads text into modules and runs passes over them.
 
     What is wrong with the input is raised as `Rejected`, a defect of a pass or a
-    verifier as `InternalError`. `after_pass` is told the name of each pass that ran,
-    the module it left and whether it was the last one. While `shrinking`, a pass may
-    raise `ShrinkException` to say that the input still shows what is looked for.
+    verifier as `InternalError`. `on_warning` is told what passes and targets warn of,
+    which are warnings of Python without it. `before_pass` is told the position and the
+    name of each pass that is to run, and the module; `after_pass` is told the name of
+    each pass that ran, the module it left and whether it was the last one. While
+    `shrinking`, a pass may raise `ShrinkException` to say that the input still shows
+    what is looked for.
     """
 
     ctx: Context
@@ -60,7 +65,9 @@ class Compiler:
     culprits: Culprits = field(default_factory=Culprits)
     verify_each: bool = True
     disable_verify: bool = False
+    before_pass: Callable[[int, str, ModuleOp], None] | None = None
     after_pass: Callable[[str, ModuleOp, bool], None] | None = None
+    on_warning: Callable[[Diagnosis], None] | None = None
     shrinking: bool = False
 
     def parse(
@@ -123,6 +130,8 @@ class Compiler:
         for position, module_pass in enumerate(passes):
             name, is_last = module_pass.name, position + 1 == len(passes)
             author = definition_of(type(module_pass))
+            if self.before_pass is not None:
+                self.before_pass(position, name, module)
             with self.times.measure(name, position), self.blaming("pass", name, author):
                 module_pass.apply(self.ctx, module)
             if self.after_pass is not None:
@@ -146,7 +155,7 @@ class Compiler:
         """
         prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
         try:
-            with self.culprits.recording():
+            with self.culprits.recording(), self._hearing(prefix):
                 yield
         except LocatedPassFailure as error:
             reject_if_any(error.complaints, prefix)
@@ -180,6 +189,20 @@ class Compiler:
             return InternalError(where)
         text = f"{where} fails: {type(error).__name__}: {error}"
         return Rejected([Diagnosis(place, text, notes)])
+
+    @contextmanager
+    def _hearing(self, prefix: str) -> Generator[None]:
+        """Tell what is warned of, if anybody wants to know."""
+        tell = self.on_warning
+        if tell is None:
+            yield
+            return
+
+        def listener(op: Operation, message: str) -> None:
+            tell(Diagnosis(place_of(op), prefix + message, severity="warning"))
+
+        with listening(listener):
+            yield
 
 
 @contextmanager

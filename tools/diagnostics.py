@@ -37,12 +37,13 @@ def reject(message: str, place: Place | None = None) -> NoReturn:
 def diagnose_parse_error(error: ParseError, line_offset: int) -> Diagnosis:
     """Turn a parse error into a place, a message, and the line it is about."""
     place = _place_of_span(error.span, line_offset)
-    notes = _quote(error.span)
+    related: list[Diagnosis] = []
     if isinstance(error, MultipleSpansParseError):
         for span, text in error.refs:
             note = text or error.ref_text or "see here"
-            notes += (f"{_place_of_span(span, line_offset)}: note: {note}",)
-    return Diagnosis(place, error.msg, notes)
+            there = _place_of_span(span, line_offset)
+            related.append(Diagnosis(there, note, severity="note"))
+    return Diagnosis(place, error.msg, _quote(error.span), related=tuple(related))
 
 
 def _place_of_span(span: Span[str] | Span[bytes], line_offset: int) -> Place:

@@ -38,22 +38,30 @@ class InternalError(PenstockError):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One thing that is wrong with the input, with further lines that explain it."""
+    """
+    One thing that is wrong with the input, or about it, with further lines that explain
+    it and notes at other places.
+    """
 
     place: Place | None
     message: str
     notes: tuple[str, ...] = ()
+    severity: str = "error"
+    """One of `error`, `warning`, `note` and `remark`."""
+    related: tuple[Diagnosis, ...] = ()
 
     def render(self, fallback: str) -> str:
         """Return the text to print; `fallback` stands for an unknown place."""
-        head = f"{self.place or fallback}: error: {self.message}"
-        return printable("\n".join((head, *self.notes)))
+        head = f"{self.place or fallback}: {self.severity}: {self.message}"
+        related = (each.render(fallback) for each in self.related)
+        return "\n".join((printable("\n".join((head, *self.notes))), *related))
 
     def describe(self, fallback: str | None = None) -> str:
         """Return the text of an exception; `fallback` as for `render`, if known."""
         place = self.place or fallback
         head = self.message if place is None else f"{place}: {self.message}"
-        return printable("\n".join((head, *self.notes)))
+        related = (each.render(fallback or "") for each in self.related)
+        return "\n".join((printable("\n".join((head, *self.notes))), *related))
 
 
 class Rejected(PenstockError):

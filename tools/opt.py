@@ -6,8 +6,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -48,6 +48,7 @@ from penstock.tools.pass_pipeline import (
     parse_passes,
 )
 from penstock.tools.timing import PassTimes
+from penstock.tools.unused_passes import UnusedPasses
 
 if TYPE_CHECKING:
     from penstock.tools.memory_map import MemoryMap
@@ -102,9 +103,15 @@ class PenstockOptMain(xDSLOptMain):
             self.times,
             verify_each=self.args.verify_each,
             disable_verify=self.args.disable_verify,
+            before_pass=self._before_pass,
             after_pass=self._after_pass,
+            on_warning=self._warn,
             shrinking=self.args.shrink,
         )
+        self._warnings: list[Diagnosis] = []
+        """Those of the section that is processed."""
+        self._unused: UnusedPasses | None = None
+        """The passes of `-p` for the section that is processed."""
         self._memory_map = _memory_map(self.args.memory_map)
         self._check_target()
 
@@ -137,11 +144,12 @@ class PenstockOptMain(xDSLOptMain):
 
     def setup_pipeline(self) -> None:
         """Make the passes of `--pipeline` and then those of `--passes`."""
-        texts = [self.args.passes]
-        if self.args.pipeline is not None:
-            texts.insert(0, _standard_pipeline(self.args.pipeline))
-        text = ",".join(text for text in texts if text)
-        self.pipeline = PassPipeline(parse_passes(self.available_passes, text))
+        name = self.args.pipeline
+        standard = "" if name is None else _standard_pipeline(name)
+        first = parse_passes(self.available_passes, standard)
+        named = parse_passes(self.available_passes, self.args.passes or "")
+        self.pipeline = PassPipeline((*first, *named))
+        self._first_named = len(first)
 
     def _check_target(self) -> None:
         spec = parse_spec(self.args.target)
@@ -225,6 +233,7 @@ class PenstockOptMain(xDSLOptMain):
         self, section: Section, extension: str, expecting: bool
     ) -> tuple[str | None, Sequence[Diagnosis]]:
         output, errors, while_parsing = None, (), False
+        self._warnings.clear()
         try:
             output = self._compile(section, extension)
         except Rejected as rejected:
@@ -233,8 +242,11 @@ class PenstockOptMain(xDSLOptMain):
                 traceback.print_exception(cause)
         name = self.get_input_name()
         if expecting:
+            found = [*self._warnings, *errors]
             offset = section.line_offset
-            return output, expected.compare(section.text, name, offset, errors)
+            return output, expected.compare(section.text, name, offset, found)
+        for warning in self._warnings:
+            print(warning.render(name), file=sys.stderr)
         if errors and self._is_only_shown(while_parsing):
             return "".join(f"{error.render(name)}\n" for error in errors), ()
         return output, errors
@@ -280,7 +292,12 @@ class PenstockOptMain(xDSLOptMain):
         compiler.verify(module)
         if self._memory_map is not None:
             self._memory_map.see(module)
+        # A comment between two rulers is no input of its own.
+        is_empty = self.args.split_input_file and module.body.block.is_empty
+        self._unused = None if is_empty else UnusedPasses()
         compiler.apply(module, self.pipeline.passes)
+        if self._unused is not None:
+            self._tell_of_unused(self._unused.at_end(module))
         if self._memory_map is not None:
             self._memory_map.finish_module()
         with (
@@ -291,6 +308,22 @@ class PenstockOptMain(xDSLOptMain):
 
     def _parse(self, section: Section, extension: str) -> ModuleOp | None:
         return self.parse_chunk(BytesIO(section.data), extension, section.line_offset)
+
+    def _warn(self, warning: Diagnosis) -> None:
+        self._warnings.append(warning)
+
+    def _before_pass(self, position: int, name: str, module: ModuleOp) -> None:
+        if self._unused is not None and position >= self._first_named:
+            self._tell_of_unused(self._unused.before(name, module))
+
+    def _tell_of_unused(self, found: Iterable[Diagnosis]) -> None:
+        """Reject passes that find nothing, or warn of them if that is allowed."""
+        errors = list(found)
+        if self.args.allow_unused_passes:
+            self._warnings += [replace(each, severity="warning") for each in errors]
+        elif errors:
+            hint = " (--allow-unused-passes allows it)"
+            raise Rejected([replace(x, message=x.message + hint) for x in errors])
 
     def _after_pass(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
         self._print_after(pass_name, prog, is_last)
@@ -360,6 +393,7 @@ def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
         help="verify after each pass, not only after the last one (default: true)",
     )
     for flag, text in (
+        ("--allow-unused-passes", "only warn of passes of -p that find nothing to do"),
         ("--print-ir-after-all", "print the IR after each pass to stderr"),
         ("--list-passes", "describe all passes and their options, and exit"),
         ("--show-dialects", "name all dialects, and exit"),

@@ -48,6 +48,45 @@ func.func @two_errors_for_one_line() {
 
 // -----
 
+// Spaces may stand before the line; a number says how often; a line may hold several.
+func.func @written_otherwise() {
+  // expected-error @+1 {{got 0}}
+  "arith.addi"() : () -> ()
+  // expected-error@below 2 {{does not dominate this use}}
+  %sum = arith.addi %a, %b : i32
+  %a = arith.constant 0 : i32
+  %b = arith.constant 0 : i32
+  "arith.muli"() : () -> () // expected-error {{muli}} expected-error@+1 {{subi}}
+  "arith.subi"() : () -> ()
+  func.return
+}
+
+// -----
+
+// With -re braces hold regular expressions, and all else is as it is.
+func.func @regular_expressions() {
+  // expected-error-re@+1 {{arith.{{(add|mul)i}}: Expected {{[0-9]}} operands}}
+  "arith.addi"() : () -> ()
+  // expected-error-re@below {{operand #0 (%a) does not {{.*}}}}
+  "test.op"(%a) : (i32) -> ()
+  %a = arith.constant 0 : i32
+  func.return
+}
+
+// -----
+
+// What errors refer to are notes.
+func.func @defined_twice() {
+// expected-note@+1 {{originally declared here}}
+^a:
+  func.return
+// expected-error@+1 {{re-declaration of block 'a'}}
+^a:
+  func.return
+}
+
+// -----
+
 // Parse errors count too.
 func.func @parse_error() {
   // expected-error@+1 {{Operation arith.nothing is not registered}}

@@ -10,8 +10,10 @@ from types import FunctionType
 from typing import Protocol
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.canonicalize import CanonicalizePass
 
+from penstock.dialects.diagnostics import warn
 from penstock.lowering import pipelines
 from penstock.tools import plugins
 from penstock.tools.opt import run_tool
@@ -397,6 +399,7 @@ from xdsl.dialects import arith
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, ShrinkException
 from xdsl.xdsl_opt_main import xDSLOptMain
+from penstock.dialects.diagnostics import warn
 
 class Broken(ModulePass):
     name = "break"
@@ -431,6 +434,11 @@ class FailAt(ModulePass):
     name = "fail-at"
     def apply(self, ctx, op):
         op.body.block.last_op.emit_error("pointed at", PassFailedException("no luck"))
+
+class Warn(ModulePass):
+    name = "warn"
+    def apply(self, ctx, op):
+        warn(op.body.block.last_op, "odd")
 
 class Crash(ModulePass):
     name = "crash"
@@ -544,6 +552,34 @@ def test_a_defect_of_ours_is_one(driver: Driver, monkeypatch: pytest.MonkeyPatch
         70,
         *(driver.file("a.mlir", CHAIN), "-p", "job-clean"),
     )
+
+
+def test_warnings_of_passes_have_a_place(run_pass: PassRunner):
+    outcome = run_pass("warn")
+    assert (outcome.code, outcome.out != "") == (0, True)
+    assert outcome.err.endswith("a.mlir:1:1: warning: warn: odd\n")
+
+
+def test_warnings_are_expected_like_errors(driver: Driver):
+    plugin = driver.file("passes.py", PASSES)
+    arguments = ("--load", plugin, "-p", "warn", "--verify-diagnostics")
+    path = driver.file("a.mlir", f"// expected-warning@+1 {{{{odd}}}}\n{GOOD}")
+    outcome = driver(path, *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    path = driver.file("b.mlir", f"// expected-remark@+1 {{{{odd}}}}\n{GOOD}")
+    driver.refuses(
+        f'{path}:1:4: error: expected remark "odd" was not produced\n'
+        f"{path}:2:1: error: unexpected warning: warn: odd",
+        1,
+        path,
+        *arguments,
+    )
+
+
+def test_warnings_of_passes_are_those_of_python_without_a_driver():
+    module = ModuleOp([])
+    with pytest.warns(UserWarning, match="^odd$"):
+        warn(module, "odd")
 
 
 def test_debug_shows_the_traceback(run_pass: PassRunner):
