@@ -304,6 +304,24 @@ def test_relative_links_lead_somewhere(name: str) -> None:
             assert (path.parent / target).exists(), f"{name}: {target}"
 
 
+def test_each_line_about_security_names_tests_that_are_there() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith("| what ")]
+    unnamed = [
+        row for row in rows if "`test_" not in row and "plans-on-disk" not in row
+    ]
+    assert (len(rows) > 15, unnamed) == (True, [])
+    file, found = "", 0
+    for name in re.findall(r"`((?:\w+/)?test_\w+(?:\.py)?)`", text):
+        if name.endswith(".py"):
+            file = (ROOT / "test" / "unit" / name).read_text(encoding="utf-8")
+            continue
+        assert f"def {name}(" in file, name
+        found += 1
+    assert found > 30
+
+
 @pytest.mark.slow
 def test_the_demo_passes(tmp_path: Path) -> None:
     """`make demo` runs this program."""
