@@ -21,7 +21,8 @@ class JobText:
     rng: random.Random
     inputs: list[tuple[str, int]]
     """The names of its inputs, and their rows."""
-    cuda: bool = False
+    device: str | None = None
+    """Where some of its ops run, if not with the others."""
     slots: bool = False
     updates: bool = False
     keep: Sequence[str] = ()
@@ -48,8 +49,8 @@ class JobText:
         found: list[str] = []
         if self.slots and self.rng.random() < 0.3:
             found.append(f"slots = {self.rng.choice((2, 3))} : i64")
-        if self.cuda and self.rng.random() < 0.3:
-            found.append("placement = #job.placement<cuda, [0:0]>")
+        if self.device is not None and self.rng.random() < 0.3:
+            found.append(f"placement = #job.placement<{self.device}>")
         return f" {{{', '.join(found)}}}" if found else ""
 
     def _recent(self, rows: int | None = None) -> int:

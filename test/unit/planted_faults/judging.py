@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     ModuleOp,
@@ -39,7 +40,9 @@ from planted_faults.jobs import (
 from planted_faults.machine import (
     Array,
     EventRun,
+    LinkedRun,
     Machine,
+    Outputs,
     Stuck,
     Turn,
     Work,
@@ -111,8 +114,8 @@ def launched(subject: Subject, module: ModuleOp) -> Launched:
         module = parsed(with_most_rows(str(module)))
     plan = only(module, PlanOp)
     works, waits = works_of(plan), waits_of(plan)
-    run_passes(module, "convert-plan-to-launch")
-    if subject.kind in ("jobs", "rates"):
+    run_passes(module, "convert-plan-to-launch{simulate-ranks=true}")
+    if subject.kind in ("jobs", "main", "rates"):
         waits = None
     return Launched(only(module, ProgramOp), works, waits)
 
@@ -211,6 +214,8 @@ def fault_of(
     machine = Machine(
         image, works, values_of(program, image), promises_of(program), rng
     )
+    if image.is_linked:
+        return fault_of_linked(subject, machine)
     turns = turns_of(subject, machine)
     over = 0
     try:
@@ -231,6 +236,37 @@ def fault_of(
                 machine.spoil()
     except Stuck:
         return "stuck"
+    return None
+
+
+def fault_of_linked(subject: Subject, machine: Machine) -> str | None:
+    """The same of jobs that a main job launches, by their numbers."""
+    jobs = [job for job in machine.image.jobs if job != "System-Main"]
+    launched = [jobs.index(run.job or "") for run in subject.runs]
+    numbers: list[Array] = [np.asarray(number, np.int64) for number in launched]
+    inputs: dict[str, list[Array]] = {"System-Launch": numbers}
+    outputs: Outputs = {"System-Finished": []}
+    for run in subject.runs:
+        for port, pieces in run.inputs.items():
+            inputs.setdefault(port, []).extend(pieces)
+        for port, pieces in run.outputs.items():
+            outputs.setdefault(port, []).extend(pieces)
+    started = LinkedRun(None, machine.image, 0, inputs)
+    try:
+        list(machine.play([Turn(started)]))
+    except Stuck:
+        return "a number that is none"
+    ports = fetched_in(machine.image)
+    wanted = {k: v for k, v in outputs.items() if k in ports}
+    if len(started.outputs.pop("System-Finished", [])) != len(numbers):
+        return "stuck"
+    del wanted["System-Finished"]
+    if not same(started.outputs, wanted):
+        return "other results of linked jobs"
+    for variable in machine.image.variables:
+        found = subject.runs[-1].variables.get(variable.port or "")
+        if found is not None and not equal(machine.value(variable.name), found):
+            return f"another value of {variable.name}"
     return None
 
 

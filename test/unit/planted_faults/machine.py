@@ -202,6 +202,68 @@ class EventRun(JobRun):
         return not self.done[index] and all(self.done[x] for x in self.before[index])
 
 
+class LinkedRun(JobRun):
+    """
+    A run of all jobs of a program that are linked to a main job, which begins one for
+    each number that is fed. It is over when nobody can act.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        actors = self.image.actors
+        self.held = {a.name: [0] * len(a.lists) for a in actors if a.kind == "lock"}
+        """How often each section of a lock is granted."""
+        self.waiting: dict[str, list[int]] = {name: [] for name in self.held}
+        """The sections that a lock was asked for and has not granted."""
+        self.left: dict[str, list[int]] = {actor.name: [] for actor in actors}
+        """The numbers that an actor still has to hand on, or branches to signal."""
+
+    def has(self, index: int, register: str) -> bool:
+        """Whether an actor has a piece of a register to read."""
+        return self.made[register] > self.used[register, self.image.actors[index].name]
+
+    def has_room(self, register: str) -> bool:
+        """Whether a register has a free slot."""
+        slots = self.queues[register].slots
+        used = (self.used[register, reader] for reader in self.readers[register])
+        return all(self.made[register] - count < slots for count in used)
+
+    def is_ready(self, index: int) -> bool:
+        actor = self.image.actors[index]
+        pieces = [self.has(index, register) for register in actor.reads]
+        rooms = [self.has_room(register) for register in actor.writes]
+        left = self.left[actor.name]
+        match actor.kind:
+            case "case":
+                return pieces[0] or any(rooms[number] for number in left)
+            case "esac":
+                return any(pieces) and rooms[0]
+            case "send_ids":
+                return (bool(left) or pieces[0]) and rooms[0]
+            case "lock":
+                return any(pieces) or (bool(left) and rooms[0])
+            case _:
+                fed = [x.subject for x in actor.steps if x.verb == "feed"]
+                has_more = all(self.done[index] < len(self.inputs[x]) for x in fed)
+                return has_more and all(pieces) and all(rooms)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.enabled()
+
+    def grant(self, actor: ActorImage) -> None:
+        """Grant what a lock was asked for, in order, and nothing beside its rivals."""
+        held, kept = self.held[actor.name], list[int]()
+        for section in self.waiting[actor.name]:
+            rivals = actor.lists[section]
+            if any(held[x] or x in kept for x in rivals) or section in kept:
+                kept.append(section)
+            else:
+                held[section] += 1
+                self.left[actor.name].append(section)
+        self.waiting[actor.name] = kept
+
+
 class Machine:
     """The memory of a program, and what goes on in it."""
 
@@ -305,6 +367,9 @@ class Machine:
 
     def go_on(self, run: JobRun, index: int) -> None:
         """Begin or end one step of an actor."""
+        if isinstance(run, LinkedRun) and run.image.actors[index].kind != "plain":
+            self.hand_on(run, index)
+            return
         steps = run.steps_of(index)
         run.is_acting[index] = True
         if (under_way := run.under_way[index]) is not None:
@@ -316,6 +381,55 @@ class Machine:
         if run.number[index] == len(steps):
             run.number[index] = 0
             run.complete(index)
+
+    # Main jobs
+
+    def hand_on(self, run: LinkedRun, index: int) -> None:
+        """Let an actor act that takes and hands on numbers."""
+        actor = run.image.actors[index]
+        left, first = run.left[actor.name], actor.reads[0]
+        match actor.kind:
+            case "case":
+                if run.has(index, first):
+                    left.append(self.take(run, index, first))
+                free = [x for x in left if run.has_room(actor.writes[x])]
+                for number in free[:1]:
+                    left.remove(number)
+                    run.made[actor.writes[number]] += 1
+            case "esac":
+                full = [i for i, x in enumerate(actor.reads) if run.has(index, x)]
+                number = self.rng.choice(full)
+                run.used[actor.reads[number], actor.name] += 1
+                self.send(run, index, number)
+            case "send_ids":
+                if not left:
+                    left += actor.lists[self.take(run, index, first)]
+                self.send(run, index, left.pop(0))
+            case _:
+                wanted, returned = actor.reads
+                if run.has(index, returned):
+                    run.held[actor.name][self.take(run, index, returned)] -= 1
+                elif run.has(index, wanted):
+                    run.waiting[actor.name].append(self.take(run, index, wanted))
+                run.grant(actor)
+                if left and run.has_room(actor.writes[0]):
+                    self.send(run, index, left.pop(0))
+
+    def take(self, run: JobRun, index: int, register: str) -> int:
+        """Read a number, and give it back. Raises Stuck for one that is none."""
+        place, actor = self.place(run, index, register), run.image.actors[index]
+        number = int(array_of(self.bytes_of(place).tobytes(), place.kind))
+        run.used[register, actor.name] += 1
+        if not 0 <= number < max(len(actor.lists), len(actor.writes)):
+            raise Stuck
+        return number
+
+    def send(self, run: JobRun, index: int, number: int) -> None:
+        """Hand on a number."""
+        (register,) = run.image.actors[index].writes
+        place = self.place(run, index, register)
+        self.bytes_of(place)[:] = as_bytes(np.asarray(number, np.int64))
+        run.made[register] += 1
 
     # Steps
 

@@ -58,6 +58,18 @@ def change_slots_of_alias(plan: PlanOp, rng: random.Random) -> None:
         alias.target.owner.slots = alias.slots
 
 
+def change_slots_of_tree(plan: PlanOp, rng: random.Random) -> None:
+    """Another number of slots of a register and of all that lies on it."""
+    among = data_of(plan)
+    root = rng.choice([r for r in among if r.target is None])
+    slots = number(rng.choice((1, 2, 3)))
+    tree = {root.register}
+    for register in among:
+        if register is root or register.target in tree:
+            tree.add(register.register)
+            register.slots = slots
+
+
 def move(plan: PlanOp, rng: random.Random) -> None:
     """A register starts where another one does, or near that."""
     placed = [r for r in data_of(plan) if r.block is not None]
@@ -323,6 +335,7 @@ PLAN_FAULTS: Sequence[PlanFault] = (
     change_slots,
     change_slots_of_alias,
     change_slots_of_alias,
+    change_slots_of_tree,
     move,
     move,
     move,

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     SymbolRefAttr,
+    i64,
 )
 
 from penstock.dialects.launch import (
@@ -198,6 +200,19 @@ def change_stream(program: ProgramOp, rng: random.Random) -> None:
     actor.stream = number(rng.randrange(4))
 
 
+def change_lists(program: ProgramOp, rng: random.Random) -> None:
+    """A lock knows of one rival less, or numbers are sent in another order."""
+    actor: ActorOp = rng.choice([actor for actor in program.actors if actor.lists])
+    lists = actor.number_lists
+    numbers = rng.choice([numbers for numbers in lists if numbers])
+    if actor.kind_name == "lock":
+        numbers.remove(rng.choice(numbers))
+    else:
+        rng.shuffle(numbers)
+    made = [DenseArrayBase.from_list(i64, numbers) for numbers in lists]
+    actor.lists = ArrayAttr(made)
+
+
 PROGRAM_FAULTS: Sequence[Callable[[ProgramOp, random.Random], None]] = (
     reslot,
     reslot,
@@ -226,4 +241,6 @@ PROGRAM_FAULTS: Sequence[Callable[[ProgramOp, random.Random], None]] = (
     drop_mark,
     drop_group,
     change_stream,
+    change_lists,
+    change_lists,
 )

@@ -117,26 +117,41 @@ def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
 
 
 PLANNED = (
-    "{fuse}convert-job-to-plan,plan-order-updates,plan-order-tasks{{in-place=true}},"
+    "{first}convert-job-to-plan,plan-order-updates,plan-order-tasks{{in-place=true}},"
     "plan-assign-streams{{streams={streams}}},plan-create-registers,"
-    "regst-mark-interfaces{alias},regst-plan-memory{{guard={guard}}}{events}{merge}"
+    "regst-mark-interfaces{ticks}{alias},regst-plan-memory{{guard={guard}}}{events}"
+    "{merge}"
 )
 
+DEVICES = {"cuda": "cuda, [0:0]", "ranks": "cpu, [1:0]"}
+"""Where some ops of a job run, by the kinds of subjects."""
 
-def planned(rng: random.Random, *, cuda: bool, rated: bool, jobs: bool) -> str:
-    """Passes from a job to a plan with places."""
+FIRST = {
+    "cuda": "job-place,",
+    "ranks": "job-place,",
+    "main": "verify-jobs,job-add-sections,",
+}
+"""Passes that subjects of a kind need before there is a plan."""
+
+
+def planned(rng: random.Random, kind: str) -> str:
+    """Passes from the jobs of a subject to a plan with places."""
     strategy = rng.choice(("parallelism", "memory", "writers"))
+    merge = f",plan-merge-jobs{{strategy={strategy}}}" * (kind == "jobs")
+    linked = ",plan-merge-jobs{alone=true},plan-link-main,verify-ticks"
     return PLANNED.format(
-        fuse="job-place," if cuda else rng.choice(("", "op-fuse-elementwise,")),
+        first=FIRST.get(kind, rng.choice(("", "op-fuse-elementwise,"))),
         streams=rng.choice((1, 2, 3)),
+        ticks=",plan-add-ticks" * (kind == "main"),
         alias=",regst-alias-registers" * (rng.random() < 0.85),
         guard=rng.choice(("stream", "stream", "all", "none")),
         events=",plan-reduce-events" * (rng.random() < 0.6),
-        merge=f",plan-merge-jobs{{strategy={strategy}}}" * jobs,
+        merge=linked if kind == "main" else merge,
     )
 
 
-KINDS = ("plain", "slots", "updates", "rates", "jobs", "jobs", "cuda", "headers")
+KINDS = ("cuda", "headers", "jobs", "jobs", "main", "plain")
+KINDS += ("ranks", "rates", "slots", "updates")
 
 
 def random_subject(rng: random.Random) -> Subject:
@@ -147,25 +162,25 @@ def random_subject(rng: random.Random) -> Subject:
         texts["j"] = rated_job(rng, rng.randrange(4, 9))
     elif kind == "headers":
         texts["j"] = dynamic_job(rng, rng.randrange(4, 9))
-    elif kind == "jobs":
+    elif kind in ("jobs", "main"):
         texts = several_jobs(rng)
     else:
         shape = [("x", 4)] + [("z", rng.choice((1, 2, 4)))] * (rng.random() < 0.5)
-        job = JobText("j", rng, shape, kind == "cuda", kind != "plain")
+        job = JobText("j", rng, shape, DEVICES.get(kind), kind != "plain")
         job.updates = kind == "updates"
         job.grow(rng.randrange(7, 13))
         texts["j"] = job.finish()
-    is_alone = kind != "jobs"
+    is_alone = kind not in ("jobs", "main")
     meant = {job: with_most_rows(text) for job, text in texts.items()}
     runs = numpy_runs(meant, rng, is_alone=is_alone)
     module = parsed("".join(texts.values()))
-    passes = planned(rng, cuda=kind == "cuda", rated=kind == "rates", jobs=not is_alone)
+    passes = planned(rng, kind)
     run_passes(module, f"{passes},verify-plan")
     names = {job: shared_by(job, text) for job, text in texts.items()}
     works = works_of(only(module, PlanOp))
     if kind == "headers" or rng.random() < 0.5:
         return Subject(kind, module, 3, runs, works, names)
-    run_passes(module, "convert-plan-to-launch,verify-program")
+    run_passes(module, "convert-plan-to-launch{simulate-ranks=true},verify-program")
     if kind in ("plain", "updates", "jobs") and rng.random() < 0.4:
         before, joining = module.clone(), rng.choice(("chains", "waves"))
         run_passes(module, f"launch-form-{joining},verify-program")
