@@ -150,8 +150,10 @@ def planned(rng: random.Random, kind: str) -> str:
     )
 
 
-KINDS = ("cuda", "headers", "jobs", "jobs", "main", "plain")
-KINDS += ("ranks", "rates", "slots", "updates")
+KINDS = (
+    *("cuda", "headers", "jobs", "jobs", "main"),
+    *("plain", "ranks", "rates", "slots", "updates"),
+)
 
 
 def random_subject(rng: random.Random) -> Subject:
