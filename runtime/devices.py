@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.edges import COPY, Callback
+from penstock.runtime.edges import Callback, copy_kernel
 from penstock.runtime.image import Kernel
 from penstock.runtime.jit import CompiledKernel, compile_kernel
 from penstock.runtime.memory import HostChunk
@@ -113,7 +113,7 @@ class Cpu:
     def copy(self, size: int, source: Argument, target: Argument) -> Call:
         """The call that copies bytes within the memory of the host."""
         self._sizes.append(np.array([size], np.int64))
-        return Call(COPY, (Fixed(self._sizes[-1].ctypes.data), source, target))
+        return Call(copy_kernel(), (Fixed(self._sizes[-1].ctypes.data), source, target))
 
     def wire(
         self,

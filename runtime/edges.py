@@ -1,12 +1,12 @@
 """
 The kernels where data enters and leaves a program: copies, and Python callbacks.
 
-`FEED`, `FETCH` and `COPY` are addresses of compiled kernels. Their first argument is
-the address of a table of words, which Python prepares before a run:
+There are three compiled kernels, whose first argument is the address of a table of
+words, which Python prepares before a run:
 
-    FEED   [cursor, size, pointer 0, pointer 1, ...], slot    pointer[cursor++] -> slot
-    FETCH  [cursor, size, pointer 0, pointer 1, ...], slot    slot -> pointer[cursor++]
-    COPY   [size], source, destination                        source -> destination
+    feed   [cursor, size, pointer 0, pointer 1, ...], slot    pointer[cursor++] -> slot
+    fetch  [cursor, size, pointer 0, pointer 1, ...], slot    slot -> pointer[cursor++]
+    copy   [size], source, destination                        source -> destination
 
 Sizes are in bytes. A table needs a pointer for every act until its cursor is set back.
 Each copies everything, whatever its part. A slot that lies where the pointer says, as
@@ -60,6 +60,19 @@ class Callback:
         return error
 
 
-FEED = address_of_entry("feed")
-FETCH = address_of_entry("fetch")
-COPY = address_of_entry("copy")
+# Functions, as at the first start in an environment kernels have to be compiled.
+
+
+def feed_kernel() -> int:
+    """The address of the kernel `feed`."""
+    return address_of_entry("feed")
+
+
+def fetch_kernel() -> int:
+    """The address of the kernel `fetch`."""
+    return address_of_entry("fetch")
+
+
+def copy_kernel() -> int:
+    """The address of the kernel `copy`."""
+    return address_of_entry("copy")

@@ -25,7 +25,7 @@ from penstock.runtime.addresses import address_of
 from penstock.runtime.arguments import warn_of_threads
 from penstock.runtime.devices import Chunk, Cpu, Device, Place, Wired
 from penstock.runtime.dtypes import numpy_dtype, reread
-from penstock.runtime.edges import COPY, FEED, FETCH, Callback
+from penstock.runtime.edges import Callback, copy_kernel, feed_kernel, fetch_kernel
 from penstock.runtime.errors import OutOfMemory, PenstockError, find_deadlock
 from penstock.runtime.image import (
     ActorImage,
@@ -69,7 +69,7 @@ class Port:
     a turn is given and taken as one array of them: `turns` is the first extent of its
     `shape`, if it is not 1.
 
-    `table` is what FEED and FETCH read: a cursor, the bytes of a piece, and the
+    `table` is what `feed` and `fetch` read: a cursor, the bytes of a piece, and the
     address of each piece of at most BATCH turns.
     """
 
@@ -523,11 +523,11 @@ class _Loader:
             case "copy":
                 return self._copy(*step.arguments)
             case "feed":
-                return self._edge(FEED, step, self.inputs, actor.turns)
+                return self._edge(feed_kernel(), step, self.inputs, actor.turns)
             case "release":
                 return self._release(*step.arguments)
             case _:
-                return self._edge(FETCH, step, self.outputs, actor.turns)
+                return self._edge(fetch_kernel(), step, self.outputs, actor.turns)
 
     def _call(self, step: Step, actor: ActorImage) -> Call:
         kernel = self.kernels[step.subject]
@@ -559,7 +559,7 @@ class _Loader:
         # The flag, what it becomes, and the bytes of that.
         words = self.flags.setdefault(name, np.array([0, 1, 8], np.int64))
         flag = words.ctypes.data
-        return Call(COPY, (Fixed(flag + 16), Fixed(flag + 8), Fixed(flag)))
+        return Call(copy_kernel(), (Fixed(flag + 16), Fixed(flag + 8), Fixed(flag)))
 
     def _edge(
         self, kernel: int, step: Step, ports: dict[str, Port], turns: int

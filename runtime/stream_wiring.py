@@ -9,7 +9,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.edges import COPY
+from penstock.runtime.edges import copy_kernel
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loader import LoadedProgram, Port
 from penstock.runtime.tables import (
@@ -101,7 +101,7 @@ class Wiring:
         size = port.table[1:2].copy()
         self._sizes.append(size)
         args = Fixed(size.ctypes.data), source, target
-        return replace(call, kernel=COPY, args=args)
+        return replace(call, kernel=copy_kernel(), args=args)
 
     def _tick(self, actors: list[Actor], turns: Sequence[int]) -> None:
         """Let actors that no input reaches wait for ticks of the first one."""

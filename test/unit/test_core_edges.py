@@ -9,11 +9,11 @@ import pytest
 from penstock.runtime.core import Core
 from penstock.runtime.edges import (
     CALLBACK_FAILED,
-    COPY,
-    FEED,
-    FETCH,
     Callback,
     KernelFunction,
+    copy_kernel,
+    feed_kernel,
+    fetch_kernel,
 )
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
@@ -42,8 +42,8 @@ def test_what_is_fed_is_fetched(length: int, slots: int, fetcher: int):
     feeds, fetches = table(size, fed), table(size, fetched)
     memory = np.zeros(slots * length, np.int64)
 
-    feed = Call(FEED, (Fixed(feeds.ctypes.data), Slot(0)))
-    fetch = Call(FETCH, (Fixed(fetches.ctypes.data), Slot(0)))
+    feed = Call(feed_kernel(), (Fixed(feeds.ctypes.data), Slot(0)))
+    fetch = Call(fetch_kernel(), (Fixed(fetches.ctypes.data), Slot(0)))
     tables = Tables(
         [Register("x", 0, slots, 0, memory.ctypes.data, size)],
         [
@@ -62,7 +62,7 @@ def test_what_is_fed_is_fetched(length: int, slots: int, fetcher: int):
 def test_feed_copies_no_more_than_the_size():
     source, slot = np.arange(1, 5), np.zeros(4, np.int64)
     feeds = table(16, [source])
-    assert call(FEED, feeds.ctypes.data, slot.ctypes.data) == 0
+    assert call(feed_kernel(), feeds.ctypes.data, slot.ctypes.data) == 0
     assert slot.tolist() == [1, 2, 0, 0]
 
 
@@ -72,7 +72,7 @@ def test_copy():
     destination = np.zeros(1010, np.uint8)
     size = np.array([source.nbytes], np.int64)
     addresses = (size.ctypes.data, source.ctypes.data, destination.ctypes.data)
-    assert call(COPY, *addresses) == 0
+    assert call(copy_kernel(), *addresses) == 0
     np.testing.assert_array_equal(destination[:1001], source)
     assert not destination[1001:].any()
 

@@ -247,11 +247,11 @@ import os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import numpy as np
 from penstock.runtime.core import Core
-from penstock.runtime.edges import COPY
+from penstock.runtime.edges import copy_kernel
 from penstock.runtime.tables import Actor, Call, Fixed, Tables
 size, data = np.array([8]), np.array([7, 0])
 words = size.ctypes.data, data.ctypes.data, data.ctypes.data + 8
-call = Call(COPY, tuple(map(Fixed, words)), parts=8)
+call = Call(copy_kernel(), tuple(map(Fixed, words)), parts=8)
 with Core(Tables([], [Actor("t", calls=(call,))]), 3) as core:
     for _ in range(50):
         core.run(3)

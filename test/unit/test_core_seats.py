@@ -253,12 +253,12 @@ def test_interrupt_stops_a_run_and_the_core_runs_again(threads: int, parts: int)
 import os, signal, threading, time
 import numpy as np
 from penstock.runtime.core import Core
-from penstock.runtime.edges import COPY
+from penstock.runtime.edges import copy_kernel
 from penstock.runtime.tables import *
 size = np.array([8])
 data = np.zeros(2, np.int64)
 words = size.ctypes.data, data.ctypes.data, data.ctypes.data + 8
-call = Call(COPY, tuple(map(Fixed, words)), parts={parts})
+call = Call(copy_kernel(), tuple(map(Fixed, words)), parts={parts})
 core = Core(Tables([], [Actor("t", calls=(call,))]), {threads})
 for delay in (0, 0.002, 0.05):
     def send():

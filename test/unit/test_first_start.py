@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -101,6 +104,24 @@ def test_nothing_is_compiled_into_the_folder_of_the_package() -> None:
     )
     words = re.compile(r"cache=True|\"cache\": True|enable_caching|NUMBA_CACHE_DIR")
     assert [path.name for path in modules if words.search(path.read_text())] == []
+
+
+def test_imports_compile_nothing(tmp_path: Path) -> None:
+    # Else it would take long before anything can be said of it.
+    code = (
+        "import penstock.tools.run, penstock.tools.onnx_session, penstock.runtime.jobs;"
+        "import penstock.runtime.watchdog, penstock.runtime.devices, sys;"
+        "from penstock.runtime.first_start import first_start;"
+        "print(first_start.functions, 'numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PENSTOCK_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "0 False\n"
 
 
 # Telling ------------------------------------------------------------------------------
