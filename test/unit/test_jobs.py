@@ -1,15 +1,17 @@
 """Several jobs of one program: one memory, results, and which of them run together."""
 
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import combinations
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.faults import KernelFault, inject
 from penstock.runtime.image import image_from_json, image_of
 from penstock.runtime.initializers import Array
 from penstock.runtime.jobs import JobFacts, sections_of
@@ -18,6 +20,8 @@ from penstock.runtime.memory import allocation_count
 from penstock.runtime.observers import Event, Observer
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session, kernel_sources
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
 
 TWO = """
 job.job @train placement <cpu, [0:0]> {
@@ -310,17 +314,15 @@ class Meets(Observer):
         self._barrier.wait(60)
 
 
-def test_jobs_that_share_nothing_run_at_the_same_time():
+def test_jobs_that_share_nothing_run_at_the_same_time(start: Start):
     with opened(TWO) as session:
         barrier = threading.Barrier(2)
         for job in ("train", "apart"):
             observers = session.executor_of(job).observers
             observers.attach(Meets(barrier), levels=["run"])
-        thread = threading.Thread(target=session.run, args=({"a": ones(4)}, "apart"))
-        thread.start()
+        apart = start(session.run, {"a": ones(4)}, "apart")
         session.run({"x": some(0)}, "train")
-        thread.join(60)
-        assert not thread.is_alive()
+        apart.result(60)
         assert not barrier.broken
 
 
@@ -377,7 +379,7 @@ job.job @other placement <cpu, [0:0]> {{
 )
 
 
-def test_next_push_overlaps_the_current_compute():
+def test_next_push_overlaps_the_current_compute(start: Start):
     """It waits for the last use of the input only."""
     with opened(SLOW) as session:
         spans: list[tuple[str, int, int]] = []
@@ -392,12 +394,13 @@ def test_next_push_overlaps_the_current_compute():
 
         session.executor_of("slow").observers.attach(Begins(), levels=["run"])
         x = np.full((512, 512), 1 / 512, np.float32)
-        thread = threading.Thread(target=session.run, args=({"x": x}, "slow"))
-        thread.start()
-        assert began.wait(60)
-        time.sleep(0.001)
-        session.run({"ForeignInput-System-Push-x": x * 2}, "System-Push-x")
-        thread.join(60)
+        # Long after the last use of the input.
+        late = KernelFault("slow/v10", act=0, seconds=5)
+        with inject(session.executor_of("slow"), late):
+            run = start(session.run, {"x": x}, "slow")
+            assert began.wait(60)
+            session.run({"ForeignInput-System-Push-x": x * 2}, "System-Push-x")
+            run.result(60)
     first, slow, second = sorted(spans, key=lambda span: span[1])
     assert [first[0], slow[0], second[0]] == ["System-Push-x", "slow", "System-Push-x"]
     assert first[2] <= slow[1] < second[1] < second[2] < slow[2]

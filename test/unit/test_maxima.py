@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -151,7 +151,7 @@ def test_long_jobs_take_linear_time():
     ops.append(OutputOp("y", ops[-1].results[0]))
     place = PlacementAttr("cpu", [(0, 0)])
     module = ModuleOp([JobOp("slices", place, Region(Block(ops)))])
-    start = perf_counter()
+    start = process_time()
     ConvertJobToPlanPass().apply(Context(), module)
-    assert perf_counter() - start < 20
+    assert process_time() - start < 60
     assert "max_shape = array<i64: 9000, 3>" in str(module), "10,000 - 1,000"

@@ -162,7 +162,7 @@ def test_ten_thousand_lifetimes_take_seconds(span: int):
     start = time.process_time()
     size_first(lives, alignment=64)
     # It takes 0.6 s; trying all pairs one by one takes minutes.
-    assert time.process_time() - start < 6
+    assert time.process_time() - start < 30
 
 
 ################################################################################

@@ -311,4 +311,4 @@ def test_ten_thousand_registers_take_seconds(streams: int):
     found = sharing_of(PartialOrder(size, edges, lines), spans)
     assert len(found.allowed) == size
     # It takes 1 s; looking at the 50 million pairs one by one takes a minute.
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 30

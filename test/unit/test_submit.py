@@ -16,6 +16,7 @@ from penstock.dialects.launch import ActorOp
 from penstock.lowering.job_exclusion import exclusive_by_writing
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.faults import KernelFault, inject
 from penstock.runtime.initializers import Array
 from penstock.runtime.jobs import JobFacts, facts_of, sections_of
 from penstock.runtime.observers import Event, Observer
@@ -360,9 +361,12 @@ def test_next_input_is_pushed_while_the_last_run_computes():
             observe(session, job, Spans(spans))
         # A mean squared ten times over is itself, and its negative the same.
         x = np.full((512, 512), 1 / 512, np.float32)
-        calls = [session.submit({"x": x * factor}, "slow") for factor in (1, -1)]
-        for call in calls:
-            close(call.result(60)["y"], x.astype(np.float64))
+        # The first run ends long after the last use of its input.
+        late = KernelFault("slow/v10", act=0, seconds=5)
+        with inject(session.executor_of("slow"), late):
+            calls = [session.submit({"x": x * factor}, "slow") for factor in (1, -1)]
+            for call in calls:
+                close(call.result(60)["y"], x.astype(np.float64))
     spans.sort(key=lambda span: span[1])
     push, slow = "System-Push-x", "slow"
     assert [job for job, _, _ in spans] == [push, slow, push, slow]
