@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import Rewriter
+from xdsl.traits import is_speculatable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
@@ -67,9 +68,20 @@ class InPlacePair(NamedTuple):
     must: bool = False
 
 
+def can_fail(op: Operation) -> bool:
+    """
+    Whether executing an op on tensors may end in an error: as in MLIR, whether it may
+    not be executed speculatively. An op that says nothing of itself can fail.
+    """
+    return isinstance(op, TensorOp) and not is_speculatable(op)
+
+
 class TensorOp(IRDLOperation, ABC):
     """
     An op on tensors without side effects: the same operands give the same results.
+
+    Unless its traits (`Pure`, `AlwaysSpeculatable`...) say otherwise, it may end in an
+    error, as one does whose kernel checks its operands (`KernelBuilder.check`).
     """
 
     @abstractmethod

@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     TensorType,
+    UnitAttr,
     i32,
     i64,
 )
@@ -74,10 +75,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.bodies import Body
 from penstock.dialects.diagnostics import refuse_if_any
+from penstock.dialects.interfaces import can_fail
 from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
     CaseOp,
+    CommitOp,
     CopyOp,
     DeviceAttr,
     EsacOp,
@@ -332,6 +335,7 @@ class YieldOp(IRDLOperation):
 
 KINDS: dict[str, tuple[type[Operation], ...]] = {
     "assign": (AssignOp,),
+    "commit": (CommitOp,),
     "input": (InputOp, ForeignInputOp),
     "output": (OutputOp, ForeignOutputOp, CallbackNotifyOp),
     "main": (CaseOp, EsacOp, ReentrantLockOp, WaitAndSendIdsOp),
@@ -374,7 +378,8 @@ class TaskOp(IRDLOperation):
     that the body yields are what it writes. It acts after what it `waits` for and
     before what it `signals`. `order` is its place among the tasks of its stream. The
     tasks of one `chain` are all on one stream. In a plan of several jobs it says its
-    `job`.
+    `job`. One whose act may end in an error says that it `can_fail`, as it has to if
+    its op can.
 
     ```mlir
     plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1
@@ -395,6 +400,7 @@ class TaskOp(IRDLOperation):
     stream = prop_def(StreamAttr)
     chain = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
     order = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
+    can_fail = opt_prop_def(UnitAttr)
     ins = var_operand_def(base(TensorType) | base(DataType))
     outs = var_operand_def(DataType)
     waits = var_operand_def(ControlType())
@@ -408,7 +414,7 @@ class TaskOp(IRDLOperation):
 
     assembly_format = (
         "$task_name (`job` $job^)? `on` $device `stream` $stream (`chain` $chain^)? "
-        "(`order` $order^)? "
+        "(`order` $order^)? (`can_fail` $can_fail^)? "
         "`ins` `(` ($ins^ `:` type($ins))? `)` "
         "(`outs` `(` $outs^ `:` type($outs) `)`)? "
         "(`waits` `(` $waits^ `:` type($waits) `)`)? "
@@ -473,10 +479,18 @@ class TaskOp(IRDLOperation):
         self.operands = list(chain.from_iterable(ports))
 
     @property
+    def is_uncertain(self) -> bool:
+        """
+        Whether a piece may never get past the task: it can fail, or waits for a section
+        of its job to be granted.
+        """
+        return self.can_fail is not None or isinstance(self.op, SourceTickOp)
+
+    @property
     def kind(self) -> str:
         """
-        `assign`, `input`, `main`, `output`, `tick`, `variable`, `copy` or `compute`, by
-        the op that it executes.
+        `assign`, `commit`, `input`, `main`, `output`, `tick`, `variable`, `copy` or
+        `compute`, by the op that it executes.
         """
         op = self.op
         # Not `isinstance`, which xDSL makes slow, as this is asked for often.
@@ -497,6 +511,10 @@ class TaskOp(IRDLOperation):
         verify_payloads("writes", written, yielded)
         if self.kind == "main":
             verify_main(self)
+        if self.can_fail is None and can_fail(self.op):
+            raise VerifyException(
+                f"{self.op.name} can fail, so its task has to say can_fail"
+            )
 
 
 def verify_payloads(

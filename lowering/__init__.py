@@ -167,6 +167,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanMergeJobsPass
 
+    def get_plan_order_commits():
+        from penstock.lowering.plan_order_commits import PlanOrderCommitsPass
+
+        return PlanOrderCommitsPass
+
     def get_plan_order_tasks():
         from penstock.lowering.plan_order_tasks import PlanOrderTasksPass
 
@@ -274,6 +279,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-form-chains": get_plan_form_chains,
         "plan-link-main": get_plan_link_main,
         "plan-merge-jobs": get_plan_merge_jobs,
+        "plan-order-commits": get_plan_order_commits,
         "plan-order-tasks": get_plan_order_tasks,
         "plan-order-updates": get_plan_order_updates,
         "plan-reduce-events": get_plan_reduce_events,

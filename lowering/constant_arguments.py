@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from penstock.dialects.launch import (
     CallOp,
     ChunkOp,
+    CommitOp,
     CopyOp,
     FeedOp,
     FetchOp,
@@ -74,7 +75,7 @@ def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
                 case FetchOp():
                     yield None, step.source.root_reference.data
                 case _:
-                    assert isinstance(step, ReleaseOp), "the last kind of step"
+                    assert isinstance(step, CommitOp | ReleaseOp), "the other steps"
 
 
 def _under_registers(program: ProgramOp) -> Iterator[VariableOp]:

@@ -8,7 +8,8 @@ stands for lies. A task that computes calls a kernel with the operands of its op
 its results. Tasks whose ops are the same but for the names of values, on devices of one
 kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 for each
 op (and passes over names that are taken). A copy, input or output becomes a
-`launch.copy`, `feed` or `fetch`, an assignment a `launch.copy` to the variable. A
+`launch.copy`, `feed` or `fetch`, an assignment a `launch.copy` to the variable, and the
+point before all assignments a `launch.commit`. A
 variable and a constant with different elements is data that is written at load. A task
 that reads an alias also reads all that the alias stands for. Where a result lies on an
 operand, as a pair of its op says that it may, the actor has a view: the result starts
@@ -55,6 +56,7 @@ from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
+    CommitOp,
     CopyOp,
     DeviceAttr,
     ForeignInputOp,
@@ -371,6 +373,7 @@ class ProgramBuilder:
             lists=lists_of(task.op),
             every={self._symbols[x]: n for x, n in self._rates.every(task).items()},
             views=list(dict.fromkeys(self._views(task))),
+            can_fail=task.can_fail is not None,
         )
         actor.location = task.location
         return actor
@@ -443,6 +446,8 @@ class ProgramBuilder:
                 return launch.CopyOp(ins[0], outs[0])
             case AssignOp():
                 return launch.CopyOp(*ins)
+            case CommitOp():
+                return launch.CommitOp()
             case _:
                 assert isinstance(op, TensorOp), "has been checked"
                 over = overwritten_by(task)

@@ -106,6 +106,7 @@ def job_passes(
             *("job-add-sections",) * main,
             "convert-job-to-plan",
             "plan-order-updates",
+            "plan-order-commits",
         )
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from xdsl.ir import Operation
@@ -18,6 +19,7 @@ from penstock.dialects.launch import (
     ActorOp,
     CallOp,
     ChunkOp,
+    CommitOp,
     CopyOp,
     FeedOp,
     FetchOp,
@@ -105,6 +107,15 @@ class ProgramGraph:
         """Whether a symbol is a variable."""
         return isinstance(self.table[name], VariableOp)
 
+    def is_granted(self, control: str) -> bool:
+        """Whether a main job says by a control when a section of the job may begin."""
+        return control in self._granted
+
+    @cached_property
+    def _granted(self) -> set[str]:
+        choosing = [x for x in self.program.actors if x.kind_name == "case"]
+        return {name for actor in choosing for name in names_of(actor.writes)}
+
     def _updated_by(self, actor: ActorOp) -> Iterator[str]:
         by: dict[str, set[bool]] = {}
         for step in actor.body.block.ops:
@@ -160,7 +171,7 @@ class ProgramGraph:
             case FeedOp():
                 target = step.target.root_reference.data
                 return Access([target], [target])
-            case ReleaseOp():
+            case CommitOp() | ReleaseOp():
                 return Access([], [])
             case _:
                 assert isinstance(step, FetchOp), "checked by the verifier"

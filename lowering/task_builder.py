@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, StringAttr, i32
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntAttr,
+    StringAttr,
+    UnitAttr,
+    i32,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from penstock.dialects.interfaces import can_fail
 from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.boxing import zone_of
@@ -70,15 +77,18 @@ class TaskBuilder:
             source = self._device[op.source]
             runs_on, kind = copy_stream(source, device)
         read = tuple(dict.fromkeys(op.operands))
+        properties: dict[str, Attribute] = {
+            "task_name": StringAttr(name),
+            "device": runs_on,
+            "stream": self._streams[kind],
+            "operandSegmentSizes": self._segments_of(len(read)),
+        }
+        if can_fail(op):
+            properties["can_fail"] = UnitAttr()
         task = TaskOp.create(
             operands=read,
             result_types=op.result_types,
-            properties={
-                "task_name": StringAttr(name),
-                "device": runs_on,
-                "stream": self._streams[kind],
-                "operandSegmentSizes": self._segments_of(len(read)),
-            },
+            properties=properties,
             attributes=attributes,
             regions=[Region(body_of(op, read))],
             location=op.location,

@@ -6,17 +6,22 @@ its bytes, under whatever name, reaches the task that assigns to it without a to
 that one reaches them over at most one: they use it again only when it has been written.
 Jobs that share a variable with one that assigns to it never run at the same time as
 that one, which whoever runs them sees to.
+
+All variables of a piece have new values, or none: so all tasks of the job that can
+fail, and the sources of its sections, which may never be granted, reach each task that
+assigns without a token; by way of a `job.commit` if they fail on a device, which the
+host has to ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument, Operation
 
-from penstock.dialects.job import AssignOp
+from penstock.dialects.job import AssignOp, CommitOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.plan_graph import PlanGraph
@@ -54,6 +59,75 @@ def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
         order = UpdateOrder(plan_graph.graph, checked)
     for index, users in checked.items():
         yield from unordered_users(plan_graph, order, (index, users), updates[index])
+    for members in members_of_jobs(plan_graph):
+        yield from early_updates(plan_graph, members, updates)
+
+
+def members_of_jobs(plan_graph: PlanGraph) -> list[list[int]]:
+    """The tasks of each job."""
+    found: dict[StringAttr | None, list[int]] = {}
+    for index, task in enumerate(plan_graph.tasks):
+        found.setdefault(task.job, []).append(index)
+    return list(found.values())
+
+
+def early_updates(
+    plan_graph: PlanGraph, members: Sequence[int], updates: Collection[int]
+) -> Iterator[Finding]:
+    """The tasks of a job that may assign though others may still fail."""
+    tasks = plan_graph.tasks
+    own = [index for index in members if index in updates]
+    uncertain = [index for index in members if tasks[index].is_uncertain] if own else []
+    if not uncertain:
+        return
+    order = CommitOrder(plan_graph, own, uncertain)
+    for update in own:
+        name = tasks[update].task_name.data
+        for index in uncertain:
+            other = tasks[index].task_name.data
+            if not order.comes_before(index, update):
+                yield tasks[update], f"task '{name}' may assign before '{other}' fails"
+            elif fails_remotely(tasks[index]) and not order.is_told(index, update):
+                yield (
+                    tasks[update],
+                    f"task '{name}' may assign before the host knows whether '{other}' "
+                    "fails, without a job.commit between them",
+                )
+
+
+def fails_remotely(task: TaskOp) -> bool:
+    """Whether a task fails on a device that the host has to ask."""
+    return task.can_fail is not None and task.device.kind.data != "cpu"
+
+
+class CommitOrder:
+    """Which tasks of a job come before those that assign, and by way of a commit."""
+
+    def __init__(
+        self, plan_graph: PlanGraph, updates: Sequence[int], uncertain: Sequence[int]
+    ) -> None:
+        self._acts = ActOrder(ActGraph(plan_graph)) if is_unrolled(plan_graph) else None
+        graph, tasks = plan_graph.launch_graph, plan_graph.tasks
+        self._bit = {update: 1 << i for i, update in enumerate(updates)}
+        self._reached = graph.after([self._bit.get(x, 0) for x in range(graph.size)])
+        self._told = dict.fromkeys(uncertain, 0)
+        if any(fails_remotely(tasks[index]) for index in uncertain):
+            commits = [
+                self._reached[x] if isinstance(tasks[x].op, CommitOp) else 0
+                for x in range(graph.size)
+            ]
+            behind = graph.after(commits)
+            self._told = {index: behind[index] for index in uncertain}
+
+    def comes_before(self, uncertain: int, update: int) -> bool:
+        """Whether a task is over when another one assigns."""
+        if self._acts is not None:
+            return self._acts.comes_before(uncertain, update)
+        return bool(self._reached[uncertain] & self._bit[update])
+
+    def is_told(self, uncertain: int, update: int) -> bool:
+        """Whether a commit comes between two tasks."""
+        return bool(self._told[uncertain] & self._bit[update])
 
 
 def updates_in(plan_graph: PlanGraph) -> dict[int, RegisterOp]:

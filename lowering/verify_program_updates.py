@@ -4,6 +4,11 @@ Rules of `verify-program` about variables that actors copy to.
 In one run of a job all that reads a variable reads what it held before. So whoever uses
 its bytes, under whatever name, reaches the actor that copies to it without a token, and
 that one reaches them over at most one.
+
+All variables have new values, or none: so each actor that can fail, and each that a
+main job lets act, reaches every copy to a variable without a token; by way of a
+`launch.commit` if it works on a device, which the host has to ask. An actor that does
+both copies last.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
+from penstock.dialects.launch import ActorOp, CallOp, CommitOp, CopyOp, names_of
 from penstock.lowering.program_graph import ProgramGraph
 from penstock.lowering.update_order import UpdateOrder
 
@@ -44,6 +50,66 @@ def bad_updates(graph: ProgramGraph) -> Iterator[Finding]:
     for index, names in written.items():
         for name in names:
             yield from unordered_users(graph, order, index, name, users[name])
+    yield from early_updates(graph, list(written))
+
+
+def early_updates(graph: ProgramGraph, updates: Sequence[int]) -> Iterator[Finding]:
+    """The actors that may write variables though others may still fail."""
+    actors = graph.actors
+    uncertain = [x for x, actor in enumerate(actors) if is_uncertain(graph, actor)]
+    if not uncertain:
+        return
+    bit = {update: 1 << i for i, update in enumerate(updates)}
+    size = len(actors)
+    reached = graph.graph.after([bit.get(x, 0) for x in range(size)])
+    commits = [reached[x] if commits_in(actors[x]) else 0 for x in range(size)]
+    told = graph.graph.after(commits)
+    for update in updates:
+        own = actors[update].sym_name.data
+        for index in uncertain:
+            actor = actors[index]
+            name = actor.sym_name.data
+            if index == update:
+                if not fails_first(graph, actor):
+                    yield actor, f"@{own} writes a variable before it may fail"
+            elif not reached[index] & bit[update]:
+                text = f"@{own} may write a variable before @{name} fails"
+                yield actors[update], text
+            elif fails_remotely(actor) and not told[index] & bit[update]:
+                yield (
+                    actors[update],
+                    f"@{own} may write a variable before the host knows whether "
+                    f"@{name} fails, without a launch.commit between them",
+                )
+
+
+def is_uncertain(graph: ProgramGraph, actor: ActorOp) -> bool:
+    """Whether an actor can fail, or waits for a section of its job to be granted."""
+    return actor.can_fail is not None or any(
+        graph.is_granted(name) for name in names_of(actor.reads)
+    )
+
+
+def fails_remotely(actor: ActorOp) -> bool:
+    """Whether an actor fails on a device that the host has to ask."""
+    return actor.can_fail is not None and actor.device.kind.data != "cpu"
+
+
+def commits_in(actor: ActorOp) -> bool:
+    """Whether an actor has a step after which nothing fails."""
+    return any(isinstance(step, CommitOp) for step in actor.body.block.ops)
+
+
+def fails_first(graph: ProgramGraph, actor: ActorOp) -> bool:
+    """Whether an actor calls no kernel after it has written a variable."""
+    has_written = False
+    for step in actor.body.block.ops:
+        if isinstance(step, CopyOp):
+            target = step.target.root_reference.data
+            has_written = has_written or graph.is_variable(target)
+        elif has_written and isinstance(step, CallOp):
+            return False
+    return not fails_remotely(actor)
 
 
 def unordered_users(

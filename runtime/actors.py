@@ -105,7 +105,9 @@ class Actor:
     there before the first, and handed on after the last of them. A *round* are those
     for a piece that is written. `kind` says which of its registers an act needs
     (`penstock.runtime.kinds`), `lists` is what some kinds know by number. `job` is the
-    one that it is part of, if there are several; `place` is where it was written.
+    one that it is part of, if there are several; `place` is where it was written. One
+    that `commits` acts when nothing can fail any more in its turn, one that `assigns`
+    writes a variable.
     """
 
     name: str
@@ -118,6 +120,8 @@ class Actor:
     lists: tuple[tuple[int, ...], ...] = ()
     job: str | None = None
     place: str | None = None
+    commits: bool = False
+    assigns: bool = False
 
     @property
     def round(self) -> int:

@@ -38,6 +38,10 @@ from penstock.runtime.words import (
     STOP,
     WHAT,
     WHOLE,
+    WHOLE_ACTS,
+    WRONG_ACTOR,
+    WRONG_CALL,
+    WRONG_CODE,
     State,
 )
 
@@ -58,8 +62,13 @@ def make_call(
     else:
         code = share_out(state, seat, peek(layout.kernel, call), row, parts)
     if code != 0:
+        state.seats[seat + WRONG_ACTOR] = actor + 1
+        state.seats[seat + WRONG_CALL] = call
+        state.seats[seat + WRONG_CODE] = code
         fail(state, actor, call, code)
-    elif parts > 1 and load_acquire(control, STOP) != RUNNING:
+    elif (
+        parts > 1 and load_acquire(control, STOP) != RUNNING and not control[WHOLE_ACTS]
+    ):
         return CUT_SHORT
     return code
 

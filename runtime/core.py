@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,8 @@ from penstock.runtime.errors import (
 )
 from penstock.runtime.general_tables import General, general_tables
 from penstock.runtime.kinds import not_held, refusal
+from penstock.runtime.resumed import ResumedRun
+from penstock.runtime.shield import Shield
 from penstock.runtime.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
 from penstock.runtime.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.words import (
@@ -80,6 +83,10 @@ from penstock.runtime.words import (
     TURNS,
     UNFINISHED,
     WAKE,
+    WHOLE_ACTS,
+    WRONG_ACTOR,
+    WRONG_CALL,
+    WRONG_CODE,
     State,
 )
 
@@ -145,6 +152,7 @@ class _Memory:
         self._table = np.array(words, np.int64)
         self.address: int = self._table.ctypes.data
         self.state.control[TABLES] = self.address
+        self.state.control[WHOLE_ACTS] = tables.assigns
         # The general loop computes addresses before each act.
         self._lent = lent_table(tables, self.state.rows if general is None else None)
         self.state.control[LENT] = self._lent.ctypes.data if self._lent.size else 0
@@ -162,6 +170,7 @@ class _Memory:
         state.actors[places + CONDITION] = self.layout.condition_start[:-1]
         state.rows[:] = tables.rows
         state.seats[LEFT::SEAT_WORDS] = 0
+        state.seats[WRONG_ACTOR::SEAT_WORDS] = 0
         state.control[TARGET] = 0
         state.control[OPEN] = 0
 
@@ -282,6 +291,7 @@ class Core(Closing):
         self._control[WAKE] = self._wake
         self._start = Starter(self._memory.address)
         self._clean = True
+        self._shield = Shield()
         self._closed = False
         self._close_threads = weakref.finalize(
             self, _close_threads, self._threads, self._memory
@@ -349,6 +359,8 @@ class Core(Closing):
         self._closed = True
         halt(self._memory.address, CLOSED)
         with self._lock:
+            if not self._clean:
+                self._stop()
             self._close_threads()
             if self._watcher is not None:
                 self._watcher.close()
@@ -379,11 +391,13 @@ class Core(Closing):
                 self._watcher.end()
             if state == STOPPED:
                 raise self._error(acts)
-        except BaseException:
+        except BaseException as error:
             if self._watcher is not None:
                 self._watcher.end()
-            self._stop()
-            raise
+            failure = self._stop(error, acts)
+            if failure is None:
+                raise
+            raise failure from failure.__cause__
         self._clean = True
 
     def _start_threads(self) -> None:
@@ -393,12 +407,31 @@ class Core(Closing):
             worker.start()
         self._started = True
 
-    def _stop(self) -> None:
-        """Stop all threads and go back to the state before the first act."""
+    def settle(self) -> None:
+        """End what is left of a run that was interrupted, if anything is."""
+        with self._lock:
+            if not self._clean:
+                self._stop()
+
+    def _stop(
+        self, error: BaseException | None = None, acts: int = 0
+    ) -> TaskError | None:
+        """
+        Stop all threads, bring turns to their end in which a variable was assigned to,
+        and go back to the state before the first act. What has failed of a turn before
+        that of the error, if that is of a task in the last `acts` turns.
+        """
+        halt(self._memory.address, INTERRUPTED)
+        work = partial(self._end_turns, error, acts)
+        return self._shield.run(work) if self.tables.assigns else work()
+
+    def _end_turns(self, error: BaseException | None, acts: int) -> TaskError | None:
         address = self._memory.address
-        halt(address, INTERRUPTED)
         while not take_all_seats(address):
             time.sleep(RETRY_SECONDS)
+        failure = None
+        if self.tables.assigns:
+            failure = self._settled(error, acts)
         self.tables.go_back()
         self._memory.reset(self.tables)
         if any(worker.error for worker in self._threads):
@@ -408,12 +441,42 @@ class Core(Closing):
             self._control[STOP] = RUNNING
         leave_all_seats(address)
         self._clean = True
+        return failure if isinstance(error, TaskError) else None
+
+    def _settled(self, error: BaseException | None, acts: int) -> TaskError | None:
+        """
+        Bring turns to their end, while nobody acts; see `SequentialRun.settle`. The
+        failure of the earliest turn, for which that of `error` is taken if it is one.
+        """
+        tables, state = self.tables, self._memory.state
+        before = int(state.control[TARGET]) - acts
+        failures: dict[int, TaskError] = {}
+        if isinstance(error, TaskError):
+            failures[int(state.control[FAILED_ACTOR])] = error
+        for seat in range(0, state.seats.size, SEAT_WORDS):
+            index = int(state.seats[seat + WRONG_ACTOR]) - 1
+            if index >= 0 and index not in failures:
+                call, code = state.seats[[seat + WRONG_CALL, seat + WRONG_CODE]]
+                failures[index] = self._task_error(index, int(call), int(code), before)
+        known = list(failures)
+        run = ResumedRun(
+            tables,
+            int(state.control[TARGET]),
+            (self._memory.layout, state),
+            failures,
+            is_plain=not self.is_general,
+        )
+        found = run.settle()
+        for index in run.failures.keys() - known:
+            run.failures[index].act -= before * tables.turns[index]
+        return found
 
     def _error(self, acts: int) -> PenstockError:
         """What the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
         if control[STOP] == FAILED:
-            return self.tables.placed(self._task_error(int(control[TARGET]) - acts))
+            failed = (control[FAILED_ACTOR], control[FAILED_CALL], control[FAILED_CODE])
+            return self._task_error(*map(int, failed), int(control[TARGET]) - acts)
         if control[STOP] == DEADLOCKED:
             acts_made = state.actors[self.tables.layout.place + ACTS]
             before = (control[TARGET] - acts) * np.array(self.tables.turns, np.int64)
@@ -427,19 +490,20 @@ class Core(Closing):
                 return PenstockError(f"a worker's thread failed: {worker.error!r}")
         return PenstockError("the core was closed during a run")
 
-    def _task_error(self, start: int) -> TaskError:
-        tables, control = self.tables, self._control
-        index, code = int(control[FAILED_ACTOR]), int(control[FAILED_CODE])
+    def _task_error(self, index: int, made: int, code: int, start: int) -> TaskError:
+        """
+        The failure of an actor at its next act, counted from turn `start` on: of a
+        call, all of which are numbered through.
+        """
+        tables = self.tables
         acts = self._memory.state.actors[tables.layout.place[index] + ACTS]
         act = int(acts) - start * tables.turns[index]
         actor = tables.actors[index]
-        if control[FAILED_CALL] == BAD_NUMBER:
+        if made == BAD_NUMBER:
             return TaskError(actor.name, act, code, refusal(actor, code))
-        if control[FAILED_CALL] == NOT_HELD:
+        if made == NOT_HELD:
             return TaskError(actor.name, act, code, not_held(code))
-        # All calls are numbered through, actor by actor.
-        first = int(tables.layout.call_start[index])
-        call = actor.calls[int(control[FAILED_CALL]) - first]
+        call = actor.calls[made - int(tables.layout.call_start[index])]
         error = TaskError(actor.name, act, code, call.message_of(code))
         if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
             error = failure_of_callback(

@@ -10,7 +10,7 @@ that slots make of it; where that fails, they are asked for one by one.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import lcm
@@ -120,6 +120,11 @@ class CudaProgram:
         self._blocking = {x: self._check([x], 1) for x in sorted(blocking)}
         self._waited = [0] * len(self.units)
         self._is_fresh = True
+
+    @property
+    def checked(self) -> Collection[int]:
+        """The units that assert something."""
+        return self._checks.keys()
 
     # Making it
 

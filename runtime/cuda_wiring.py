@@ -9,6 +9,9 @@ also read by the waiter, so that it is not overwritten before.
 
 Actors that became a graph act as before, but do nothing; the graph is an actor that
 comes after all of them, and has a part in their registers in the same way.
+
+An actor that commits also waits for the waiters of all units of its job that assert
+something: what comes after it must not begin if one of them has failed.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from penstock.runtime.cuda_program import TURN, CudaProgram
 from penstock.runtime.cuda_units import Flow, Unit
 from penstock.runtime.devices import Wired
 from penstock.runtime.edges import Callback
+from penstock.runtime.tables import turns_of
 
 
 def wire(program: CudaProgram, flow: Flow, worker: int) -> Wired:
@@ -45,6 +49,9 @@ class _Wiring:
         self.callbacks: list[Callback] = []
         self._program, self._flow, self._worker = program, flow, worker
         self._readers = flow.readers
+        edges = [(r, a) for a, x in enumerate(self.actors) for r in x.reads]
+        self._turns = turns_of(self.registers, self.actors, edges)
+        self._commits = [i for i, actor in enumerate(self.actors) if actor.commits]
         lanes = sorted({program.lanes[unit] for unit in program.waiting})
         self._waiters = {lane: worker + 1 + i for i, lane in enumerate(lanes)}
 
@@ -126,6 +133,19 @@ class _Wiring:
             (writer,) = {self._flow.registers[register].producer}
             made = self._flow.actors[writer].acts_for(register)
             self._shadow(register, index, made, hosts, "done")
+        if number in program.checked:
+            self._tell_commits(unit, index, depth)
+
+    def _tell_commits(self, unit: Unit, waiter: int, depth: int) -> None:
+        """Let nothing be assigned before it is known whether a unit has failed."""
+        first = unit.actors[0]
+        for commit in self._commits:
+            if self.actors[commit].job != self.actors[first].job:
+                continue
+            made, turns = self._turns[first], self._turns[commit]
+            name = f"{unit.name}, checked"
+            number = self._new_register(name, waiter, depth, made=made // turns)
+            self._let_read(commit, number, 1)
 
     def _outer_reads(self, unit: Unit) -> list[int]:
         """The registers that a unit reads of others."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,13 +25,15 @@ from penstock.runtime.initializers import Array
 from penstock.runtime.loader import BATCH, LoadedProgram, Port, fitting
 from penstock.runtime.log import Log, RecordedRun
 from penstock.runtime.observers import Observers
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.simulator import Simulation, simulate
+from penstock.runtime.reference import SequentialRun
+from penstock.runtime.shield import Shield
+from penstock.runtime.simulator import Simulation, VirtualClock, run_clock
 from penstock.runtime.stream import MakeCore, Stream
 from penstock.runtime.stream_core import StreamCore
 from penstock.runtime.subject import Subject, subject_of
 from penstock.runtime.watchdog import Watchdog, kernel_names
 
+T = TypeVar("T")
 Pieces: TypeAlias = list[dict[str, Array]]
 
 NO_PIECES: tuple[Pieces, Pieces] = ([], [])
@@ -73,6 +75,7 @@ class Executor(Closing):
         """Whether there was a stream, or there can be nothing else."""
         self._closed = False
         self._lock = threading.Lock()
+        self._shield = Shield()
         self._pieces: tuple[Pieces, Pieces] = NO_PIECES
         self._last: dict[str, Array] = {}
         """The large arrays that the last run has returned."""
@@ -136,6 +139,9 @@ class Executor(Closing):
         """Let no run be under way meanwhile. Raises PenstockError if closed."""
         with self._lock:
             self._check_free()
+            self._shield.wait()
+            if self._core is not None:
+                self._core.settle()
             yield
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -259,9 +265,7 @@ class Executor(Closing):
             self._check_counted()
             results = self._point_to(fed)
             with self.observers.watch(len(fed), virtual=True) as log:
-                found = simulate(
-                    self._program.tables, len(fed), [times[name] for name in names], log
-                )
+                found = self._simulated(len(fed), [times[x] for x in names], log)
             self._pieces = NO_PIECES
         return results, found
 
@@ -297,11 +301,25 @@ class Executor(Closing):
         if self._core is not None:
             self._core.run(acts, log)
         elif self._engine == "sim":
-            self.simulation = simulate(self._program.tables, acts, self._times(), log)
-        elif log is not None:
-            RecordedRun(log).run()
+            self.simulation = self._simulated(acts, self._times(), log)
         else:
-            run_sequential(self._program.tables, acts)
+            tables = self._program.tables
+            run = SequentialRun(tables, acts) if log is None else RecordedRun(log)
+            self._make(run.run, run)
+
+    def _simulated(
+        self, acts: int, times: Sequence[int], log: Log | None
+    ) -> Simulation:
+        """What `simulate` does."""
+        run = SequentialRun(self._program.tables, acts)
+        clock = VirtualClock(run, times)
+        return self._make(partial(run_clock, clock, log), run)
+
+    def _make(self, work: Callable[[], T], run: SequentialRun) -> T:
+        """Do the work of a run; what assigns is not cut short in a turn that does."""
+        if not run.tables.assigns:
+            return work()
+        return self._shield.run(work, run.stop)
 
     def _times(self) -> list[int]:
         """Nanoseconds of the acts of each actor, from what its kernels do."""

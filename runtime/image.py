@@ -141,7 +141,8 @@ class ActorImage(NamedTuple):
     An actor, the kind of device that it works on, and its job, if there are several.
     Pieces of the registers in `every` last for so many acts; it acts `turns` times in a
     turn. `kind` and `lists` are as in `penstock.runtime.kinds`. `place` is where it was
-    written, as `file:line:column`, if that is known.
+    written, as `file:line:column`, if that is known. One that `commits` acts when
+    nothing can fail any more.
     """
 
     name: str
@@ -156,6 +157,7 @@ class ActorImage(NamedTuple):
     kind: str = "plain"
     lists: tuple[tuple[int, ...], ...] = ()
     place: str | None = None
+    commits: bool = False
 
 
 class ProgramImage(NamedTuple):
@@ -332,8 +334,10 @@ def kernel_image(op: KernelOp) -> Kernel:
 
 def _actor(op: ActorOp, turns: int) -> ActorImage:
     from penstock.dialects.diagnostics import place_of
-    from penstock.dialects.launch import names_of
+    from penstock.dialects.launch import CommitOp, names_of
 
+    steps = list(op.body.block.ops)
+    done = [step for step in steps if not isinstance(step, CommitOp)]
     return ActorImage(
         op.sym_name.data,
         op.job_name,
@@ -341,12 +345,13 @@ def _actor(op: ActorOp, turns: int) -> ActorImage:
         op.stream.value.data,
         tuple(names_of(op.reads)),
         tuple(names_of(op.writes)),
-        tuple(_step(step) for step in op.body.block.ops),
+        tuple(map(_step, done)),
         tuple(op.rates.items()),
         turns,
         op.kind_name,
         tuple(map(tuple, op.number_lists)),
         None if (place := place_of(op)) is None else str(place),
+        len(done) < len(steps),
     )
 
 

@@ -32,7 +32,7 @@ from weakref import ref
 
 from penstock.runtime.arguments import check_pieces
 from penstock.runtime.closing import Closing
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executor import Executor, check_inputs
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.sections import Request, Section, Sections
@@ -285,7 +285,14 @@ class JobExecutor(Closing):
         if runner.is_alone and not runner.submitted:
             return runner.executor.run_many(pieces)
         fed = [check_inputs(self.inputs(job), piece) for piece in pieces]
-        return [self.run(piece, job) for piece in fed]
+        results: list[dict[str, Array]] = []
+        for number, piece in enumerate(fed):
+            try:
+                results.append(self.run(piece, job))
+            except TaskError as error:
+                error.act += number
+                raise
+        return results
 
     def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
         """

@@ -489,7 +489,12 @@ class _Loader:
             actor.lists,
             actor.job,
             actor.place,
+            actor.commits,
+            any(self._assigns(step) for step in actor.steps),
         )
+
+    def _assigns(self, step: Step) -> bool:
+        return step.verb == "copy" and step.arguments[1] in self.variables
 
     def _worker(self, actor: ActorImage) -> int:
         names = (*actor.reads, *actor.writes)

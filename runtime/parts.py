@@ -48,6 +48,7 @@ from penstock.runtime.words import (
     RUNNING,
     SLEEPERS,
     STOP,
+    WHOLE_ACTS,
     State,
 )
 
@@ -73,11 +74,12 @@ def do_parts(state: State, seat: Integer, is_own: bool) -> int:
 
     The code of the first part that fails counts: the ones after it need not be done.
     """
-    seats, count = state.seats, 0
+    seats, control, count = state.seats, state.control, 0
     part = claim(state, seat, is_own)
     while part != NO_PART:
         failed = load_acquire(seats, seat + FAILURE) >> 32
-        if part < failed and load_acquire(state.control, STOP) == RUNNING:
+        is_wanted = control[WHOLE_ACTS] or load_acquire(control, STOP) == RUNNING
+        if part < failed and is_wanted:
             kernel, row = seats[seat + KERNEL], seats[seat + ROW]
             code = call_kernel(kernel, row, part, seats[seat + PARTS])
             if code != 0:

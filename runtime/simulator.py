@@ -90,13 +90,23 @@ def simulate(
     Raises what `run_sequential` raises, and PenstockError for times that are negative
     or not one for each actor.
     """
-    clock = VirtualClock(SequentialRun(tables, acts), times)
+    return run_clock(VirtualClock(SequentialRun(tables, acts), times), log)
+
+
+def run_clock(clock: VirtualClock, log: ActLog | None) -> Simulation:
+    """Make all acts of a run; what `simulate` returns and raises."""
     try:
-        clock.go_on(range(len(times)))
+        clock.go_on(range(len(clock.times)))
+    except TaskError as error:
+        failure = clock.settle() or error
+        raise failure from failure.__cause__
     finally:
         if log is not None:
             log.add_acts(clock.acts)
-    clock.program.check_end()
+    if clock.program.is_stopped:
+        clock.settle()
+    else:
+        clock.program.check_end()
     return clock.simulation()
 
 
@@ -129,11 +139,20 @@ class VirtualClock:
         """Let these actors act, and all that can because of that, until none can."""
         self.admit(actors, self.now, None)
         self.begin_all(self.now)
-        while self.ends:
+        while self.ends and not self.program.is_stopped:
             self.now = self.ends[0][0]
             while self.ends and self.ends[0][0] == self.now:
                 self.finish(heapq.heappop(self.ends)[1])
             self.begin_all(self.now)
+
+    def settle(self) -> TaskError | None:
+        """End the acts that have begun, and do what `SequentialRun.settle` does."""
+        program = self.program
+        for _, index in sorted(self.ends):
+            if (actor := self.acts[index].actor) not in program.failures:
+                program.finish(actor)
+        self.ends.clear()
+        return program.settle()
 
     def simulation(self) -> Simulation:
         """All acts up to now."""
@@ -181,6 +200,7 @@ class VirtualClock:
             code = 0
         except TaskError as error:
             code = error.code
+            self.program.failures.setdefault(act.actor, error)
             raise
         finally:
             self.acts[-1] = replace(act, calls=tuple(made), code=code)
@@ -192,6 +212,7 @@ class VirtualClock:
             self.program.finish(act.actor)
         except TaskError as error:
             self.acts[index] = replace(act, code=error.code)
+            self.program.failures.setdefault(act.actor, error)
             raise
         self.is_busy[self.program.tables.actors[act.actor].worker] = False
         self.waiting.add(act.actor)

@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.runtime.core import Core
+from penstock.runtime.core import RETRY_SECONDS, Core
 from penstock.runtime.entries import (
     begin,
+    halt,
     leave_all_seats,
     move_on,
     outlook,
     take_all_seats,
     take_part,
 )
-from penstock.runtime.errors import DeadlockError, PenstockError
+from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.log import StreamLog
 from penstock.runtime.stream_report import stuck_in
 from penstock.runtime.tables import CALLER, Tables
@@ -66,6 +67,8 @@ class StreamCore(Core):
         self._control[MODE] = STREAM
         self._helpers = Helpers(own=self._count - self._first)
         self._failure: PenstockError | None = None
+        self._settling = threading.Lock()
+        self._is_settled = False
 
     def begin(self, log: StreamLog | None = None) -> None:
         """Let actors act from now on, and leave rows in a log if there is one."""
@@ -92,8 +95,44 @@ class StreamCore(Core):
     def failure(self) -> PenstockError | None:
         """What has ended the stream before its time."""
         if self._failure is None and self._control[STOP] not in (RUNNING, CORE_CLOSED):
-            self._failure = self._error(ENDLESS)
+            self._end_stream()
         return self._failure
+
+    def close(self) -> None:
+        """
+        Stop the stream wherever it is, but for turns that have begun to assign to
+        variables, and end the threads.
+        """
+        self._check_caller()
+        self._closed = True
+        halt(self._memory.address, CORE_CLOSED)
+        self._end_stream()
+        super().close()
+
+    def _end_stream(self) -> None:
+        """Bring turns to their end that have begun to assign; what ended the stream."""
+        if self.tables.assigns:
+            self._shield.run(self._settle_stream)
+        else:
+            self._note_failure()
+
+    def _note_failure(self) -> None:
+        if self._failure is None and self._control[STOP] not in (RUNNING, CORE_CLOSED):
+            self._failure = self._error(ENDLESS)
+
+    def _settle_stream(self) -> None:
+        with self._settling:
+            self._note_failure()
+            if self._is_settled or not self.tables.actors:
+                return
+            address = self._memory.address
+            while not take_all_seats(address):
+                time.sleep(RETRY_SECONDS)
+            failure = self._settled(self._failure, ENDLESS)
+            if isinstance(self._failure, TaskError) and failure is not None:
+                self._failure = failure
+            self._is_settled = True
+            leave_all_seats(address)
 
     @property
     def is_over(self) -> bool:

@@ -6,11 +6,13 @@ actors act when the caller does something.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from penstock.runtime.errors import DeadlockError, PenstockError
+from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.log import RecordedRun, StreamLog
 from penstock.runtime.reference import SequentialRun
+from penstock.runtime.shield import Shield
 from penstock.runtime.simulator import Simulation, VirtualClock
 from penstock.runtime.stream_core import CLOSED, left_over_of
 from penstock.runtime.tables import CALLER, Tables
@@ -34,6 +36,7 @@ class Stepwise:
         self._times = times
         self._run = SequentialRun(tables, None)
         self._lock = threading.RLock()
+        self._shield = Shield()
         self._clock: VirtualClock | None = None
         self._log: StreamLog | None = None
         self._noted = 0
@@ -136,8 +139,21 @@ class Stepwise:
         return left_over_of(self.tables, self._run.left_over, self._run.used)
 
     def close(self) -> None:
-        """End all that goes on."""
+        """End all that goes on, but for turns that have begun to assign."""
+        if not self._is_closed and self._failure is None:
+            self._shielded(self._settle)
         self._is_closed = True
+
+    def _settle(self) -> None:
+        with self._lock:
+            (self._clock or self._run).settle()
+
+    def _shielded(self, work: Callable[[], None]) -> None:
+        """Do something; a turn that assigns is not cut short by a signal."""
+        if self.tables.assigns:
+            self._shield.run(work, self._run.stop)
+        else:
+            work()
 
     def _filled(self) -> list[int]:
         registers = enumerate(self.tables.registers)
@@ -162,12 +178,22 @@ class Stepwise:
         raise self._failure
 
     def _go_on(self, actors: list[int]) -> None:
+        try:
+            self._shielded(partial(self._let_act, actors))
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _let_act(self, actors: list[int]) -> None:
+        run = self._clock or self._run
         with self._lock:
             try:
-                (self._clock or self._run).go_on(actors)
-            except BaseException as error:
-                self._failure = error
-                raise
+                run.go_on(actors)
+                if self._run.is_stopped:
+                    run.settle()
+            except TaskError as error:
+                failure = run.settle() or error
+                raise failure from failure.__cause__
             finally:
                 self._note()
 

@@ -36,6 +36,10 @@ class Wiring:
     """
     A program whose ports are registers that the caller fills and takes from. Actors
     that wait for nothing that comes from there get ticks of the first input.
+
+    All variables of a piece are assigned to, or none, and some input of it may never
+    come. So where not all that assigns waits for all inputs of its job anyway, a piece
+    begins once all of these are there.
     """
 
     def __init__(self, program: LoadedProgram, capacity: int):
@@ -49,6 +53,8 @@ class Wiring:
         self.outputs: dict[str, tuple[Port, int]] = {}
         actors = [self._wire(i, x) for i, x in enumerate(program.tables.actors)]
         self._tick(actors, program.tables.turns)
+        for feeds in self._uncertain_feeds(actors, program.tables.turns):
+            self._begin_at_once(actors, feeds)
         self.tables = Tables(self._registers, actors, program.tables.callbacks.values())
 
     def find(
@@ -125,6 +131,57 @@ class Wiring:
                     new = set(readers.get(register, ())) - reached
                     reached |= new
                     pending += new
+
+    def _uncertain_feeds(
+        self, actors: Sequence[Actor], turns: Sequence[int]
+    ) -> list[list[int]]:
+        """
+        For each job the actors that read its inputs, if something in it assigns that
+        does not wait for all of them, and there is one piece of each in a turn.
+        """
+        by_job: dict[str | None, list[int]] = {}
+        for index, actor in enumerate(actors):
+            if self._is_fed(actor):
+                by_job.setdefault(actor.job, []).append(index)
+        reached = self._reached(actors, [x for feeds in by_job.values() for x in feeds])
+        found: list[list[int]] = []
+        for job, feeds in by_job.items():
+            wanted = sum(1 << feed for feed in feeds)
+            assigning = [i for i, x in enumerate(actors) if x.assigns and x.job == job]
+            is_certain = all(reached[i] & wanted == wanted for i in assigning)
+            if not is_certain and {turns[feed] for feed in feeds} == {1}:
+                found.append(feeds)
+        return found
+
+    def _reached(self, actors: Sequence[Actor], feeds: Sequence[int]) -> list[int]:
+        """For each actor a bit for each of some actors that it waits for in a turn."""
+        reached = [0] * len(actors)
+        readers: dict[int, list[int]] = {}
+        for index, actor in enumerate(actors):
+            for register in actor.reads:
+                if self._registers[register].initial == 0:
+                    readers.setdefault(register, []).append(index)
+        for feed in feeds:
+            reached[feed] |= 1 << feed
+        pending = list(feeds)
+        for actor in pending:
+            for register in actors[actor].writes:
+                for reader in readers.get(register, ()):
+                    if reached[actor] & ~reached[reader]:
+                        reached[reader] |= reached[actor]
+                        pending.append(reader)
+        return reached
+
+    def _begin_at_once(self, actors: list[Actor], feeds: Sequence[int]) -> None:
+        """Let the first of some feeds wait for all inputs, and the others for it."""
+        first, *others = feeds
+        for other in others:
+            given = [
+                x for x in actors[other].reads if self._registers[x].producer == CALLER
+            ]
+            own = actors[first]
+            actors[first] = replace(own, reads=(*own.reads, *given))
+            self._add_tick(actors, first, other, [1] * len(actors))
 
     def _is_fed(self, actor: Actor) -> bool:
         return any(self._registers[x].producer == CALLER for x in actor.reads)

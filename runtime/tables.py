@@ -154,6 +154,8 @@ class Tables:
             for register in self.registers
         ) or any(actor.kind != PLAIN or actor.every for actor in self.actors)
         """Whether only the general loop runs it."""
+        self.assigns = any(actor.assigns for actor in self.actors)
+        """Whether some actor writes a variable, so that turns end as a whole."""
         self.is_dynamic = any(actor.kind in DYNAMIC for actor in self.actors)
         """Whether numbers say how often actors act, so that only a stream runs it."""
         self.workers = 1 + max((actor.worker for actor in self.actors), default=0)

@@ -28,6 +28,8 @@ SLEEPERS = 3 * CACHE_LINE
 FAILED_ACTOR = 4 * CACHE_LINE
 FAILED_CALL = FAILED_ACTOR + 1
 FAILED_CODE = FAILED_ACTOR + 2
+WHOLE_ACTS = FAILED_ACTOR + 3
+"""Whether acts that have begun come to their end, also when the run has stopped."""
 NAP = 5 * CACHE_LINE
 CORES = 6 * CACHE_LINE
 LEFT_OUT, OTHERS = CORES + 1, CORES + 2
@@ -49,6 +51,8 @@ ENDED_WELL, UNFINISHED, STOPPED = 0, 1, 2
 # for who is in it; the board.
 TAKEN = 0
 HEAD, TAIL, LEFT, FRESH = range(CACHE_LINE, CACHE_LINE + 4)
+WRONG_ACTOR, WRONG_CALL, WRONG_CODE = range(CACHE_LINE + 4, CACHE_LINE + 7)
+"""The number after that of the actor that has failed, 0 if none; its call and code."""
 CLAIMS = 2 * CACHE_LINE
 KERNEL, ROW, PARTS = range(3 * CACHE_LINE, 3 * CACHE_LINE + 3)
 DONE, FAILURE = 4 * CACHE_LINE, 4 * CACHE_LINE + 1

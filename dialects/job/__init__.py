@@ -16,7 +16,7 @@ its results lie on them.
 
 from xdsl.ir import Dialect
 
-from penstock.dialects.job.control import AfterOp, origin_of
+from penstock.dialects.job.control import AfterOp, CommitOp, origin_of
 from penstock.dialects.job.init import INITIALIZERS, InitAttr
 from penstock.dialects.job.layouts import (
     BroadcastAttr,
@@ -74,6 +74,7 @@ __all__ = [
     "BroadcastAttr",
     "CallbackNotifyOp",
     "CaseOp",
+    "CommitOp",
     "CopyOp",
     "DeviceAttr",
     "Entry",
@@ -116,6 +117,7 @@ Job = Dialect(
         BoxingOp,
         CallbackNotifyOp,
         CaseOp,
+        CommitOp,
         CopyOp,
         EsacOp,
         ForeignInputOp,

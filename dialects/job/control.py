@@ -17,7 +17,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.pattern_rewriter import RewritePattern
-from xdsl.traits import Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job.ports import AnyTensor
@@ -72,6 +72,27 @@ class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 raise VerifyException(
                     f"job.after lies as its first operand does, and takes no {key}"
                 )
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """
+    The point from which on a piece of a job can no longer fail: the task of this acts
+    after all tasks of its piece that can, and before assignments to variables.
+
+    ```mlir
+    job.commit
+    ```
+    """
+
+    name = "job.commit"
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
 
 
 def origin_of(value: SSAValue) -> SSAValue:

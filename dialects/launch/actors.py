@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, cf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Operation, Region
@@ -157,6 +158,15 @@ class KernelOp(IRDLOperation):
     def panels(self) -> list[PanelsAttr | None]:
         """The panels in which each argument lies, None for the usual order."""
         return panels_in(self.attributes.get(PANELS), len(self.body.block.args))
+
+    @property
+    def can_fail(self) -> bool:
+        """
+        Whether a call of it may end in an error: it checks something, or has a source
+        of its own, which may return any code.
+        """
+        asserts = (isinstance(op, cf.AssertOp) for op in self.body.walk())
+        return SOURCE in self.attributes or any(asserts)
 
     @property
     def source(self) -> str | None:
@@ -337,12 +347,34 @@ class ReleaseOp(IRDLOperation):
         super().__init__(properties={"register": SymbolRefAttr(register)})
 
 
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """
+    From here on the turn can no longer fail: all actors that can have acted, and those
+    that write variables have not. On devices, all that they were asked to check has
+    come out well.
+
+    ```mlir
+    launch.commit
+    ```
+    """
+
+    name = "launch.commit"
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
 WHEN = "when"
 """The attribute of a step that is done in the first act of a round, or in the rest."""
 ON = "on"
 """The attribute of a step that is done for a piece of one register alone."""
 
-STEPS = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
+STEPS = CallOp | CommitOp | CopyOp | FeedOp | FetchOp | ReleaseOp
 """What an actor may do."""
 
 
@@ -364,7 +396,8 @@ class ActorOp(IRDLOperation):
     registers in `writes` a free one: runs its body in order, then frees the slots it
     read and fills those it wrote. The actors of one device and stream act one after the
     other. In a program of several jobs it says its `job`: an actor acts in the runs of
-    that one.
+    that one. One that calls a kernel which may end in an error says that it
+    `can_fail`.
 
     `views` say which bytes lie in registers that it writes before it does any step:
     those of a register that it reads, or of a variable, `at` so many bytes from the
@@ -405,6 +438,7 @@ class ActorOp(IRDLOperation):
     lists = opt_prop_def(ArrayAttr.constr(I64List))
     device = prop_def(DeviceAttr)
     stream = prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
+    can_fail = opt_prop_def(UnitAttr)
     reads = prop_def(SymbolList)
     writes = prop_def(SymbolList)
     every = opt_prop_def(DictionaryAttr)
@@ -415,7 +449,8 @@ class ActorOp(IRDLOperation):
 
     assembly_format = (
         "$sym_name (`job` $job^)? (`kind` $kind^)? (`lists` $lists^)? "
-        "`on` $device `stream` $stream `reads` $reads `writes` $writes "
+        "`on` $device `stream` $stream (`can_fail` $can_fail^)? "
+        "`reads` $reads `writes` $writes "
         "custom<Every>($every) custom<Views>($views) attr-dict-with-keyword "
         "custom<Body>($body)"
     )
@@ -435,6 +470,7 @@ class ActorOp(IRDLOperation):
         lists: Sequence[Sequence[int]] | None = None,
         every: Mapping[str, int] | None = None,
         views: Sequence[ViewAttr] = (),
+        can_fail: bool = False,
     ):
         numbers = [DenseArrayBase.from_list(i64, x) for x in lists or ()]
         counts = {name: IntegerAttr(n, i64) for name, n in (every or {}).items()}
@@ -448,6 +484,7 @@ class ActorOp(IRDLOperation):
                 "views": ArrayAttr(views) if views else None,
                 "device": device,
                 "stream": IntegerAttr(stream, i64),
+                "can_fail": UnitAttr() if can_fail else None,
                 "reads": symbols(reads),
                 "writes": symbols(writes),
             },

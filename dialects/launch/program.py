@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import lcm
 
 from xdsl.dialects.builtin import (
@@ -131,6 +131,8 @@ class ProgramOp(IRDLOperation):
     def verify_(self) -> None:
         table = self.symbol_table()
         writers: dict[str, str] = {}
+        kernels = (op for op in self.body.block.ops if isinstance(op, KernelOp))
+        failing = {op.sym_name.data for op in kernels if op.can_fail}
         for op in self.body.block.ops:
             with verifying(op):
                 match op:
@@ -138,6 +140,7 @@ class ProgramOp(IRDLOperation):
                         verify_place(op, table)
                     case ActorOp():
                         verify_actor(op, table, writers)
+                        verify_failing(op, failing)
                     case _:
                         pass
         for op in self.body.block.ops:
@@ -223,6 +226,18 @@ def verify_actor(
     for step in actor.body.block.ops:
         with verifying(step):
             verify_step(step, actor, table)
+
+
+def verify_failing(actor: ActorOp, failing: Collection[str]) -> None:
+    """Raise `VerifyException` if an actor hides that a kernel it calls can fail."""
+    if actor.can_fail is not None:
+        return
+    for step in actor.body.block.ops:
+        if isinstance(step, CallOp) and step.kernel.root_reference.data in failing:
+            raise VerifyException(
+                f"@{actor.sym_name.data} calls @{step.kernel.root_reference.data}, "
+                "which can fail, so it has to say can_fail"
+            )
 
 
 def verify_numbers(actor: ActorOp, table: dict[str, Operation]) -> None:

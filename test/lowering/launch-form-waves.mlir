@@ -125,7 +125,7 @@ launch.program @apart rank 0 {
     launch.call @large [@rd]
   }
   // CHECK: launch.actor @e {{.*}}no_wave = "assert: its kernel may fail"
-  launch.actor @e on <0, cpu:0> stream 0 reads [] writes [@re] {
+  launch.actor @e on <0, cpu:0> stream 0 can_fail reads [] writes [@re] {
     launch.call @fails [@re]
   }
   // CHECK: launch.actor @f {{.*}}no_wave = "cost: its kernel does not tell"

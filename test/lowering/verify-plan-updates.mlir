@@ -105,3 +105,184 @@ plan.plan @targets {
     plan.yield
   }
 }
+
+// -----
+
+// What can fail comes before all assignments of its job: directly, by values, or by way of
+// a commit, however long; in another job it does not matter.
+
+!r = !regst.data<tensor<4xf32>>
+!i = !regst.data<tensor<4xi64>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @committed
+plan.plan @committed attributes {jobs = {a = {}, b = {}}} {
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %u = regst.register "u" slots 1 on <0, host> : !r
+  %v = regst.register "v" slots 1 on <0, host> : !r
+  %i = regst.register "i" slots 1 on <0, host> : !i
+  %g = regst.register "g" slots 1 on <0, host> : !r
+  %h = regst.register "h" slots 1 on <0, host> : !r
+  %k = regst.register "g -> commit" slots 2 on <0, host> : !regst.control
+  %l = regst.register "commit -> first" slots 1 on <0, host> : !regst.control
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "u" on <0, cpu:0> stream <compute, 0> ins() outs(%u : !r) {
+    %0 = job.variable "u" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins() outs(%v : !r) {
+    %0 = job.variable "v" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "i" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !i) {
+    %0 = job.variable "i" init <zeros> : tensor<4xi64>
+    plan.yield %0 : tensor<4xi64>
+  }
+  plan.task "g" job "a" on <0, cpu:0> stream <compute, 0> can_fail ins(%v, %i : !r, !i) outs(%g : !r) signals(%k : !regst.control) {
+  ^bb0(%0: !t, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : !t, tensor<4xi64> -> !t
+    plan.yield %2 : !t
+  }
+  plan.task "commit" job "a" on <0, cpu:0> stream <commit, 0> ins() waits(%k : !regst.control) signals(%l : !regst.control) {
+    job.commit
+    plan.yield
+  }
+  plan.task "first" job "a" on <0, cpu:0> stream <compute, 0> ins(%w : !r) waits(%l : !regst.control) {
+  ^bb0(%0: !t):
+    job.assign %0 to %0 : !t
+    plan.yield
+  }
+  plan.task "second" job "a" on <0, cpu:0> stream <compute, 0> ins(%g, %u : !r, !r) {
+  ^bb0(%0: !t, %1: !t):
+    job.assign %0 to %1 : !t
+    plan.yield
+  }
+  plan.task "h" job "b" on <0, cpu:0> stream <compute, 0> can_fail ins(%v, %i : !r, !i) outs(%h : !r) {
+  ^bb0(%0: !t, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : !t, tensor<4xi64> -> !t
+    plan.yield %2 : !t
+  }
+}
+
+// -----
+
+// A commit that does not wait for all that can fail, or starts with a token, is none.
+
+!r = !regst.data<tensor<4xf32>>
+!i = !regst.data<tensor<4xi64>>
+!t = tensor<4xf32>
+
+plan.plan @uncommitted attributes {jobs = {a = {}, b = {}}} {
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %u = regst.register "u" slots 1 on <0, host> : !r
+  %v = regst.register "v" slots 1 on <0, host> : !r
+  %i = regst.register "i" slots 1 on <0, host> : !i
+  %g = regst.register "g" slots 1 on <0, host> : !r
+  %h = regst.register "h" slots 1 on <0, host> : !r
+  %k = regst.register "g -> commit" slots 2 initial 1 on <0, host> : !regst.control
+  %l = regst.register "commit -> first" slots 1 on <0, host> : !regst.control
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "u" on <0, cpu:0> stream <compute, 0> ins() outs(%u : !r) {
+    %0 = job.variable "u" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins() outs(%v : !r) {
+    %0 = job.variable "v" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "i" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !i) {
+    %0 = job.variable "i" init <zeros> : tensor<4xi64>
+    plan.yield %0 : tensor<4xi64>
+  }
+  plan.task "g" job "a" on <0, cpu:0> stream <compute, 0> can_fail ins(%v, %i : !r, !i) outs(%g : !r) signals(%k : !regst.control) {
+  ^bb0(%0: !t, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : !t, tensor<4xi64> -> !t
+    plan.yield %2 : !t
+  }
+  plan.task "commit" job "a" on <0, cpu:0> stream <commit, 0> ins() waits(%k : !regst.control) signals(%l : !regst.control) {
+    job.commit
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: task 'first' may assign before 'g' fails}}
+  plan.task "first" job "a" on <0, cpu:0> stream <compute, 0> ins(%w : !r) waits(%l : !regst.control) {
+  ^bb0(%0: !t):
+    job.assign %0 to %0 : !t
+    plan.yield
+  }
+  plan.task "second" job "a" on <0, cpu:0> stream <compute, 0> ins(%g, %u : !r, !r) {
+  ^bb0(%0: !t, %1: !t):
+    job.assign %0 to %1 : !t
+    plan.yield
+  }
+  plan.task "h" job "b" on <0, cpu:0> stream <compute, 0> can_fail ins(%v, %i : !r, !i) outs(%h : !r) {
+  ^bb0(%0: !t, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : !t, tensor<4xi64> -> !t
+    plan.yield %2 : !t
+  }
+}
+
+// -----
+
+// What fails on a device is known to the host only: the path leads over a commit.
+
+!r = !regst.data<tensor<4xf32>>
+!i = !regst.data<tensor<4xi64>>
+!t = tensor<4xf32>
+
+plan.plan @device attributes {jobs = {a = {}, b = {}}} {
+  %w = regst.register "w" slots 1 on <0, device cuda:0> : !r
+  %u = regst.register "u" slots 1 on <0, device cuda:0> : !r
+  %v = regst.register "v" slots 1 on <0, device cuda:0> : !r
+  %i = regst.register "i" slots 1 on <0, device cuda:0> : !i
+  %g = regst.register "g" slots 1 on <0, device cuda:0> : !r
+  %h = regst.register "h" slots 1 on <0, device cuda:0> : !r
+  %k = regst.register "g -> commit" slots 2 on <0, host> : !regst.control
+  %l = regst.register "commit -> first" slots 1 on <0, host> : !regst.control
+  plan.task "w" on <0, cuda:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "u" on <0, cuda:0> stream <compute, 0> ins() outs(%u : !r) {
+    %0 = job.variable "u" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" on <0, cuda:0> stream <compute, 0> ins() outs(%v : !r) {
+    %0 = job.variable "v" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "i" on <0, cuda:0> stream <compute, 0> ins() outs(%i : !i) {
+    %0 = job.variable "i" init <zeros> : tensor<4xi64>
+    plan.yield %0 : tensor<4xi64>
+  }
+  plan.task "g" job "a" on <0, cuda:0> stream <compute, 0> can_fail ins(%v, %i : !r, !i) outs(%g : !r) signals(%k : !regst.control) {
+  ^bb0(%0: !t, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : !t, tensor<4xi64> -> !t
+    plan.yield %2 : !t
+  }
+  plan.task "commit" job "a" on <0, cpu:0> stream <commit, 0> ins() waits(%k : !regst.control) signals(%l : !regst.control) {
+    job.commit
+    plan.yield
+  }
+  plan.task "first" job "a" on <0, cuda:0> stream <compute, 0> ins(%w : !r) waits(%l : !regst.control) {
+  ^bb0(%0: !t):
+    job.assign %0 to %0 : !t
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: task 'second' may assign before the host knows whether 'g' fails, without a job.commit between them}}
+  plan.task "second" job "a" on <0, cuda:0> stream <compute, 0> ins(%g, %u : !r, !r) {
+  ^bb0(%0: !t, %1: !t):
+    job.assign %0 to %1 : !t
+    plan.yield
+  }
+  plan.task "h" job "b" on <0, cuda:0> stream <compute, 0> can_fail ins(%v, %i : !r, !i) outs(%h : !r) {
+  ^bb0(%0: !t, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : !t, tensor<4xi64> -> !t
+    plan.yield %2 : !t
+  }
+}

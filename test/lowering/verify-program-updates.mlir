@@ -61,3 +61,78 @@ launch.program @writers rank 0 {
     launch.copy @w to @w
   }
 }
+
+// -----
+
+// Who can fail acts before all that writes variables: before it by registers, by way of a
+// commit, or in an earlier step.
+
+!t = memref<4xf32>
+
+// CHECK-LABEL: launch.program @committed
+launch.program @committed rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.variable @w in @c at 0 init <ones> : !t
+  launch.variable @u in @c at 64 init <ones> : !t
+  launch.variable @v in @c at 128 init <ones> : !t
+  launch.register @g in @c at 192 slots 1 : !t
+  launch.control @k slots 2
+  launch.control @l slots 1
+  launch.kernel @fill target "cpu" (%o: !t) {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%o : !t)
+  }
+  launch.actor @g_ on <0, cpu:0> stream 0 can_fail reads [] writes [@g, @k] { launch.call @fill [@g] }
+  launch.actor @commit on <0, cpu:0> stream 1 reads [@k] writes [@l] { launch.commit }
+  launch.actor @w_ on <0, cpu:0> stream 0 reads [@l] writes [] { launch.copy @v to @w }
+  launch.actor @u_ on <0, cpu:0> stream 0 reads [@g] writes [] { launch.copy @g to @u }
+}
+
+// -----
+
+!t = memref<4xf32>
+
+launch.program @early rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.variable @w in @c at 0 init <ones> : !t
+  launch.variable @u in @c at 64 init <ones> : !t
+  launch.variable @v in @c at 128 init <ones> : !t
+  launch.register @g in @c at 192 slots 1 : !t
+  launch.control @k slots 2 initial 1
+  launch.kernel @fill target "cpu" (%o: !t) {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%o : !t)
+  }
+  // expected-error@+1 {{verify-program: @g_ writes a variable before it may fail}}
+  launch.actor @g_ on <0, cpu:0> stream 0 can_fail reads [] writes [@g, @k] {
+    launch.copy @v to @u
+    launch.call @fill [@g]
+  }
+  // expected-error@+1 {{verify-program: @w_ may write a variable before @g_ fails}}
+  launch.actor @w_ on <0, cpu:0> stream 0 reads [@k] writes [] { launch.copy @v to @w }
+}
+
+// -----
+
+// On a device a commit has to come between, also within an actor.
+
+!t = memref<4xf32>
+
+launch.program @device rank 0 {
+  launch.chunk @c on <0, device cuda:0> size 256
+  launch.variable @w in @c at 0 init <ones> : !t
+  launch.variable @u in @c at 64 init <ones> : !t
+  launch.variable @v in @c at 128 init <ones> : !t
+  launch.register @g in @c at 192 slots 1 : !t
+  launch.control @k slots 2
+  launch.control @l slots 1
+  launch.kernel @fill target "cuda" (%o: !t) {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%o : !t)
+  }
+  launch.actor @g_ on <0, cuda:0> stream 0 can_fail reads [] writes [@g, @k] { launch.call @fill [@g] }
+  launch.actor @commit on <0, cpu:0> stream 1 reads [@k] writes [@l] { launch.commit }
+  launch.actor @w_ on <0, cuda:0> stream 0 reads [@l] writes [] { launch.copy @v to @w }
+  // expected-error@+1 {{verify-program: @u_ may write a variable before the host knows whether @g_ fails, without a launch.commit between them}}
+  launch.actor @u_ on <0, cuda:0> stream 0 reads [@g] writes [] { launch.copy @g to @u }
+}

@@ -12,3 +12,6 @@ job.job @sections placement <cpu, [0:0]> attributes {sections = [#job.section<"t
 // CHECK-NEXT: job.sink_tick "total"
 job.source_tick "total"
 job.sink_tick "total"
+
+// CHECK:      job.commit
+job.commit

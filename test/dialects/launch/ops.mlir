@@ -99,3 +99,13 @@ launch.program @jobs rank 0 exclusive [["train", "eval"]] attributes {note} {
     launch.release @"eval/x"
   }
 }
+
+// An actor that can fail says so, and one that commits has a step of its own.
+// CHECK: launch.program @failing rank 0 {
+launch.program @failing rank 0 {
+  // CHECK: launch.actor @a on <0, cpu:0> stream 0 can_fail reads [] writes [] {
+  launch.actor @a on <0, cpu:0> stream 0 can_fail reads [] writes [] { }
+  // CHECK:      launch.actor @commit on <0, cpu:0> stream 1 reads [] writes [] {
+  // CHECK-NEXT:   launch.commit
+  launch.actor @commit on <0, cpu:0> stream 1 reads [] writes [] { launch.commit }
+}

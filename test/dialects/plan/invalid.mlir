@@ -230,3 +230,22 @@ plan.plan @two_groups exclusive [["a", "b"], ["a"]] {
     plan.yield
   }
 }
+
+// -----
+
+plan.plan @hidden {
+  %v = plan.task "v" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %0 = job.variable "v" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  %i = plan.task "i" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xi64> {
+    %0 = job.variable "i" init <zeros> : tensor<4xi64>
+    plan.yield %0 : tensor<4xi64>
+  }
+  // expected-error@+1 {{plan.task: op.gather can fail, so its task has to say can_fail}}
+  %g = plan.task "g" on <0, cpu:0> stream <compute, 0> ins(%v, %i : tensor<4xf32>, tensor<4xi64>) -> tensor<4xf32> {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xi64>):
+    %2 = op.gather %0[%1] axis 0 : tensor<4xf32>, tensor<4xi64> -> tensor<4xf32>
+    plan.yield %2 : tensor<4xf32>
+  }
+}

@@ -84,3 +84,20 @@ plan.plan @registers attributes {origin = "a.onnx"} {
     plan.yield
   }
 }
+
+// A task that can fail says so, whether its op can or not; a commit has a task of its own.
+
+// CHECK-LABEL: plan.plan @failing {
+plan.plan @failing {
+  // CHECK: plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 can_fail ins() -> tensor<4xf32> {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 can_fail ins() -> tensor<4xf32> {
+    %0 = job.input "x" : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  // CHECK:      plan.task "commit" on <0, cpu:0> stream <commit, 0> ins() {
+  // CHECK-NEXT:   job.commit
+  plan.task "commit" on <0, cpu:0> stream <commit, 0> ins() {
+    job.commit
+    plan.yield
+  }
+}
