@@ -103,11 +103,14 @@ def bad_copies(plan_graph: PlanGraph) -> Iterator[Finding]:
 
 def source_of(task: TaskOp, register: RegisterOp) -> DeviceAttr | None:
     """Where a copy says that its operand lies, if it does not lie there."""
+    is_host = task.device.kind.data == "cpu"
     match task.stream.kind.data:
         case "copy_d2h" if not lies_near(register, task.device):
             return task.device
-        case "compute" if not register.memory_case.is_host:
+        case "compute" if is_host and not register.memory_case.is_host:
             return task.device.host
+        case "compute" if not is_host and not lies_near(register, task.device):
+            return task.device
         case _:
             return None
 

@@ -475,8 +475,12 @@ class Core(Closing):
         """What the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
         if control[STOP] == FAILED:
-            failed = (control[FAILED_ACTOR], control[FAILED_CALL], control[FAILED_CODE])
-            return self._task_error(*map(int, failed), int(control[TARGET]) - acts)
+            return self._task_error(
+                int(control[FAILED_ACTOR]),
+                int(control[FAILED_CALL]),
+                int(control[FAILED_CODE]),
+                int(control[TARGET]) - acts,
+            )
         if control[STOP] == DEADLOCKED:
             acts_made = state.actors[self.tables.layout.place + ACTS]
             before = (control[TARGET] - acts) * np.array(self.tables.turns, np.int64)

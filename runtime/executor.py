@@ -12,6 +12,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from penstock.runtime.addresses import address_of
 from penstock.runtime.arguments import (
     ENGINES,
     check_name,
@@ -79,6 +80,7 @@ class Executor(Closing):
         self._pieces: tuple[Pieces, Pieces] = NO_PIECES
         self._last: dict[str, Array] = {}
         """The large arrays that the last run has returned."""
+        self._changing = changing_bytes(program)
 
     @property
     def program(self) -> LoadedProgram:
@@ -155,6 +157,8 @@ class Executor(Closing):
         # What `run_many` does for one piece, in as few steps as it takes: those of a
         # short run are most of its time, above all the first one after a pause.
         fed = check_inputs(self._program.inputs, inputs)
+        if self._changing:
+            fed = self._apart(fed)
         with self._lock:
             if self._closed or self._is_special:
                 self._check_free()
@@ -191,7 +195,8 @@ class Executor(Closing):
         all pieces fit; the act of a TaskError is the index of the piece.
         """
         check_pieces(pieces)
-        fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
+        inputs = self._program.inputs
+        fed = [self._apart(check_inputs(inputs, piece)) for piece in pieces]
         results: list[dict[str, Array]] = []
         with self._lock:
             self._check_free()
@@ -224,6 +229,18 @@ class Executor(Closing):
             )
             return self._stream
 
+    def _apart(self, fed: dict[str, Array]) -> dict[str, Array]:
+        """
+        What is fed, but copies of arrays that lie where the program assigns, as what is
+        fed must not change in a run.
+        """
+        for name, array in fed.items():
+            start = address_of(array)
+            end = start + array.nbytes
+            if any(start < last and first < end for first, last in self._changing):
+                fed[name] = array.copy()
+        return fed
+
     def _check_free(self) -> None:
         """Raise PenstockError unless a run may begin."""
         if self._closed:
@@ -252,7 +269,8 @@ class Executor(Closing):
         Raises what `run_many` and `simulate` raise, and PenstockError unless there is a
         time for each actor.
         """
-        fed = [check_inputs(self._program.inputs, piece) for piece in pieces]
+        inputs = self._program.inputs
+        fed = [self._apart(check_inputs(inputs, piece)) for piece in pieces]
         names = [actor.name for actor in self._program.tables.actors]
         if missing := sorted(set(names) - set(times)):
             raise PenstockError(f"no times are given for actors {', '.join(missing)}")
@@ -334,6 +352,19 @@ def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
         # Not in a run, which is measured.
         address_of_recorder(program.tables.is_general)
     return subject_of(program.tables, program.image)
+
+
+def changing_bytes(program: LoadedProgram) -> list[tuple[int, int]]:
+    """Where the variables start and end, in memory, that a program assigns to."""
+    actors = program.image.actors
+    copies = [x for actor in actors for x in actor.steps if x.verb == "copy"]
+    targets = {step.arguments[1] for step in copies}
+    starts = [
+        (program.chunks[x.chunk].address + x.offset, x.kind.size)
+        for x in program.variables
+        if x.name in targets
+    ]
+    return [(start, start + size) for start, size in starts]
 
 
 def is_shared(array: Array) -> bool:

@@ -264,3 +264,35 @@ plan.plan @crossed {
     plan.yield %v : !t
   }
 }
+
+// -----
+
+// A copy in the memory of one device is on both sides in that.
+
+!r = !regst.data<tensor<4xf32>>
+
+plan.plan @within {
+  %d = regst.register "d" slots 1 on <0, device cuda:0> : !r
+  %e = regst.register "e" slots 1 on <0, device cuda:0> : !r
+  %h = regst.register "h" slots 1 on <0, host> : !r
+  %f = regst.register "f" slots 1 on <0, device cuda:0> : !r
+  plan.task "d" on <0, cuda:0> stream <compute, 0> ins() outs(%d : !r) {
+    %0 = job.variable "d" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "h" on <0, cpu:0> stream <compute, 0> ins() outs(%h : !r) {
+    %0 = job.variable "h" init <ones> : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "within" on <0, cuda:0> stream <compute, 0> ins(%d : !r) outs(%e : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = job.copy %0 to <0, cuda:0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{verify-plan: task 'across' copies from #job.device<0, cuda:0>, but register 'h' lies in #regst.memory_case<0, host>}}
+  plan.task "across" on <0, cuda:0> stream <compute, 0> ins(%h : !r) outs(%f : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    %v = job.copy %0 to <0, cuda:0> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}

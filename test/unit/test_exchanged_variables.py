@@ -73,7 +73,7 @@ def test_assignments_exchange_values(pairs: list[str], engine: str, threads: int
             state = after(state, pairs)
             now = session.state()
             assert all((now[x] == state[x]).all() for x in variables)
-        pieces = session.run_many([{}] * 3)
+        pieces = session.run_many([dict[str, Array]() for _ in range(3)])
         for piece in pieces:
             for name, array in piece.items():
                 np.testing.assert_array_equal(array, state[name[1:]])
@@ -95,6 +95,6 @@ def test_what_is_computed_between_reads_old_values():
         state = session.state()
         for _ in range(3):
             found = session.run({})
-            np.testing.assert_array_equal(found["s"], state["a"] + state["b"])
+            np.testing.assert_array_equal(found["s"], np.add(state["a"], state["b"]))
             state = after(state, ["ab", "ba"])
             assert all((session.state()[x] == state[x]).all() for x in "ab")

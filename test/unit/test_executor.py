@@ -97,7 +97,7 @@ launch.program @checks rank 0 {
   launch.actor @feed on <0, cpu:0> stream 0 reads [] writes [@x] {
     launch.feed "x" to @x
   }
-  launch.actor @check on <0, cpu:0> stream 1 reads [@x] writes [@y] {
+  launch.actor @check on <0, cpu:0> stream 1 can_fail reads [@x] writes [@y] {
     launch.call @small [@x]
     launch.call @even [@x, @y]
   }

@@ -76,7 +76,7 @@ def fetch(register: str, held: str = "") -> str:
 def actor(reads: str, writes: str, *steps: str) -> str:
     body = "\n".join(steps) or "^bb0:"
     name = f"@make_{writes}"
-    head = f"{name} on <0, cpu:0> stream 0 reads [{reads}] writes [@{writes}]"
+    head = f"{name} on <0, cpu:0> stream 0 can_fail reads [{reads}] writes [@{writes}]"
     return f"launch.actor {head} {{\n{body}\n}}\n"
 
 

@@ -234,7 +234,7 @@ launch.program @all rank 0 {
     %no = arith.constant false
     cf.assert %no, "never"
   }
-  launch.actor @a on <0, cpu:0> stream 1 reads [@turn] writes [@x] {
+  launch.actor @a on <0, cpu:0> stream 1 can_fail reads [@turn] writes [@x] {
     launch.feed "x" to @x
     launch.call @k [@x]
   }
