@@ -24,6 +24,7 @@ from xdsl.ir import BlockArgument, Operation
 from penstock.dialects.job import AssignOp, CommitOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
+from penstock.lowering.marked_graph import bits_of
 from penstock.lowering.plan_graph import PlanGraph
 from penstock.lowering.update_order import UpdateOrder
 from penstock.lowering.verify_plan_acts import ActGraph, ActOrder, is_unrolled
@@ -81,18 +82,18 @@ def early_updates(
     if not uncertain:
         return
     order = CommitOrder(plan_graph, own, uncertain)
-    for update in own:
-        name = tasks[update].task_name.data
-        for index in uncertain:
-            other = tasks[index].task_name.data
-            if not order.comes_before(index, update):
-                yield tasks[update], f"task '{name}' may assign before '{other}' fails"
-            elif fails_remotely(tasks[index]) and not order.is_told(index, update):
-                yield (
-                    tasks[update],
-                    f"task '{name}' may assign before the host knows whether '{other}' "
-                    "fails, without a job.commit between them",
-                )
+    for index in uncertain:
+        other = tasks[index].task_name.data
+        for update in order.not_after(index):
+            name = tasks[update].task_name.data
+            yield tasks[update], f"task '{name}' may assign before '{other}' fails"
+        for update in order.not_told_by(index):
+            name = tasks[update].task_name.data
+            yield (
+                tasks[update],
+                f"task '{name}' may assign before the host knows whether '{other}' "
+                "fails, without a job.commit between them",
+            )
 
 
 def fails_remotely(task: TaskOp) -> bool:
@@ -108,26 +109,35 @@ class CommitOrder:
     ) -> None:
         self._acts = ActOrder(ActGraph(plan_graph)) if is_unrolled(plan_graph) else None
         graph, tasks = plan_graph.launch_graph, plan_graph.tasks
-        self._bit = {update: 1 << i for i, update in enumerate(updates)}
-        self._reached = graph.after([self._bit.get(x, 0) for x in range(graph.size)])
-        self._told = dict.fromkeys(uncertain, 0)
-        if any(fails_remotely(tasks[index]) for index in uncertain):
+        self._updates = updates
+        self._all = (1 << len(updates)) - 1
+        bit = {update: 1 << i for i, update in enumerate(updates)}
+        self._reached = graph.after([bit.get(x, 0) for x in range(graph.size)])
+        self._told: dict[int, int] = {}
+        if remote := [index for index in uncertain if fails_remotely(tasks[index])]:
             commits = [
                 self._reached[x] if isinstance(tasks[x].op, CommitOp) else 0
                 for x in range(graph.size)
             ]
             behind = graph.after(commits)
-            self._told = {index: behind[index] for index in uncertain}
+            self._told = {index: behind[index] for index in remote}
 
-    def comes_before(self, uncertain: int, update: int) -> bool:
-        """Whether a task is over when another one assigns."""
+    def not_after(self, uncertain: int) -> Iterator[int]:
+        """The tasks that may assign before another one is over."""
         if self._acts is not None:
-            return self._acts.comes_before(uncertain, update)
-        return bool(self._reached[uncertain] & self._bit[update])
+            for update in self._updates:
+                if not self._acts.comes_before(uncertain, update):
+                    yield update
+        else:
+            yield from self._missing(self._reached[uncertain])
 
-    def is_told(self, uncertain: int, update: int) -> bool:
-        """Whether a commit comes between two tasks."""
-        return bool(self._told[uncertain] & self._bit[update])
+    def not_told_by(self, uncertain: int) -> Iterator[int]:
+        """The tasks that come after one that fails on a device, with no commit between."""
+        if (told := self._told.get(uncertain)) is not None:
+            yield from self._missing(told | ~self._reached[uncertain])
+
+    def _missing(self, found: int) -> Iterator[int]:
+        return (self._updates[i] for i in bits_of(self._all & ~found))
 
 
 def updates_in(plan_graph: PlanGraph) -> dict[int, RegisterOp]:

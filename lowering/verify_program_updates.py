@@ -19,6 +19,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import ActorOp, CallOp, CommitOp, CopyOp, names_of
+from penstock.lowering.marked_graph import bits_of
 from penstock.lowering.program_graph import ProgramGraph
 from penstock.lowering.update_order import UpdateOrder
 
@@ -64,23 +65,25 @@ def early_updates(graph: ProgramGraph, updates: Sequence[int]) -> Iterator[Findi
     reached = graph.graph.after([bit.get(x, 0) for x in range(size)])
     commits = [reached[x] if commits_in(actors[x]) else 0 for x in range(size)]
     told = graph.graph.after(commits)
-    for update in updates:
-        own = actors[update].sym_name.data
-        for index in uncertain:
-            actor = actors[index]
-            name = actor.sym_name.data
-            if index == update:
-                if not fails_first(graph, actor):
-                    yield actor, f"@{own} writes a variable before it may fail"
-            elif not reached[index] & bit[update]:
-                text = f"@{own} may write a variable before @{name} fails"
-                yield actors[update], text
-            elif fails_remotely(actor) and not told[index] & bit[update]:
-                yield (
-                    actors[update],
-                    f"@{own} may write a variable before the host knows whether "
-                    f"@{name} fails, without a launch.commit between them",
-                )
+    for index in uncertain:
+        actor, own = actors[index], bit.get(index, 0)
+        name = actor.sym_name.data
+        if own and not fails_first(graph, actor):
+            yield actor, f"@{name} writes a variable before it may fail"
+        others = (1 << len(updates)) - 1 & ~own
+        for i in bits_of(others & ~reached[index]):
+            update = actors[updates[i]]
+            text = f"may write a variable before @{name} fails"
+            yield update, f"@{update.sym_name.data} {text}"
+        if not fails_remotely(actor):
+            continue
+        for i in bits_of(others & reached[index] & ~told[index]):
+            update = actors[updates[i]]
+            yield (
+                update,
+                f"@{update.sym_name.data} may write a variable before the host knows "
+                f"whether @{name} fails, without a launch.commit between them",
+            )
 
 
 def is_uncertain(graph: ProgramGraph, actor: ActorOp) -> bool:
