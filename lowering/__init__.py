@@ -63,6 +63,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return LaunchFormWavesPass
 
+    def get_launch_order_commits():
+        from penstock.lowering.launch_order_commits import LaunchOrderCommitsPass
+
+        return LaunchOrderCommitsPass
+
     def get_launch_schedule_attention():
         from penstock.lowering.launch_schedule_attention import (
             LaunchScheduleAttentionPass,
@@ -259,6 +264,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "job-place": get_job_place,
         "launch-form-chains": get_launch_form_chains,
         "launch-form-waves": get_launch_form_waves,
+        "launch-order-commits": get_launch_order_commits,
         "launch-schedule-attention": get_launch_schedule_attention,
         "launch-schedule-contractions": get_launch_schedule_contractions,
         "launch-schedule-tiles": get_launch_schedule_tiles,

@@ -9,7 +9,8 @@ the least modelled time, of these the first by name. Unless a plug-in has a high
 priority, that is `rules`, and schedules are those of `launch-schedule-contractions`,
 which comes after.
 
-The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one that says so
+Actors that call a kernel which can fail now, as it has a source of its own, say so
+(`can_fail`). The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one that says so
 before is left alone. An error tells of each kernel that nothing can compute, and what
 refuses it why.
 """
@@ -24,15 +25,16 @@ from itertools import chain
 from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
 from penstock.dialects.launch.memory import VariableOp
 from penstock.dialects.launch.panels import PANELS
+from penstock.dialects.walks import outermost
 from penstock.lowering.constant_arguments import called_kernels
 from penstock.lowering.launch_schedule_contractions import (
     checked_vector_bytes,
@@ -170,6 +172,16 @@ def apply(candidate: Candidate, kernel: KernelOp) -> None:
         )
 
 
+def note_failing(program: ProgramOp) -> None:
+    """Let actors say that they can fail which call kernels that can."""
+    kernels = (op for op in program.body.block.ops if isinstance(op, KernelOp))
+    failing = {kernel.sym_name.data for kernel in kernels if kernel.can_fail}
+    for actor in program.actors if failing else ():
+        calls = (x for x in actor.body.block.ops if isinstance(x, CallOp))
+        if any(call.kernel.root_reference.data in failing for call in calls):
+            actor.can_fail = UnitAttr()
+
+
 def machine_of(target: str, machine: str, gpu: str) -> str:
     """The text of the machine that kernels of a target run on."""
     return f"{machine} {gpu}" if target == "cuda" else machine
@@ -230,6 +242,8 @@ class LaunchSelectKernelsPass(ModulePass):
         except (AlternativeError, DatabaseError) as error:
             raise PassFailedException(str(error)) from error
         fail_if_any(selector.complaints)
+        for program in outermost(op, ProgramOp):
+            note_failing(program)
 
     def _check(self) -> None:
         if self.parts < 1:

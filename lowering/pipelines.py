@@ -160,6 +160,7 @@ def kernel_passes(
     return ",".join(
         (
             with_options("launch-select-kernels", known + options),
+            "launch-order-commits",
             with_options("launch-schedule-contractions", options),
             "launch-schedule-attention",
             "launch-schedule-tiles",

@@ -132,7 +132,7 @@ class CommitOrder:
             yield from self._missing(self._reached[uncertain])
 
     def not_told_by(self, uncertain: int) -> Iterator[int]:
-        """The tasks that come after one that fails on a device, with no commit between."""
+        """Those behind a task that fails on a device, without a commit between them."""
         if (told := self._told.get(uncertain)) is not None:
             yield from self._missing(told | ~self._reached[uncertain])
 

@@ -504,13 +504,14 @@ class Core(Closing):
         act = int(acts) - start * tables.turns[index]
         actor = tables.actors[index]
         if made == BAD_NUMBER:
-            return TaskError(actor.name, act, code, refusal(actor, code))
+            error = TaskError(actor.name, act, code, refusal(actor, code))
+            return tables.placed(error)
         if made == NOT_HELD:
-            return TaskError(actor.name, act, code, not_held(code))
+            return tables.placed(TaskError(actor.name, act, code, not_held(code)))
         call = actor.calls[made - int(tables.layout.call_start[index])]
         error = TaskError(actor.name, act, code, call.message_of(code))
         if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
             error = failure_of_callback(
                 error, tables.callbacks[call.kernel].take_error()
             )
-        return error
+        return tables.placed(error)

@@ -133,7 +133,7 @@ launch.program @apart rank 0 {
     launch.call @silent [@rf]
   }
   // CHECK: launch.actor @g {{.*}}no_wave = "source: its kernel is not printed from a body of phases alone"
-  launch.actor @g on <0, cpu:0> stream 0 reads [] writes [@rg] {
+  launch.actor @g on <0, cpu:0> stream 0 can_fail reads [] writes [@rg] {
     launch.call @given [@rg]
   }
 }

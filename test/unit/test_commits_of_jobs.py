@@ -4,7 +4,7 @@ engines, on devices and ranks that are simulated, and in programs of several job
 """
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +80,7 @@ def opened(
 
 
 @contextmanager
-def session_of(kind: str) -> Iterator[Session]:
+def session_of(kind: str) -> Generator[Session]:
     """A session of a kind, such as `actors 2`, `ranks sequential 1` or `cuda sim 1`."""
     *where, engine, threads = kind.split()
     if where == ["cuda"]:
