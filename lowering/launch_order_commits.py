@@ -113,12 +113,9 @@ class JobCommits:
             return
         commit = next(filter(commits_in, self.actors), None) or self._commit()
         turns = turns_of(self.program)
-        known = {
-            name: actor for actor in self.actors for name in names_of(actor.writes)
-        }
-        before = {known.get(name) for name in names_of(commit.reads)}
+        waited = set(names_of(commit.reads))
         for actor in (self.actors[x] for x in self.gate.uncertain):
-            if actor not in before:
+            if waited.isdisjoint(names_of(actor.writes)):
                 self._connect(actor, commit, AHEAD, turns[actor.sym_name.data])
         signalled = set(names_of(commit.writes))
         for actor in (self.actors[x] for x in self.gate.updates):

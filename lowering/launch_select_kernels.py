@@ -10,9 +10,9 @@ priority, that is `rules`, and schedules are those of `launch-schedule-contracti
 which comes after.
 
 Actors that call a kernel which can fail now, as it has a source of its own, say so
-(`can_fail`). The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one that says so
-before is left alone. An error tells of each kernel that nothing can compute, and what
-refuses it why.
+(`can_fail`). The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one
+that says so before is left alone. An error tells of each kernel that nothing can
+compute, and what refuses it why.
 """
 
 from __future__ import annotations
