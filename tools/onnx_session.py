@@ -59,6 +59,7 @@ class OnnxSession(Closing):
             raise PenstockError(f"at least one session is kept, got keep={keep}")
         self._threads, self._keep = threads, keep
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
+        self._is_closed = False
         self._given: _Given | None = None
         self._known: KnownPlans | None = None
         if isinstance(model, (str, Path)):
@@ -76,8 +77,11 @@ class OnnxSession(Closing):
     def run(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         """
         The outputs by name for an array for each input. Raises PenstockError if the
-        arrays do not fit the model, `Rejected` if it cannot be compiled for them.
+        arrays do not fit the model or the session is closed, `Rejected` if the model
+        cannot be compiled for them.
         """
+        if self._is_closed:
+            raise PenstockError("the session is closed")
         check_named(inputs)
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
         session = self._session_for(arrays)
@@ -85,7 +89,8 @@ class OnnxSession(Closing):
         return dict(session.run({name: arrays[name] for name in ports}))
 
     def close(self) -> None:
-        """Let go of all sessions."""
+        """Let go of all sessions. Nothing can be run from then on."""
+        self._is_closed = True
         while self._sessions:
             self._sessions.popitem()[1].close()
 

@@ -328,6 +328,38 @@ LOOPED = "of a loop, but the loop has another condition, or there is none"
             ["two steps write 'z' at the same time"],
         ),
         (Scope(reading("y"), {"y": "x"}), []),
+        (Parallel(Scope(Sequence(writing("x"), reading("x"))), writing("x")), []),
+        (
+            Parallel(Scope(Sequence(reading("x"), writing("x"))), writing("x")),
+            ["'x' is read and written at the same time"],
+        ),
+        (
+            Parallel(
+                Scope(Sequence(writing("y"), reading("y")), {"y": "z"}), writing("z")
+            ),
+            ["two steps write 'z' at the same time"],
+        ),
+        (
+            Parallel(
+                Scope(Parallel(writing("x"), Scope(reading("z"), {"z": "x"}))),
+                Scope(writing("x")),
+            ),
+            ["'x' is read and written at the same time"],
+        ),
+        (
+            Parallel(
+                Loop(Scope(Sequence(Every(2, writing("x")), reading("x"))), count=2),
+                writing("x"),
+            ),
+            ["'x' is read and written at the same time"],
+        ),
+        (
+            Parallel(
+                Loop(Sequence(Scope(writing("x")), reading("x")), count=2),
+                Scope(Loop(Sequence(Once(writing("x")), reading("x")), count=2)),
+            ),
+            [],
+        ),
         (
             Scope(reading("x"), {"x": "y"}),
             ["noting reads 'x', which is not written before"],
@@ -341,6 +373,16 @@ def test_schedules_are_checked_before_they_run(step: Step, messages: list[str]):
     with pytest.raises(ScheduleError) as caught:
         step.verify(["x"])
     assert str(caught.value).split("\n") == messages
+
+
+def test_a_name_of_a_scope_is_none_of_what_runs_beside_it():
+    workspace = Workspace()
+    scoped = Sequence(Run(lambda: 1, writes="x"), Run(lambda x: x + 1, "x", "found"))
+    Parallel(
+        Scope(scoped, {"found": "found"}), Run(lambda: np.float32(9), writes="x")
+    ).run(workspace)
+    assert workspace.fetch("found") == 2
+    assert workspace.fetch("x") == 9
 
 
 def test_steps_that_cannot_be_made():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock import PenstockError, Session, Tensor
+from penstock import PenstockError, Session, Tensor, control
 from penstock.runtime.errors import TaskError
 from penstock.tools.errors import Rejected
 from penstock.tools.frontend.errors import TraceError
@@ -232,6 +232,48 @@ def test_a_closed_session_runs_nothing():
         with pytest.raises(PenstockError) as caught:
             call(job, row(1, 2, 3))
         assert str(caught.value) == "the session is closed"
+
+
+def test_a_job_whose_session_is_closed_runs_nowhere_else():
+    with Session() as first:
+        job = penstock.job(double)
+        assert job(row(1, 2, 3)).tolist() == [2, 4, 6]
+    step = control.Run(job, writes="y")
+    workspace = penstock.Workspace()
+    workspace.feed("x", row(1, 2, 3))
+    for call in (
+        lambda: job(row(1, 2, 3)),
+        lambda: job.submit(row(1, 2, 3)),
+        lambda: step.run(workspace),
+    ):
+        with pytest.raises(PenstockError) as caught:
+            call()
+        assert str(caught.value) == "double: its session is closed"
+    # It may run in another one that is named.
+    with Session():
+        assert job(row(1, 2, 3)).tolist() == [2, 4, 6]
+        step.run(workspace)
+    assert first.state is SessionState.CLOSED
+    default = current_session()
+    assert default.call(job, row(1, 2, 3)).tolist() == [2, 4, 6]
+    step.run(workspace, default)
+
+
+def test_a_session_that_nobody_keeps_is_closed_for_its_jobs():
+    with Session():
+        job = penstock.job(double)
+    gc.collect()
+    with pytest.raises(PenstockError, match=r"^double: its session is closed$"):
+        job(row(1, 2, 3))
+
+
+def test_jobs_of_the_default_session_end_with_it():
+    job = penstock.job(double)
+    assert job(row(1, 2, 3)).tolist() == [2, 4, 6]
+    current_session().close()
+    with pytest.raises(PenstockError, match=r"^double: its session is closed$"):
+        job(row(1, 2, 3))
+    assert penstock.job(double)(row(1, 2, 3)).tolist() == [2, 4, 6]
 
 
 def test_calls_go_to_the_session_entered_last_or_else_the_default_one():

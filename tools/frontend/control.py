@@ -29,7 +29,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.tools.frontend.guards import Array, is_array
 from penstock.tools.frontend.jobs import OUTPUT, Job
 from penstock.tools.frontend.placeholders import TensorPlaceholder
-from penstock.tools.frontend.session import Session, current_session
+from penstock.tools.frontend.session import Session, session_of
 from penstock.tools.frontend.structures import flattened
 from penstock.tools.workspace import Workspace
 
@@ -42,7 +42,8 @@ class ScheduleError(PenstockError):
 class Execution:
     """What steps run in. `stopped` is set once a step has failed."""
 
-    session: Session
+    session: Session | None
+    """Where jobs run; None for the session of each."""
     workspace: Workspace
     stopped: Event
     iteration: int = 0
@@ -101,9 +102,16 @@ class Step(ABC):
         """Run the step."""
 
     @property
-    @abstractmethod
     def reads(self) -> set[str]:
-        """The names that it may read."""
+        """The names that it may read of what is there before it."""
+        return self.needs(set())
+
+    @abstractmethod
+    def needs(self, there: set[str]) -> set[str]:
+        """
+        The names that it may read, besides those that are `there`, to which those are
+        added that it writes for sure.
+        """
 
     @property
     @abstractmethod
@@ -112,11 +120,12 @@ class Step(ABC):
 
     def run(self, workspace: Workspace, session: Session | None = None) -> None:
         """
-        Check the step and run it, its jobs in a session (the current one). Raises
-        ScheduleError if it cannot run, and what the first step that fails raises.
+        Check the step and run it, its jobs in a session (the one that calls of them run
+        in). Raises ScheduleError if it cannot run, and what the first step that fails
+        raises.
         """
         self.verify(workspace.names)
-        Execution(session or current_session(), workspace, Event()).enter(self)
+        Execution(session, workspace, Event()).enter(self)
 
     def verify(self, names: list[str]) -> None:
         """Raise ScheduleError unless the step can run where these names are there."""
@@ -159,9 +168,10 @@ class Run(Step):
         """What it is called by in messages."""
         return getattr(self.action, "__name__", "function")
 
-    @property
-    def reads(self) -> set[str]:
-        return set(self._reads)
+    def needs(self, there: set[str]) -> set[str]:
+        missing = {*self._reads} - there
+        there |= self.writes
+        return missing
 
     @property
     def writes(self) -> set[str]:
@@ -193,7 +203,8 @@ class Run(Step):
         workspace = execution.workspace
         arrays = [workspace.fetch(name, copy=False) for name in self._reads]
         if isinstance(self.action, Job):
-            result = execution.session.call(self.action, *arrays)
+            session = execution.session or session_of(self.action)
+            result = session.call(self.action, *arrays)
         else:
             result = self.action(*arrays)
         leaves: dict[str, object] = {}
@@ -241,16 +252,15 @@ class Group(Step, ABC):
         self.steps = tuple(map(_step, steps))
 
     @property
-    def reads(self) -> set[str]:
-        return {name for step in self.steps for name in step.reads}
-
-    @property
     def writes(self) -> set[str]:
         return {name for step in self.steps for name in step.writes}
 
 
 class Sequence(Group):
     """Steps one after the other."""
+
+    def needs(self, there: set[str]) -> set[str]:
+        return {name for step in self.steps for name in step.needs(there)}
 
     def check(self, known: Check) -> None:
         for step in self.steps:
@@ -266,6 +276,14 @@ class Parallel(Group):
     Steps at the same time, each in a thread. If one fails, the others end with the step
     that they are in, and the first failure is raised.
     """
+
+    def needs(self, there: set[str]) -> set[str]:
+        before, missing = set(there), set[str]()
+        for step in self.steps:
+            part = set(before)
+            missing |= step.needs(part)
+            there |= part
+        return missing
 
     def check(self, known: Check) -> None:
         before = set(known.names)
@@ -305,9 +323,8 @@ class Single(Step, ABC):
 
     step: Step
 
-    @property
-    def reads(self) -> set[str]:
-        return self.step.reads
+    def needs(self, there: set[str]) -> set[str]:
+        return self.step.needs(there)
 
     @property
     def writes(self) -> set[str]:
@@ -331,9 +348,9 @@ class Loop(Single):
         self.count = count
         self.until = until
 
-    @property
-    def reads(self) -> set[str]:
-        return self.step.reads | ({self.until} if self.until is not None else set())
+    def needs(self, there: set[str]) -> set[str]:
+        missing = self.step.needs(there)
+        return missing | ({self.until} - there if self.until is not None else set())
 
     def check(self, known: Check) -> None:
         part = known.inside(known.names, in_loop=True)
@@ -369,6 +386,10 @@ class Every(Single):
             raise ScheduleError(f"a step runs every n iterations, got n = {n}")
         self.n = n
         self.step = _step(step)
+
+    def needs(self, there: set[str]) -> set[str]:
+        # What it writes may not be there yet when a step after it reads it.
+        return self.step.needs(set(there))
 
     def check(self, known: Check) -> None:
         known.want_loop(f"every {self.n} iterations")
@@ -406,9 +427,16 @@ class Scope(Single):
         self.step = _step(step)
         self.forwarded = dict(forwarded or {})
 
-    @property
-    def reads(self) -> set[str]:
-        return {self.forwarded.get(name, name) for name in self.step.reads}
+    def needs(self, there: set[str]) -> set[str]:
+        inside = self._seen(there)
+        missing = self.step.needs(inside)
+        there |= {out for name, out in self.forwarded.items() if name in inside}
+        return {self.forwarded.get(name, name) for name in missing}
+
+    def _seen(self, names: set[str]) -> set[str]:
+        """The names inside that stand for what is there outside."""
+        named = {n for n, outside in self.forwarded.items() if outside in names}
+        return (names - self.forwarded.keys()) | named
 
     @property
     def writes(self) -> set[str]:
@@ -416,9 +444,7 @@ class Scope(Single):
         return {out for inside, out in self.forwarded.items() if inside in names}
 
     def check(self, known: Check) -> None:
-        hidden = known.names - self.forwarded.keys()
-        seen = {n for n, outside in self.forwarded.items() if outside in known.names}
-        part = known.inside(hidden | seen)
+        part = known.inside(self._seen(known.names))
         self.step.check(part)
         known.names |= self.writes
 

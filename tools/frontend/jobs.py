@@ -87,21 +87,23 @@ class Job:
 
     def __call__(self, *args: object, **options: object) -> Any:
         """
-        Run the job in the current session, and wait for what it returns.
+        Run the job in the current session, or else in that in which it was made, and
+        wait for what it returns.
 
         Raises ArgumentError for arguments that do not fit, TraceError or `Rejected`
-        if it cannot be compiled for them, and PenstockError if it fails.
+        if it cannot be compiled for them, and PenstockError if it fails or its session
+        is closed.
         """
         if active_trace() is not None and _has_tensors((*args, *options.values())):
             return self.function(*args, **options)
-        return late("session").current_session().call(self, *args, **options)
+        return late("session").session_of(self).call(self, *args, **options)
 
     def submit(self, *args: object, **options: object) -> Future[Any]:
         """
-        Run the job in the current session, after what was submitted before. What is
-        wrong with the arguments is raised here, what goes wrong later by the future.
+        Run the job in the session of `__call__`, after what was submitted before. What
+        is wrong with the arguments is raised here, what goes wrong later by the future.
         """
-        return late("session").current_session().submit(self, *args, **options)
+        return late("session").session_of(self).submit(self, *args, **options)
 
     @property
     def place(self) -> Place:
@@ -185,5 +187,5 @@ def job(function: Callable[..., object]) -> Job:
     # Annotations that are kept as text may name what only the caller knows.
     names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage] -- no other way
     made = Job(function, names)
-    late("session").current_session().add(made)
+    late("session").adopt(made)
     return made

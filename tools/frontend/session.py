@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from enum import Enum
 from types import TracebackType
 from typing import Any, Self, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -387,6 +387,8 @@ def _joined(errors: Sequence[TraceError]) -> TraceError:
     return TraceError("\n".join(str(error) for error in errors))
 
 
+_homes: WeakKeyDictionary[Job, ReferenceType[Session]] = WeakKeyDictionary()
+"""The session of each job: that which was current when it was made."""
 _current: list[Session] = []
 _default: list[Session] = []
 
@@ -401,3 +403,24 @@ def current_session() -> Session:
     if not _default or _default[0].state is SessionState.CLOSED:
         _default[:] = [Session()]
     return _default[0]
+
+
+def adopt(job: Job) -> None:
+    """Let the current session be that of a job, and take it up."""
+    session = current_session()
+    session.add(job)
+    _homes[job] = ref(session)
+
+
+def session_of(job: Job) -> Session:
+    """
+    The session in which a call of a job runs: the current one where a `with` statement
+    says it, else that of the job. Raises PenstockError if this is closed, as the
+    variables of the job went with it.
+    """
+    if _current or (home := _homes.get(job)) is None:
+        return current_session()
+    session = home()
+    if session is None or session.state is SessionState.CLOSED:
+        raise PenstockError(f"{job.name}: its session is closed")
+    return session

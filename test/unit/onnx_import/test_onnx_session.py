@@ -144,3 +144,13 @@ def test_inputs_without_names(session: OnnxSession) -> None:
     message = "^inputs are arrays by name, got ndarray$"
     with pytest.raises(PenstockError, match=message):
         session.run(floats(4, 2, 3))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_closed_session_runs_nothing() -> None:
+    given = {"x": floats(4, 2, 3), "b": floats(4, 1), "shape": np.array([32])}
+    with OnnxSession(model()) as session:
+        session.run(given)
+    session.close()
+    with pytest.raises(PenstockError, match=r"^the session is closed$"):
+        session.run(given)
+    assert session.compiled == 0
