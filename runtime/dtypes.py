@@ -26,6 +26,11 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
     return np.dtype(name)
 
 
+def is_float(dtype: np.dtype[np.generic]) -> bool:
+    """Whether a dtype is one of floats, `bfloat16` too, which NumPy calls bytes."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
 def reread(array: Array, dtype: np.dtype[np.generic]) -> Array:
     """
     An array as this dtype if it is one of bytes as long as that: NumPy writes what it

@@ -28,12 +28,16 @@ def report_errors(
     """
     if missing := sorted(set(outputs) - set(reference)):
         raise UsageError(f"{name} has no outputs {', '.join(missing)}")
+    from penstock.runtime.dtypes import reread
+
+    # In a file `bfloat16` is bytes, which the output says how to read.
+    expected = {key: reread(reference[key], outputs[key].dtype) for key in outputs}
     worst = 0.0
     for key, output in outputs.items():
-        text, error = _difference(output, reference[key])
+        text, error = _difference(output, expected[key])
         worst = max(worst, error)
         print(f"check against {name}: {key} {text}")
-    unproven = [key for key in outputs if proves_nothing(reference[key])]
+    unproven = [key for key in outputs if proves_nothing(expected[key])]
     if worst > tolerance:
         text = f"the outputs differ by {worst:.2e}, more than {tolerance:.0e}"
         return fail(PROGRAM, text, EXIT_FAILED)
@@ -45,7 +49,7 @@ def report_errors(
 
 def _difference(output: Array, reference: Array) -> tuple[str, float]:
     """How an output compares, in words and as a number."""
-    if reference.dtype.kind not in "biuf":
+    if not _holds_numbers(reference):
         return f"is compared with {reference.dtype.name}", float("inf")
     if output.shape != reference.shape:
         return f"has shape {output.shape}, not {reference.shape}", float("inf")
@@ -59,8 +63,14 @@ def proves_nothing(reference: Array) -> bool:
     """Whether an array has values, but none that a number could differ from."""
     import numpy as np
 
-    numbers = reference.dtype.kind in "biuf"
-    return numbers and reference.size > 0 and not np.isfinite(reference).any()
+    is_some = _holds_numbers(reference) and reference.size > 0
+    return is_some and not np.isfinite(reference).any()
+
+
+def _holds_numbers(array: Array) -> bool:
+    from penstock.runtime.dtypes import is_float
+
+    return array.dtype.kind in "biu" or is_float(array.dtype)
 
 
 def relative_error(output: Array, reference: Array) -> float:

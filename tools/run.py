@@ -382,10 +382,12 @@ def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
     """
     import numpy as np
 
+    from penstock.runtime.dtypes import is_float
+
     generator = np.random.default_rng(seed)
 
     def array(port: Port) -> Array:
-        if port.dtype.kind == "f":
+        if is_float(port.dtype):
             return generator.standard_normal(port.shape).astype(port.dtype)
         limit = 2 if port.dtype.kind == "b" else 10
         return generator.integers(0, limit, port.shape).astype(port.dtype)

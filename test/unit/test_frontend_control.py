@@ -377,7 +377,11 @@ def test_schedules_are_checked_before_they_run(step: Step, messages: list[str]):
 
 def test_a_name_of_a_scope_is_none_of_what_runs_beside_it():
     workspace = Workspace()
-    scoped = Sequence(Run(lambda: 1, writes="x"), Run(lambda x: x + 1, "x", "found"))
+
+    def one_more(x: np.int64) -> np.int64:
+        return x + 1
+
+    scoped = Sequence(Run(lambda: 1, writes="x"), Run(one_more, "x", "found"))
     Parallel(
         Scope(scoped, {"found": "found"}), Run(lambda: np.float32(9), writes="x")
     ).run(workspace)

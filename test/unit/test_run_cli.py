@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 from warnings import catch_warnings, simplefilter
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -552,6 +553,29 @@ def test_program_larger_than_the_machine(run: Runner):
     assert re.fullmatch(
         r"penstock-run: error: there is no memory for \d{17} bytes\n", outcome.err
     )
+
+
+def test_outputs_of_bf16_are_compared_with_numpy_and_with_files(run: Runner):
+    text = JOB.replace("tensor<2xf32>", "tensor<64xbf16>")
+    file, path = run.file("bf16.mlir", text), str(run.folder / "out.npz")
+    seed = ["--random-inputs", "3"]
+    outcome = run(file, *seed, "--check", "numpy", "--outputs", path)
+    assert outcome.code == 0, outcome.err
+    found = arrays_of(path)["y"].view(ml_dtypes.bfloat16).astype(np.float32)
+    given = np.random.default_rng(3).standard_normal(64).astype(ml_dtypes.bfloat16)
+    np.testing.assert_allclose(found, np.exp(given.astype(np.float64)), rtol=2**-8)
+    assert "y differs by 0.00e+00" in run(file, *seed, "--check", path).out
+    # What a run has written can be what another one reads.
+    outcome = run(file, "--inputs", run.npz("in.npz", x=arrays_of(path)["y"]))
+    assert outcome.code == 0, outcome.err
+    wrong = arrays_of(path)["y"].view(np.uint16) ^ (np.arange(64) == 5)
+    other = run.npz("wrong.npz", y=wrong.astype(np.uint16).view("V2"))
+    outcome = run(file, *seed, "--check", other)
+    assert outcome.code == 1
+    assert "the outputs differ by " in outcome.err
+    assert "inf" not in outcome.err
+    infinite = run.npz("inf.npz", y=np.full(64, 0x7F80, np.uint16).view("V2"))
+    assert "differ by inf" in run(file, *seed, "--check", infinite).err
 
 
 def test_task_that_fails_is_named(run: Runner):

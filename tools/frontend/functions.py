@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from penstock.runtime.dtypes import is_float
 from penstock.tools.frontend.calls import as_tensor, functions_of
 from penstock.tools.frontend.dtypes import DType, dtype_named
 from penstock.tools.frontend.errors import refuse, refusing
@@ -233,7 +234,7 @@ def prod(a: Tensor, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 def mean(a: Tensor, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """`numpy.mean`"""
-    source = a if a.dtype.kind == "f" else cast(a, np.dtype("float64"))
+    source = a if is_float(a.dtype) else cast(a, np.dtype("float64"))
     return _reduce("reduce_mean", source, axis, keepdims=keepdims)
 
 

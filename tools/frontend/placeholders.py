@@ -24,6 +24,7 @@ from typing import (
 
 import numpy as np
 
+from penstock.runtime.dtypes import is_float
 from penstock.runtime.errors import PenstockError
 from penstock.tools.frontend.dtypes import DType, array_text, dtype_named
 from penstock.tools.frontend.errors import TraceError, first_line
@@ -130,7 +131,8 @@ class TensorPlaceholder(Placeholder):
         """Whether a number of Python is a scalar of the dtype, by NumPy's rules."""
         if isinstance(value, bool):
             return self.dtype.kind == "b"
-        return self.dtype.kind in ("iuf" if isinstance(value, int) else "f")
+        is_whole = isinstance(value, int) and self.dtype.kind in "iu"
+        return is_whole or is_float(self.dtype)
 
     def _number(self, name: str, value: float, into: Arguments) -> Array:
         try:
