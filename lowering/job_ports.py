@@ -167,6 +167,42 @@ def complaints_about(shared: SharedPorts) -> Iterator[Finding]:
     for jobs in shared.values():
         found = list(mixed_kinds(jobs)) or list(doubled(jobs))
         yield from found or list(unlike(jobs)) or other_maxima(jobs)
+    yield from fed_in_a_ring(shared)
+
+
+def fed_in_a_ring(shared: SharedPorts) -> Iterator[Finding]:
+    """
+    Jobs that take from each other what none of them can make before it has taken: one
+    such ring, at the first input of it.
+    """
+    taken = waits_of(shared)
+    stuck = {*taken}
+    while ready := {x for x in stuck if all(made - stuck for _, made in taken[x])}:
+        stuck -= ready
+    if not stuck:
+        return
+    ring: list[tuple[str, Port, str]] = []
+    job = next(name for name in taken if name in stuck)
+    while job not in {taker for taker, _, _ in ring}:
+        port, made = next((p, m) for p, m in taken[job] if m <= stuck)
+        ring.append((job, port, maker := min(made)))
+        job = maker
+    first = next(i for i, (taker, _, _) in enumerate(ring) if taker == job)
+    steps = (f"'{a}' takes '{p.name}' of '{b}'" for a, p, b in ring[first:])
+    yield ring[first][1].where, f"jobs wait for each other for ever: {', '.join(steps)}"
+
+
+def waits_of(shared: SharedPorts) -> dict[str, list[tuple[Port, set[str]]]]:
+    """For each job the inputs that other jobs make, with the names of those."""
+    found: dict[str, list[tuple[Port, set[str]]]] = {}
+    for jobs in shared.values():
+        ports = [*chain.from_iterable(jobs)]
+        makers = {port.job for port in ports if isinstance(port.op, OutputOp)}
+        for port in ports if makers else ():
+            waits = found.setdefault(port.job, [])
+            if isinstance(port.op, InputOp) and makers - {port.job}:
+                waits.append((port, makers - {port.job}))
+    return found
 
 
 def mixed_kinds(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:

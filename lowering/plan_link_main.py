@@ -187,7 +187,7 @@ def tick_complaints(plan: PlanOp, listed: set[str]) -> Iterator[Finding]:
 
 
 def port_complaints(plan: PlanOp) -> Iterator[Finding]:
-    """Ports of one name that the caller of several jobs feeds or fetches."""
+    """Ports of one name that the caller of several jobs, or of this one, serves."""
     interfaces = Interfaces(plan)
     seen: dict[str, str] = {}
     for task in plan.tasks:
@@ -198,6 +198,8 @@ def port_complaints(plan: PlanOp) -> Iterator[Finding]:
                 name = op.buffer.data
             case _:
                 continue
+        if name == (LAUNCH if is_fed(task.op) else FINISHED):
+            yield task, f"port '{name}' is taken, which is one of the main job"
         assert task.job is not None, "checked by the verifier"
         if (other := seen.setdefault(name, task.job.data)) != task.job.data:
             yield (
@@ -205,6 +207,11 @@ def port_complaints(plan: PlanOp) -> Iterator[Finding]:
                 f"port '{name}' is one of jobs '{other}' and '{task.job.data}', run "
                 "job-add-push-pull first",
             )
+
+
+def is_fed(op: Operation) -> bool:
+    """Whether the caller gives what an op takes, rather than takes what it gives."""
+    return isinstance(op, InputOp | ForeignInputOp)
 
 
 class MainJob:

@@ -5,7 +5,8 @@ A variable of one name in several jobs has one type, one initialiser with one se
 lies in one way on one group of devices; an input or an output one type and one host,
 and one `max_shape` where its extents are open. A name is that of a variable, or of
 inputs and outputs; a job has an input or an output of a name that other jobs have too,
-not both. An error shows both definitions.
+not both. An error shows both definitions. No jobs take from each other in a ring, of
+which none could run first.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ task that executes an op of one.
 * Of two jobs that exclude each other, that have one interface which one of them writes,
   or one variable, each has a section that covers its uses, and the lock never grants
   both (`lock_proof`).
+* No two tasks take, or hand out, by one name, but for what jobs hand on to each other.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ from typing import NamedTuple
 from xdsl.ir import Operation
 
 from penstock.dialects.job import (
+    CallbackNotifyOp,
     CaseOp,
     EsacOp,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    OutputOp,
     ReentrantLockOp,
     SinkTickOp,
     SourceTickOp,
@@ -54,6 +60,7 @@ def bad_main(plan_graph: PlanGraph) -> Iterator[Finding]:
     if not any(plan_graph.is_main):
         return
     plan = plan_graph.plan
+    yield from doubled_ports(plan)
     locks = [task for task in plan.tasks if isinstance(task.op, ReentrantLockOp)]
     if len(locks) != 1:
         yield plan, f"jobs are linked by one lock, got {len(locks)}"
@@ -70,6 +77,28 @@ def bad_main(plan_graph: PlanGraph) -> Iterator[Finding]:
     if len(known) == len(ends):
         yield from bad_lists(plan_graph, main, known)
         yield from overlaps(plan_graph, main, known)
+
+
+def doubled_ports(plan: PlanOp) -> Iterator[Finding]:
+    """
+    Tasks that take, or hand out, by a name by which another one does. Jobs that are
+    linked to a main job are loaded as one; nobody else serves what they hand on.
+    """
+    interfaces = Interfaces(plan)
+    seen: dict[tuple[bool, str], TaskOp] = {}
+    for task in plan.tasks:
+        match task.op:
+            case InputOp() | OutputOp() as op if not interfaces.is_handed_on(task):
+                key = isinstance(op, InputOp), op.port.data
+            case ForeignInputOp() | ForeignOutputOp() as op:
+                key = isinstance(op, ForeignInputOp), op.buffer.data
+            case CallbackNotifyOp() as op:
+                key = False, op.buffer.data
+            case _:
+                continue
+        if (other := seen.setdefault(key, task)) is not task:
+            names = f"'{other.task_name.data}' and '{task.task_name.data}'"
+            yield task, f"tasks {names} both serve the port '{key[1]}'"
 
 
 def sections_of(main: Main) -> list[str]:

@@ -148,6 +148,7 @@ class ProgramOp(IRDLOperation):
                 with verifying(op):
                     verify_fed(op, table, writers)
         verify_jobs(self, table, writers)
+        verify_ports(self, writers)
         verify_turns(self, writers)
 
 
@@ -301,6 +302,29 @@ def verify_jobs(
         if job in seen:
             raise VerifyException(f"job '{job}' is in two exclusive groups")
         seen.add(job)
+
+
+def verify_ports(program: ProgramOp, writers: dict[str, str]) -> None:
+    """
+    Raise `VerifyException` if two actors of what is loaded as one are fed, or fetched,
+    by one name: of a job, or of all jobs if they hand something on to each other.
+    """
+    jobs = {actor.sym_name.data: actor.job_name for actor in program.actors}
+    is_linked = any(
+        jobs[writers[register]] != actor.job_name
+        for actor in program.actors
+        for register in names_of(actor.reads)
+    )
+    seen: set[tuple[str | None, type[Operation], str]] = set()
+    for actor in program.actors:
+        job = None if is_linked else actor.job_name
+        for step in actor.body.block.ops:
+            if not isinstance(step, FeedOp | FetchOp):
+                continue
+            if (key := (job, type(step), step.port.data)) in seen:
+                text = f"two actors serve the port '{step.port.data}'"
+                raise LocatedVerifyException([(step, text)])
+            seen.add(key)
 
 
 def verify_own_job(

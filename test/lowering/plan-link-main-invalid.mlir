@@ -128,3 +128,42 @@ plan.plan @ports attributes {jobs = {a = {sections = [#job.section<"total", tota
     plan.yield %2 : tensor<4xf32>
   }
 }
+
+// -----
+
+!c = !regst.control
+!x = !regst.data<tensor<4xf32>>
+
+plan.plan @taken_ports attributes {jobs = {a = {sections = [#job.section<"total", total>]}, b = {sections = [#job.section<"total", total>]}}} {
+  %0 = regst.register "0" slots 1 on <0, host> : !c
+  %1 = regst.register "1" slots 1 on <0, host> : !c
+  %x = regst.register "x" slots 1 on <0, host> : !x
+  %y = regst.register "y" slots 1 on <0, host> : !x
+  plan.task "a/total/source" job "a" on <0, cpu:0> stream <tick, 0> ins() signals(%0 : !c) {
+    job.source_tick "total"
+    plan.yield
+  }
+  plan.task "a/total/sink" job "a" on <0, cpu:0> stream <tick, 0> ins() waits(%0 : !c) {
+    job.sink_tick "total"
+    plan.yield
+  }
+  plan.task "b/total/source" job "b" on <0, cpu:0> stream <tick, 0> ins() signals(%1 : !c) {
+    job.source_tick "total"
+    plan.yield
+  }
+  plan.task "b/total/sink" job "b" on <0, cpu:0> stream <tick, 0> ins() waits(%1 : !c) {
+    job.sink_tick "total"
+    plan.yield
+  }
+  // expected-error@+1 {{plan-link-main: port 'System-Launch' is taken, which is one of the main job}}
+  plan.task "a/x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !x) {
+    %2 = job.input "System-Launch" : tensor<4xf32>
+    plan.yield %2 : tensor<4xf32>
+  }
+  // expected-error@+1 {{plan-link-main: port 'System-Finished' is taken, which is one of the main job}}
+  plan.task "a/y" job "a" on <0, cpu:0> stream <compute, 0> ins(%x : !x) {
+  ^bb0(%3: tensor<4xf32>):
+    job.output "System-Finished", %3 : tensor<4xf32>
+    plan.yield
+  }
+}

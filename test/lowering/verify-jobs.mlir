@@ -77,3 +77,41 @@ job.job @large placement <cpu, [0:0]> {
   %x = job.input "x" {max_shape = array<i64: 9>} : tensor<?xf32>
   %y = job.input "y" {max_shape = array<i64: 9>} : tensor<?xf32>
 }
+
+// -----
+
+// Jobs of which each waits for what another one makes can never run. One that waits for
+// them is no part of the ring.
+job.job @last placement <cpu, [0:0]> {
+  %x = job.input "r" : tensor<4xf32>
+  job.output "s", %x : tensor<4xf32>
+}
+job.job @a placement <cpu, [0:0]> {
+  // expected-error@+1 {{jobs wait for each other for ever: 'a' takes 'p' of 'c', 'c' takes 'q' of 'b', 'b' takes 'r' of 'a'}}
+  %x = job.input "p" : tensor<4xf32>
+  job.output "r", %x : tensor<4xf32>
+}
+job.job @b placement <cpu, [0:0]> {
+  %x = job.input "r" : tensor<4xf32>
+  job.output "q", %x : tensor<4xf32>
+}
+job.job @c placement <cpu, [0:0]> {
+  %x = job.input "q" : tensor<4xf32>
+  job.output "p", %x : tensor<4xf32>
+}
+
+// -----
+
+// Whatever may begin with what a job outside of the ring makes can run.
+job.job @first placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  job.output "p", %x : tensor<4xf32>
+}
+job.job @a placement <cpu, [0:0]> {
+  %x = job.input "p" : tensor<4xf32>
+  job.output "q", %x : tensor<4xf32>
+}
+job.job @b placement <cpu, [0:0]> {
+  %x = job.input "q" : tensor<4xf32>
+  job.output "p", %x : tensor<4xf32>
+}

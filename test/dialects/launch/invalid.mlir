@@ -576,3 +576,19 @@ launch.program @p rank 0 {
   // expected-error@+1 {{launch.variable: weights of shape [2, 1, 3, 3] do not become [36, 1, 2] for Winograd}}
   launch.variable @w in @c at 0 init <zeros> winograd [2, 1, 3, 3] : memref<36x1x2xf32>
 }
+
+// -----
+
+// One actor takes, or hands out, by a name; in a program of several jobs, one of a job.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.register @y in @c at 16 slots 1 : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    // expected-error@+1 {{launch.feed: two actors serve the port 'x'}}
+    launch.feed "x" to @y
+  }
+}
