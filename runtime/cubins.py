@@ -31,12 +31,14 @@ from penstock.runtime.extras import how_to_install
 from penstock.runtime.kept_files import keep, read_kept
 from penstock.runtime.module_texts import digest_below, imported_modules
 from penstock.runtime.package_digest import (
+    code_of,
     code_of_plugins,
     packages_in,
     version_of,
 )
 
-PACKAGES = ("llvmlite", "numba", "numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm")
+PACKAGES = ("llvmlite", "numba", "numba_cuda")
+LIBRARIES = ("nvidia-nvjitlink", "nvidia-nvvm")
 LEAST_CAPABILITY = (8, 0)
 
 Capability: TypeAlias = tuple[int, int]
@@ -172,7 +174,8 @@ def _key(source: str, capability: Capability) -> str:
 @cache
 def _versions() -> tuple[str, ...]:
     """The versions of all that compiles."""
-    return tuple(map(version_of, PACKAGES))
+    libraries = (f"{name} {version_of(name)}" for name in LIBRARIES)
+    return (*map(code_of, PACKAGES), *libraries)
 
 
 # Other processes

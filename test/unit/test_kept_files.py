@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -213,3 +215,26 @@ def test_kernels_are_compiled_on_a_full_disk(
     monkeypatch.setattr(kept_files, "write_atomically", full)
     assert loaded(4) == (5, False)
     assert loaded(4) == (5, False)
+
+
+LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+from penstock.tools.entry import run
+run()
+"""
+"""A command that cannot make a file of more than 1000 bytes."""
+
+
+def test_a_command_runs_where_no_file_can_be_written_whole(cold_cache: Path) -> None:
+    digits = Path(__file__).parents[2] / "examples" / "digits.mlir"
+    words = [sys.executable, "-P", "-c", LIMITED, str(digits), "--random-inputs", "1"]
+    done = subprocess.run(
+        [*words, "--check", "numpy"],
+        env={**os.environ, "PENSTOCK_CACHE_DIR": str(cold_cache)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not [*cold_cache.glob("*/kernel.o")]

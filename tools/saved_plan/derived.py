@@ -20,6 +20,7 @@ from penstock.runtime.cache import cache_dir, content_hash
 from penstock.runtime.image import ProgramImage, image_from_json, image_of
 from penstock.runtime.kept_files import FOR_USER, clear
 from penstock.runtime.module_texts import digest_below
+from penstock.runtime.package_digest import code_of
 from penstock.tools.loading import own_sources
 from penstock.tools.report import Report, report_of
 from penstock.tools.saved_plan.archive import Archive, PlanError, write_archive
@@ -113,4 +114,4 @@ def _path(text_hash: str) -> Path:
 @cache
 def build() -> str:
     """What stands for all that says what follows from a text."""
-    return content_hash([digest_below(_MAKERS)])
+    return content_hash([digest_below(_MAKERS), code_of("xdsl")])

@@ -28,6 +28,7 @@ from penstock.tools.saved_plan import plan as plan_module
 from penstock.tools.saved_plan.archive import PlanError
 from penstock.tools.saved_plan.plan import read_own_plan
 
+DROP_RELU = Path(__file__).parents[2] / "plugin" / "Inputs" / "drop_relu.py"
 Floats = NDArray[np.float32]
 RANDOM = np.random.default_rng()
 """Of no seed: nobody has compiled these models before."""
@@ -221,6 +222,18 @@ def test_the_tool_finds_plans_again(
     assert len(compiled) == 6
     assert run.run_tool([*inputs, "--check", str(expected), "--tolerance", "0"]) == 0
     assert len(compiled) == 6
+
+
+def test_what_a_loaded_file_took_part_in_is_not_kept(
+    path: Path, compiled: list[object]
+) -> None:
+    write(path, floats(4, 5))
+    inputs = [str(path), "--random-inputs", "1", "--dim", "rows=2"]
+    for _ in range(2):
+        assert run.run_tool([*inputs, "--load", str(DROP_RELU)]) == 0
+    assert len(compiled) == 2
+    assert run.run_tool(inputs) == 0
+    assert len(compiled) == 3
 
 
 def test_a_file_that_is_not_there(path: Path) -> None:
