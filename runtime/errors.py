@@ -69,7 +69,7 @@ class KernelError(PenstockError):
         self.reason = reason
         self.line = line
 
-    def __str__(self) -> str:
+    def wording(self) -> str:
         where = "" if self.line is None else f" (line {self.line} of it)"
         return f"kernel @{self.kernel}: its source fails: {self.reason}{where}"
 

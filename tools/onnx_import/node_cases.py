@@ -261,6 +261,71 @@ they need is known before.
 """
 
 
+DIFFERENCES = """
+
+## Where others differ
+
+Of some ops ONNX Runtime and the reference of the package `onnx` make different things.
+Here the text of the standard counts, and `test_onnx_import_standard.py` compares with
+it, and with those who follow it.
+
+| op | what the standard says | ONNX Runtime | the reference |
+|---|---|---|---|
+"""
+EXACT = "`x_original`, in exact numbers"
+PEERS = (
+    (
+        "LSTM with `clip`",
+        "the inputs of all activations are clipped",
+        "leaves the cell that the last one is of",
+        "ignores `clip`",
+    ),
+    (
+        "GRU, RNN with `clip`",
+        "the inputs of all activations are clipped",
+        "follows",
+        "ignores `clip`",
+    ),
+    (
+        "Resize, `tf_crop_and_resize` with `scales`",
+        "the extent is `floor(input * (roi_end - roi_start) * scale)`",
+        "`floor(input * scale)`",
+        "`floor(input * scale)`, and places as if it had not been rounded",
+    ),
+    (
+        "Resize, `tf_crop_and_resize` with `sizes`",
+        EXACT,
+        "follows",
+        "may take a place that is the last element for one outside",
+    ),
+    (
+        "Resize, `pytorch_half_pixel` to one element by `scales`",
+        "the first element",
+        "follows",
+        "only if the extent was 1 before it was rounded",
+    ),
+    (
+        "Resize, `align_corners` by `scales` that leave a fraction",
+        "in its cases the extent before it is rounded",
+        "the rounded extent",
+        "follows",
+    ),
+    (
+        "Resize, extents by `scales`",
+        "`floor`, of the number that the file has",
+        "of a product in `float32`: 10 by 0.7 is 7",
+        "follows",
+    ),
+    (
+        "Resize, `nearest` in the middle of two elements or at one",
+        EXACT,
+        "rounded to `float32`: some lie beside it",
+        "rounded to `float64`: some lie beside it",
+    ),
+)
+"""Who makes something else than the standard says, each tested."""
+
+
 def page(found: Mapping[str, Tally]) -> str:
     """The text of the page."""
     total = {v: sum(t.counts[v] for t in found.values()) for v in Verdict}
@@ -274,7 +339,8 @@ def page(found: Mapping[str, Tally]) -> str:
     for op, tally in found.items():
         counts = " | ".join(str(tally.counts[verdict]) for verdict in Verdict)
         lines.append(f"| {op} | {counts} | {_reasons(tally)} |")
-    return HEAD + "\n".join(lines) + "\n"
+    differences = "\n".join(f"| {' | '.join(row)} |" for row in PEERS)
+    return HEAD + "\n".join(lines) + DIFFERENCES + differences + "\n"
 
 
 def _reasons(tally: Tally) -> str:

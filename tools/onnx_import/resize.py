@@ -1,13 +1,16 @@
 """
 Resizing of images in ONNX: each axis on its own, as sums of weighted elements.
 
-Which elements, and with which weights, follows from the shapes, and is known.
+Which elements, and with which weights, follows from the shapes, and is known. Places
+are exact fractions: rounded ones would lie beside the middle between two elements, or
+outside of the input, where those of the standard do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil, floor
 
 import numpy as np
@@ -18,6 +21,8 @@ from penstock.dialects.op.checks import normal_axis
 from penstock.tools.onnx_import.graph import Converter, Node, Unsupported
 from penstock.tools.onnx_import.ops import Ops, Value
 
+HALF = Fraction(1, 2)
+
 
 @dataclass
 class Axis:
@@ -25,25 +30,28 @@ class Axis:
 
     extent: int
     result: int
-    scale: float
-    start: float
+    scale: Fraction
+    start: Fraction
     """Where the part of the input begins that is resized, from 0 to 1."""
-    end: float
+    end: Fraction
 
     @property
-    def exact(self) -> float:
+    def exact(self) -> Fraction:
         """The extent of the result before it was rounded."""
         return self.scale * self.extent
 
 
-def aligned(axis: Axis, place: int) -> float:
-    """The first and last elements stay where they are."""
+def aligned(axis: Axis, place: int) -> Fraction:
+    """
+    The first and last elements stay where they are, if the extent was not rounded: the
+    cases of ONNX want that of before.
+    """
     if axis.exact == 1:
-        return 0.0
+        return Fraction(0)
     return place * (axis.extent - 1) / (axis.exact - 1)
 
 
-def cropped(axis: Axis, place: int) -> float:
+def cropped(axis: Axis, place: int) -> Fraction:
     """A part of the input is resized."""
     last, share = axis.extent - 1, axis.end - axis.start
     if axis.result == 1:
@@ -51,23 +59,23 @@ def cropped(axis: Axis, place: int) -> float:
     return axis.start * last + place * share * last / (axis.result - 1)
 
 
-def half_pixel(axis: Axis, place: int) -> float:
+def half_pixel(axis: Axis, place: int) -> Fraction:
     """Elements are squares, whose centers are scaled."""
-    return (place + 0.5) / axis.scale - 0.5
+    return (place + HALF) / axis.scale - HALF
 
 
-def half_pixel_of_pytorch(axis: Axis, place: int) -> float:
+def half_pixel_of_pytorch(axis: Axis, place: int) -> Fraction:
     """Like `half_pixel`, but one element is the first one."""
-    return half_pixel(axis, place) if axis.exact > 1 else 0.0
+    return half_pixel(axis, place) if axis.result > 1 else Fraction(0)
 
 
-def half_pixel_symmetric(axis: Axis, place: int) -> float:
+def half_pixel_symmetric(axis: Axis, place: int) -> Fraction:
     """Like `half_pixel`, but about the center."""
-    offset = axis.extent / 2 * (1 - axis.result / axis.exact)
+    offset = axis.extent * HALF * (1 - axis.result / axis.exact)
     return offset + half_pixel(axis, place)
 
 
-COORDINATES: Mapping[str, Callable[[Axis, int], float]] = {
+COORDINATES: Mapping[str, Callable[[Axis, int], Fraction]] = {
     "align_corners": aligned,
     "asymmetric": lambda axis, place: place / axis.scale,
     "half_pixel": half_pixel,
@@ -77,11 +85,11 @@ COORDINATES: Mapping[str, Callable[[Axis, int], float]] = {
 }
 """Where in the input a place of the result lies."""
 
-ROUNDING: Mapping[str, Callable[[float], int]] = {
+ROUNDING: Mapping[str, Callable[[Fraction], int]] = {
     "ceil": ceil,
     "floor": floor,
-    "round_prefer_ceil": lambda place: floor(place + 0.5),
-    "round_prefer_floor": lambda place: ceil(place - 0.5),
+    "round_prefer_ceil": lambda place: floor(place + HALF),
+    "round_prefer_floor": lambda place: ceil(place - HALF),
 }
 """The element nearest to a place."""
 
@@ -104,21 +112,21 @@ class Filter:
     """What an element of the result is made of."""
 
     mode: str
-    coordinates: Callable[[Axis, int], float]
-    nearest: Callable[[float], int]
+    coordinates: Callable[[Axis, int], Fraction]
+    nearest: Callable[[Fraction], int]
     cubic_a: float
     exclude_outside: bool
     antialias: bool
 
-    def taps(self, axis: Axis, place: float) -> dict[int, float]:
+    def taps(self, axis: Axis, place: Fraction) -> dict[int, float]:
         """The weights of the elements that a place of the input is made of."""
         if self.mode == "nearest":
             return {min(max(self.nearest(place), 0), axis.extent - 1): 1.0}
-        shrink = min(axis.scale, 1.0) if self.antialias else 1.0
+        shrink = min(axis.scale, Fraction(1)) if self.antialias else Fraction(1)
         weight, reach = (tent, 1) if self.mode == "linear" else (cubic, 2)
         first, last = floor(place - reach / shrink), ceil(place + reach / shrink)
         weights = {
-            index: weight((index - place) * shrink, self.cubic_a)
+            index: weight(float((index - place) * shrink), self.cubic_a)
             for index in range(first, last + 1)
         }
         if self.exclude_outside:
@@ -137,7 +145,7 @@ def resize(node: Node) -> None:
     filter = filter_of(node)
     ops, value, element = node.ops, node.value(), node.element()
     outside = node.float("extrapolation_value", 0.0)
-    crops = node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    crops = is_cropped(node)
     wide = element if filter.mode == "nearest" and not crops else f32
     if isinstance(element, AnyFloat):
         wide = element
@@ -221,37 +229,54 @@ def resized_axes(node: Node) -> dict[int, Axis]:
     axes = [normal_axis(axis, len(shape)) for axis in node.ints("axes") or []]
     axes = axes or list(range(len(shape)))
     extents = [shape[axis] for axis in axes]
-    roi = [float(x) for x in known_numbers(node, 1)] or [0.0, 1.0]
+    roi = known_numbers(node, 1) or [Fraction(0), Fraction(1)]
     starts = roi[: len(roi) // 2] * (len(axes) if len(roi) == 2 else 1)
     ends = roi[len(roi) // 2 :] * (len(axes) if len(roi) == 2 else 1)
     scales = known_numbers(node, 2)
+    if any(scale <= 0 for scale in scales):
+        raise Unsupported("the scales should be greater than 0")
     sizes = [int(size) for size in known_numbers(node, 3)]
     if sizes:
         sizes, scales = kept_aspect(node, extents, sizes)
     else:
-        sizes = [floor(e * s) for e, s in zip(extents, scales, strict=True)]
+        crops = is_cropped(node)
+        parts = [
+            e - s if crops else Fraction(1) for s, e in zip(starts, ends, strict=True)
+        ]
+        shares = zip(extents, parts, scales, strict=True)
+        sizes = [floor(extent * part * scale) for extent, part, scale in shares]
+        if any(size < 0 for size in sizes):
+            raise Unsupported("a part of the input ends before it begins")
     rows = zip(axes, extents, sizes, scales, starts, ends, strict=True)
     return {axis: Axis(*numbers) for axis, *numbers in rows}
 
 
-def known_numbers(node: Node, index: int) -> list[float]:
+def is_cropped(node: Node) -> bool:
+    """Whether a part of the input is resized, and all of it else."""
+    return node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize"
+
+
+def known_numbers(node: Node, index: int) -> list[Fraction]:
     """The numbers of an operand, which are none where it is left out."""
     if not node.has(index):
         return []
     numbers = node.known(index, "how it is resized").astype(np.float64)
-    return [float(number) for number in numbers.reshape(-1)]
+    if not np.isfinite(numbers).all():
+        raise Unsupported("it is resized by numbers that are not finite")
+    return [Fraction(float(number)) for number in numbers.reshape(-1)]
 
 
 def kept_aspect(
     node: Node, extents: list[int], sizes: list[int]
-) -> tuple[list[int], list[float]]:
+) -> tuple[list[int], list[Fraction]]:
     """The sizes and scales of axes, which may have to be the same."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
-    scales = [size / extent for size, extent in zip(sizes, extents, strict=True)]
+    pairs = zip(sizes, extents, strict=True)
+    scales = [Fraction(size, extent) for size, extent in pairs]
     if policy == "stretch":
         return sizes, scales
     scale = min(scales) if policy == "not_larger" else max(scales)
-    return [floor(scale * extent + 0.5) for extent in extents], [scale] * len(extents)
+    return [floor(scale * extent + HALF) for extent in extents], [scale] * len(extents)
 
 
 CONVERTERS: Mapping[str, Converter] = {"Resize": resize}
