@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TEXT = """\
 Microseconds for 64 ops 2 x + 1 that need nothing of each other, on so many elements
 each (the median of all rounds; a round is the mean of many runs): as a wave, which
-`launch-form-waves` makes of them, as kernels that the executor calls one by one, and as
+`plan-form-waves` makes of them, as kernels that the executor calls one by one, and as
 calls of a function that Numba has compiled. All but the latter are runs of the compiled
 core, without what a session adds for inputs and outputs. A ratio is the time of what is
 named over that of the wave on as many threads, or on the better number of them where
@@ -40,22 +40,19 @@ TURN_SECONDS = 0.02
 
 
 def job(elements: int) -> str:
-    """A job with an op for each row of its input."""
-    whole, row = f"tensor<{OPS}x{elements}xf32>", f"tensor<1x{elements}xf32>"
+    """A job with as many ops, each of an input and an output of its own."""
+    row = f"tensor<1x{elements}xf32>"
     lines = [
-        f'%x = job.input "x" : {whole}',
         f"%two = op.constant dense<2.0> : {row}",
         f"%one = op.constant dense<1.0> : {row}",
     ]
     for i in range(OPS):
-        ends = f"from [{i}, 0] to [{i + 1}, {elements}] by [1, 1]"
-        lines.append(f"%s{i} = op.slice %x {ends} : {whole} -> {row}")
-    for i in range(OPS):
-        lines.append(f"%t{i} = op.mul %s{i}, %two : {row}, {row} -> {row}")
-        lines.append(f"%y{i} = op.add %t{i}, %one : {row}, {row} -> {row}")
-    names = ", ".join(f"%y{i}" for i in range(OPS))
-    lines.append(f"%o = op.concat {names} axis 0 : {', '.join([row] * OPS)} -> {whole}")
-    lines.append(f'job.output "o", %o : {whole}')
+        lines += [
+            f'%x{i} = job.input "x{i}" : {row}',
+            f"%t{i} = op.mul %x{i}, %two : {row}, {row} -> {row}",
+            f"%y{i} = op.add %t{i}, %one : {row}, {row} -> {row}",
+            f'job.output "y{i}", %y{i} : {row}',
+        ]
     body = "\n".join(lines)
     return f"job.job @net placement <cpu, [0:0]> {{\n{body}\n}}\n"
 
@@ -67,7 +64,7 @@ def lowered(elements: int, is_wave: bool) -> ModuleOp:
 
     compiler, passes = installed_compiler()
     module = compiler.parse(job(elements).encode(), "wave.mlir")
-    text = pipeline("cpu") + ",launch-form-waves,verify-program" * is_wave
+    text = pipeline("cpu", waves=is_wave)
     run_pipeline(compiler, passes, module, text)
     return module
 

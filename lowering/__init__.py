@@ -162,6 +162,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanFormChainsPass
 
+    def get_plan_form_waves():
+        from penstock.lowering.plan_form_waves import PlanFormWavesPass
+
+        return PlanFormWavesPass
+
     def get_plan_link_main():
         from penstock.lowering.plan_link_main import PlanLinkMainPass
 
@@ -283,6 +288,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "plan-assign-streams": get_plan_assign_streams,
         "plan-create-registers": get_plan_create_registers,
         "plan-form-chains": get_plan_form_chains,
+        "plan-form-waves": get_plan_form_waves,
         "plan-link-main": get_plan_link_main,
         "plan-merge-jobs": get_plan_merge_jobs,
         "plan-order-commits": get_plan_order_commits,

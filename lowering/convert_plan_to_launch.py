@@ -5,7 +5,8 @@ Actors and variables are named like their tasks, chunks `c0`, `c1`..., and regis
 controls keep their names, all made unique by `_1`, `_2`... in this order. A register
 lies at the sum of the offsets of its block and in its block, an alias where what it
 stands for lies. A task that computes calls a kernel with the operands of its op, then
-its results. Tasks whose ops are the same but for the names of values, on devices of one
+its results, and of a wave the kernels of all members, one after the other. Tasks whose
+ops are the same but for the names of values, on devices of one
 kind, call the same kernel; kernels are named `<op>_<n>`, where n counts from 0 for each
 op (and passes over names that are taken). A copy, input or output becomes a
 `launch.copy`, `feed` or `fetch`, an assignment a `launch.copy` to the variable, and the
@@ -38,6 +39,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -68,6 +70,7 @@ from penstock.dialects.job import (
 from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.rates import AccOp, RateOp
+from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.dialects.walks import outermost
@@ -357,7 +360,9 @@ class ProgramBuilder:
         )
         steps = [] if self._is_idle(task) else self._steps(task)
         for step in steps:
-            step.location = task.op.location
+            # Members of a wave have places of their own.
+            if not isinstance(task.op, WaveOp):
+                step.location = task.op.location
         actor = launch.ActorOp(
             self._actors[task],
             task.device,
@@ -415,7 +420,9 @@ class ProgramBuilder:
         return read
 
     def _steps(self, task: TaskOp) -> list[Operation]:
-        if not isinstance(op := task.op, RateOp):
+        if isinstance(op := task.op, WaveOp):
+            return list(self._calls(task, op))
+        if not isinstance(op, RateOp):
             return [self._step(task)]
         (source,) = (self._symbols[value] for value in task.ins)
         (target,) = (self._symbols[value] for value in task.outs)
@@ -427,6 +434,17 @@ class ProgramBuilder:
         copy.attributes[WHEN] = StringAttr("first")
         call.attributes[WHEN] = StringAttr("rest")
         return [copy, call]
+
+    def _calls(self, task: TaskOp, wave: WaveOp) -> Iterator[launch.CallOp]:
+        """A call for each member of a wave."""
+        outs = map(self._symbols.__getitem__, task.outs)
+        for member in wave.members:
+            kernel = self._kernels.name_for(member, task.device.kind.data, {})
+            operands = wave.operands_of(member)
+            ins = [self._symbols[operand_register(task, i)] for i in operands]
+            call = launch.CallOp(kernel, [*ins, *islice(outs, len(member.results))])
+            call.location = member.location
+            yield call
 
     def _step(self, task: TaskOp) -> Operation:
         outside = [self._symbols[value] for value in task.ins]

@@ -1,6 +1,6 @@
 """
-What passes share that let small actors of one stream become one, whose kernel has the
-phases of all: `launch-form-chains` and `launch-form-waves`.
+How small actors of one stream become one, whose kernel has the phases of all: what
+`launch-form-chains` is made of.
 
 The stream is walked in the order in which its actors are listed. An actor that calls
 one kernel joins the ones before it if the pass has no reason against it; else it says

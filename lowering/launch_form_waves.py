@@ -1,131 +1,152 @@
 """
-Let small kernels that do not need each other be one, whose members threads share out.
+Let the kernels of waves be one, whose members threads share out.
 
-The actors of one stream that each call one kernel for `cpu` become one actor that calls
-a *wave*: a kernel with all of their phases, and with the attribute `members`, how many
-arguments each member takes. Its members may run in any order and at once, so that small
-ops, none of which is worth cutting, are work for several threads; and what an act costs
-is paid once. The stream is walked in the order in which its actors are listed. An actor
-joins the ones before it
+`plan-form-waves` chooses which tasks are a wave, and the actor of such a task calls a
+kernel for each member. Calls of an actor that follow each other become one of a kernel
+with all of their phases, and with the attribute `members`, how many arguments each
+takes: it is cut in parts by members, which run in any order and at once. A call joins
+the ones before it
 
-* if it is small: the longer of the times that its kernel's `cost` takes at 16 scalar
-  operations and at 64 bytes a nanosecond is at most `most_ns`;
-* if no byte that it uses is written by one of them, nor one that they use by it: so it
-  stays within the memory that is planned;
-* if it comes after none of those that have to come after one of them: what lies between
-  them in the list goes before the wave or, if it has to, behind it. Orders between the
-  members, and only these, are dropped, and no actor waits for what has to wait for it;
+* if its kernel is for `cpu`, cannot fail, and has no `source` and no members;
+* if nothing lies over its other arguments in its result (`unchanged`), and it is done
+  in each act;
+* if no byte that it uses is written by one of them, nor one that they use by it;
 * and if all of them together call at most `MOST_KERNELS` different kernels, each of
   which is compiled once more for the wave, next to each other.
 
-An actor that calls a kernel and is in no wave says why: `no_wave`. Actors that act at
-other rates than the rest, kernels that may fail or have a `source`, and calls whose
-results lie over other arguments, stay alone, and so do all if the list is in no order
-in which actors can act. Waves are no members of others.
+A call that is left says why: `no_wave`. Actors with a single call say nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase, i64
-from xdsl.ir import Block, SSAValue
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.passes import ModulePass
 
-from penstock.dialects.launch import ActorOp, CallOp, KernelOp, names_of
+from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp, names_of
+from penstock.dialects.launch.panels import PANELS
+from penstock.dialects.walks import outermost
 from penstock.lowering.byte_ranges import ByteRanges, Range
-from penstock.lowering.joined_actors import JoinedRun, Joining, JoiningPass, Program
+from penstock.lowering.joined_actors import Program, cost_of, sweep
 from penstock.lowering.kernel_effects import KernelEffects
 from penstock.lowering.numba.waves import MEMBERS
 
 MOST_KERNELS = 8
 
-
-class Step(NamedTuple):
-    """What an actor does to which bytes."""
-
-    actor: ActorOp
-    call: CallOp
-    writes: Sequence[Range]
-    """What it may write."""
-    uses: Sequence[Range]
-    """All that it uses."""
-
-    @property
-    def kernel(self) -> str:
-        """The name of the kernel that it calls."""
-        return self.call.kernel.root_reference.data
+NO_WAVE = "no_wave"
+"""The attribute of a call that says why it has not joined others."""
 
 
-class Wave(JoinedRun[Step]):
-    """Actors that may act at the same time."""
+class Wave:
+    """Calls that may be made at the same time."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.calls: list[CallOp] = []
         self.kernels: set[str] = set()
         self._written = ByteRanges()
         self._used = ByteRanges()
 
-    def meets(self, step: Step) -> bool:
-        """Whether an actor uses what members write, or writes what they use."""
-        return any(map(self._used.meets, step.writes)) or any(
-            map(self._written.meets, step.uses)
-        )
-
-    def take(self, step: Step) -> None:
-        super().take(step)
-        self.kernels.add(step.kernel)
-        for range in step.writes:
-            self._written.add(range)
-        for range in step.uses:
-            self._used.add(range)
-
-
-class WaveJoining(Joining[Step, Wave]):
-    """A walk through the actors of a program for the waves of one stream."""
-
-    reason_name = "no_wave"
-    members_name = "wave"
-    new_run = Wave
-
-    def __init__(self, program: Program, stream: tuple[object, int], most_ns: int):
-        super().__init__(program, stream, most_ns)
-        self._written: dict[str, set[int]] = {}
-        """Which arguments each kernel writes."""
-
-    def step_of(self, actor: ActorOp, call: CallOp) -> Step:
-        kernel, names = self.program.kernel(call), names_of(call.arguments)
-        name, ranges = kernel.sym_name.data, self.program.ranges
-        if (written := self._written.get(name)) is None:
-            written = self._written[name] = KernelEffects(kernel).written
-        targets = [*(names[i] for i in sorted(written)), *names_of(actor.writes)]
-        used = dict.fromkeys((*names, *names_of(actor.reads), *targets))
-        return Step(
-            actor,
-            call,
-            [ranges[x] for x in dict.fromkeys(targets) if x in ranges],
-            [ranges[x] for x in used if x in ranges],
-        )
-
-    def refusal(self, number: int, step: Step, run: Wave) -> str | None:
-        if run.meets(step):
+    def refusal(
+        self, kernel: str, writes: list[Range], uses: list[Range]
+    ) -> str | None:
+        """Why a call cannot join these, if so."""
+        if any(map(self._used.meets, writes)) or any(map(self._written.meets, uses)):
             return "bytes: it uses what the ones before write, or writes what they use"
-        if step.kernel not in run.kernels and len(run.kernels) == MOST_KERNELS:
+        if kernel not in self.kernels and len(self.kernels) == MOST_KERNELS:
             return f"kernels: the ones before call {MOST_KERNELS} others"
         return None
 
-    def merged(self, run: Wave) -> tuple[KernelOp, ActorOp]:
+    def take(
+        self, call: CallOp, kernel: str, writes: list[Range], uses: list[Range]
+    ) -> None:
+        """Take one more call."""
+        self.calls.append(call)
+        self.kernels.add(kernel)
+        for range in writes:
+            self._written.add(range)
+        for range in uses:
+            self._used.add(range)
+
+
+def unfit(call: CallOp, kernel: KernelOp) -> str | None:
+    """Why a call is in no wave, if so."""
+    if any(name != NO_WAVE for name in call.attributes):
+        return "step: it is not made in each act, or writes over what it reads"
+    if kernel.target.data != "cpu":
+        return f"target: its kernel is for {kernel.target.data}"
+    if kernel.source is not None or MEMBERS in kernel.attributes:
+        return "source: its kernel is not printed from a body of phases alone"
+    if kernel.can_fail:
+        return "assert: its kernel may fail"
+    return None
+
+
+class WaveBuilder:
+    """Forms the waves of a program."""
+
+    def __init__(self, op: ProgramOp) -> None:
+        self._program = Program(op)
+        self._written: dict[str, set[int]] = {}
+        """Which arguments each kernel writes."""
+
+    def form(self, actor: ActorOp) -> bool:
+        """Let calls of an actor be one where they can; whether some are."""
+        steps = list(actor.body.block.ops)
+        calls = [step for step in steps if isinstance(step, CallOp)]
+        if len(calls) < 2 or len(calls) < len(steps):
+            return False
+        waves = list(self._waves(calls))
+        for wave in waves:
+            if len(wave.calls) > 1:
+                self._join(actor, wave)
+        return any(len(wave.calls) > 1 for wave in waves)
+
+    def _waves(self, calls: Sequence[CallOp]) -> Iterator[Wave]:
+        wave = Wave()
+        for call in calls:
+            kernel = self._program.kernel(call)
+            name, ranges = kernel.sym_name.data, self._program.ranges
+            names = names_of(call.arguments)
+            writes = [ranges[names[i]] for i in self._written_by(kernel)]
+            uses = [ranges[x] for x in names]
+            reason = unfit(call, kernel) or wave.refusal(name, writes, uses)
+            if reason is not None:
+                call.attributes[NO_WAVE] = StringAttr(reason)
+                yield wave
+                wave = Wave()
+            if reason is None or unfit(call, kernel) is None:
+                wave.take(call, name, writes, uses)
+        yield wave
+
+    def _written_by(self, kernel: KernelOp) -> list[int]:
+        name = kernel.sym_name.data
+        if (written := self._written.get(name)) is None:
+            written = self._written[name] = KernelEffects(kernel).written
+        return sorted(written)
+
+    def _join(self, actor: ActorOp, wave: Wave) -> None:
         # Members that are equal are one loop if they follow each other.
-        calls = [step.call for step in sorted(run.steps, key=lambda x: x.kernel)]
-        kernel = self._kernel_of([self.program.kernel(call) for call in calls])
-        call = CallOp(
-            kernel.sym_name.data,
-            [name for call in calls for name in names_of(call.arguments)],
-        )
-        call.location = calls[0].location
-        actors = [step.actor for step in run.steps]
-        return kernel, self.actor_of(actors, call, lambda name: True)
+        calls = sorted(wave.calls, key=lambda call: call.kernel.root_reference.data)
+        kernel = self._kernel_of([self._program.kernel(call) for call in calls])
+        arguments = [name for call in calls for name in names_of(call.arguments)]
+        joined = CallOp(kernel.sym_name.data, arguments)
+        joined.location = wave.calls[0].location
+        self._program.op.body.block.insert_op_before(kernel, actor)
+        actor.body.block.insert_op_before(joined, wave.calls[0])
+        for call in wave.calls:
+            call.detach()
+            call.erase()
 
     def _kernel_of(self, members: Sequence[KernelOp]) -> KernelOp:
         """One kernel with the phases of all members, on the arguments of all."""
@@ -136,22 +157,28 @@ class WaveJoining(Joining[Step, Wave]):
                 arg: next(args) for arg in member.body.block.args
             }
             block.add_ops(op.clone(values) for op in member.body.block.ops)
+        name = self._program.names.make_numbered("wave")
+        kernel = KernelOp(name, "cpu", Region(block))
+        kernel.location = members[0].location
+        kernel.attributes["cost"] = cost_of(members)
         panels = [panels for member in members for panels in member.panels]
-        kernel = self.kernel_of(members, block, panels)
+        if any(panels):
+            kernel.attributes[PANELS] = ArrayAttr([x or UnitAttr() for x in panels])
         counts = [len(member.arguments) for member in members]
         kernel.attributes[MEMBERS] = DenseArrayBase.from_list(i64, counts)
         return kernel
 
 
 @dataclass(frozen=True)
-class LaunchFormWavesPass(JoiningPass):
+class LaunchFormWavesPass(ModulePass):
     """
-    Let small kernels that do not need each other be one, whose members are shared out.
+    Let the kernels of waves be one, whose members threads share out.
     """
 
     name = "launch-form-waves"
 
-    JOINING = WaveJoining
-
-    most_ns: int = 10_000
-    """The longest time of a member, as it is modelled, in nanoseconds."""
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in outermost(op, ProgramOp):
+            builder = WaveBuilder(program)
+            if any([builder.form(actor) for actor in program.actors]):
+                sweep(program)

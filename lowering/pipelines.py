@@ -27,6 +27,7 @@ def pipeline(
     gpu: str = "",
     winograd: bool = False,
     guard: str | None = None,
+    waves: bool = False,
 ) -> str:
     """
     The passes that take a job, or anything past it, to a launch program.
@@ -43,7 +44,7 @@ def pipeline(
     kernel database: what was measured says how kernels are computed, and how long tasks
     take; `gpu` is what that calls the device of kernels for `cuda`. `winograd` allows
     the error of `op-use-winograd`. `guard` is that of `regst-plan-memory`: what streams
-    may take.
+    may take. `waves` lets small ops that do not need each other act together.
     """
     return ",".join(
         (
@@ -63,8 +64,10 @@ def pipeline(
                 strategy=strategy,
                 timed=database is not None,
                 guard=guard,
+                waves=waves,
             ),
             kernel_passes(streams, panels, database, gpu),
+            *("launch-form-waves", "verify-program") * waves,
         )
     )
 
@@ -120,6 +123,7 @@ def plan_passes(
     strategy: str = "parallelism",
     timed: bool = False,
     guard: str | None = None,
+    waves: bool = False,
 ) -> str:
     """
     The passes that take a plan on values to a launch program; if it is `timed`, tasks
@@ -131,6 +135,7 @@ def plan_passes(
         (
             # Results are written over operands later on.
             "plan-order-tasks{in-place=true}",
+            *("plan-form-waves",) * waves,
             f"plan-assign-streams{{streams={streams}{policy}}}",
             "plan-create-registers",
             "regst-mark-interfaces",

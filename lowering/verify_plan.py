@@ -70,6 +70,7 @@ from penstock.lowering.verify_plan_hints import bad_hints
 from penstock.lowering.verify_plan_main import bad_main
 from penstock.lowering.verify_plan_symmetry import asymmetries
 from penstock.lowering.verify_plan_updates import bad_updates
+from penstock.lowering.verify_plan_waves import bad_waves
 
 Finding = tuple[Operation, str]
 
@@ -99,6 +100,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
     yield from bad_updates(plan_graph)
     yield from bad_events(plan_graph)
     yield from bad_main(plan_graph)
+    yield from bad_waves(plan_graph)
 
 
 def acting_variables(variables: Sequence[TaskOp]) -> Iterator[Finding]:

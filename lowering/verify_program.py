@@ -53,6 +53,7 @@ from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
 from penstock.lowering.verify_program_jobs import bad_sharing, early_releases
 from penstock.lowering.verify_program_main import bad_main
 from penstock.lowering.verify_program_updates import bad_updates
+from penstock.lowering.verify_program_waves import bad_waves
 
 Finding = tuple[Operation, str]
 
@@ -62,6 +63,7 @@ def findings_in(program: ProgramOp) -> Iterator[Finding]:
     graphs = [ProgramGraph(program, job) for job in program.jobs or (None,)]
     for graph in graphs:
         yield from findings_of(graph)
+    yield from bad_waves(program)
     yield from bad_sharing(graphs)
     if not any(graph.graph.cycles for graph in graphs):
         yield from bad_main(graphs)

@@ -23,7 +23,7 @@ class Report(NamedTuple):
     devices: str
     memory: tuple[str, ...]
     given_up: tuple[str, ...] = ()
-    """What several streams cost, in parallelism or in memory."""
+    """What several streams and waves cost, in parallelism or in memory."""
 
     def text(
         self, threads: int, *, ops: int | None = None, simulated: bool = False
@@ -68,40 +68,58 @@ def report_of(program: ProgramOp) -> Report:
 
 
 def given_up_lines(op: Operation) -> Iterator[str]:
-    """What the streams of a plan, of a program, or of each job in it cost."""
+    """What streams and waves of a plan, of a program, or of each job in it cost."""
     from xdsl.dialects.builtin import DictionaryAttr
 
+    from penstock.lowering.plan_form_waves import WAVES
     from penstock.lowering.regst_plan_memory import GIVEN_UP
 
     jobs = op.attributes.get("jobs")
     of_jobs = dict(jobs.data) if isinstance(jobs, DictionaryAttr) else {}
     for job, said in (("", DictionaryAttr(op.attributes)), *of_jobs.items()):
-        cost = said.data.get(GIVEN_UP) if isinstance(said, DictionaryAttr) else None
-        if isinstance(cost, DictionaryAttr):
-            yield f"{job and f'{job}: '}{given_up_text(cost)}"
+        for name, text_of in ((GIVEN_UP, given_up_text), (WAVES, waves_text)):
+            cost = said.data.get(name) if isinstance(said, DictionaryAttr) else None
+            if isinstance(cost, DictionaryAttr):
+                yield f"{job and f'{job}: '}given up: {text_of(cost)}"
+
+
+def numbers_of(attribute: DictionaryAttr) -> dict[str, int]:
+    """The integers of a dictionary."""
+    from xdsl.dialects.builtin import IntegerAttr
+
+    return {
+        name: value.value.data
+        for name, value in attribute.data.items()
+        if isinstance(value, IntegerAttr)
+    }
+
+
+def waves_text(cost: DictionaryAttr) -> str:
+    """What waves cost, as the attribute `waves` of a plan says it."""
+    said = numbers_of(cost)
+    return (
+        f"memory, {counted(said['tasks'], 'task')} act together and need "
+        f"{size_text(said['live_bytes'])} at once, {size_text(said['apart'])} apart"
+    )
 
 
 def given_up_text(cost: DictionaryAttr) -> str:
     """What streams cost, as the attribute `given_up` of a plan says it."""
-    from xdsl.dialects.builtin import IntegerAttr, StringAttr
+    from xdsl.dialects.builtin import StringAttr
 
-    numbers = {
-        name: value.value.data
-        for name, value in cost.data.items()
-        if isinstance(value, IntegerAttr)
-    }
+    numbers = numbers_of(cost)
     what = cost.data["what"]
     assert isinstance(what, StringAttr), "written by regst-plan-memory"
     one, taken, free = (numbers[x] for x in ("one_thread", "taken", "free"))
     beside = f"x the {size_text(one)} of one thread"
     if what.data == "memory":
-        return f"given up: memory, {taken / one:.1f} {beside} (--guard bounded)"
+        return f"memory, {taken / one:.1f} {beside} (--guard bounded)"
     how = "overlap (a run begins after the one before)"
     if (window := numbers.get("window")) is not None:
         ahead = f"more than {counted(window, 'task')} before it"
         how = f"parallelism (a task waits for all that are {ahead})"
     return (
-        f"given up: {how}, to take {taken / one:.1f} {beside} in place of "
+        f"{how}, to take {taken / one:.1f} {beside} in place of "
         f"{free / one:.1f} x (--guard stream)"
     )
 

@@ -5,7 +5,7 @@ Each op is defined in one place, its class: operands, properties and syntax, and
 `penstock.dialects.interfaces.TensorOp` asks for: type inference, cost, in-place pairs,
 its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that are
 computed together, `op.epilogue` a sum of products and what follows it, `op.rows` an op
-on rows and what is around it.
+on rows and what is around it, `op.wave` ops that need nothing of each other.
 """
 
 from xdsl.ir import Dialect
@@ -117,6 +117,7 @@ from penstock.dialects.op.trigonometry import (
     SinOp,
     TanOp,
 )
+from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.op.winograd import WinogradJoinOp, WinogradSplitOp
 
 Op = Dialect(
@@ -220,11 +221,13 @@ Op = Dialect(
         TransposeOp,
         TriangleOp,
         UnpackOp,
+        WaveOp,
         WhereOp,
         WinogradJoinOp,
         WinogradSplitOp,
         YieldOp,
         YieldRowsOp,
+        YieldWaveOp,
     ],
     [
         HintAttr,

@@ -16,32 +16,27 @@ from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.jit import compile_cpu
 from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.report import report_of
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.float32]
 
 
 def job(rows: int, columns: int) -> str:
-    """A job with an op for each row of its input: three of four are 2 x + 1, or x x."""
-    whole, row = f"tensor<{rows}x{columns}xf32>", f"tensor<1x{columns}xf32>"
+    """A job with an op for each input: three of four are 2 x + 1, or x x."""
+    row = f"tensor<1x{columns}xf32>"
     lines = [
-        f'%x = job.input "x" : {whole}',
         f"%two = op.constant dense<2.0> : {row}",
         f"%one = op.constant dense<1.0> : {row}",
     ]
     for i in range(rows):
-        ends = f"from [{i}, 0] to [{i + 1}, {columns}] by [1, 1]"
-        lines.append(f"%s{i} = op.slice %x {ends} : {whole} -> {row}")
-    for i in range(rows):
+        lines.append(f'%s{i} = job.input "x{i}" : {row}')
         if i % 4 == 1:
             lines.append(f"%y{i} = op.mul %s{i}, %s{i} : {row}, {row} -> {row}")
-            continue
-        lines.append(f"%t{i} = op.mul %s{i}, %two : {row}, {row} -> {row}")
-        lines.append(f"%y{i} = op.add %t{i}, %one : {row}, {row} -> {row}")
-    names = ", ".join(f"%y{i}" for i in range(rows))
-    types = ", ".join([row] * rows)
-    lines.append(f"%o = op.concat {names} axis 0 : {types} -> {whole}")
-    lines.append(f'job.output "o", %o : {whole}')
+        else:
+            lines.append(f"%t{i} = op.mul %s{i}, %two : {row}, {row} -> {row}")
+            lines.append(f"%y{i} = op.add %t{i}, %one : {row}, {row} -> {row}")
+        lines.append(f'job.output "y{i}", %y{i} : {row}')
     body = "\n".join(lines)
     return f"job.job @net placement <cpu, [0:0]> {{\n{body}\n}}\n"
 
@@ -50,8 +45,7 @@ def lowered(rows: int, columns: int) -> ModuleOp:
     """The program of the job with its waves, which is verified."""
     compiler, passes = installed_compiler()
     module = compiler.parse(job(rows, columns).encode(), "waves.mlir")
-    text = f"{pipeline('cpu')},launch-form-waves,verify-program"
-    run_pipeline(compiler, passes, module, text)
+    run_pipeline(compiler, passes, module, pipeline("cpu", waves=True))
     return module
 
 
@@ -70,14 +64,28 @@ def wanted(x: Array) -> Array:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_program_with_a_wave(threads: int) -> None:
-    module = lowered(10, 33)
-    assert "members" in wave_in(module).attributes
-    x = np.random.default_rng(1).normal(size=(10, 33)).astype(np.float32)
+def test_branches_that_share_nothing_are_one_wave(threads: int) -> None:
+    module = lowered(64, 33)
+    assert len(wave_in(module).arguments) == 2 * 64 + 16
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    assert len(program.actors) == 64 + 1 + 64
+    # All inputs and outputs are in memory together, where those of one, 132 bytes each,
+    # would have been enough.
+    line, said = report_of(program).memory[0], report_of(program).given_up
+    assert "activations peak 23.9 KiB" in line
+    assert said == (
+        "given up: memory, 64 tasks act together and need 16.5 KiB at once, "
+        "264 B apart",
+    )
+    seed = int(np.random.default_rng().integers(1 << 32))
+    print(f"seed {seed}")
+    x = np.random.default_rng(seed).normal(size=(64, 33)).astype(np.float32)
     with Session(Model(module, {}, Path()), threads=threads) as session:
         for array in (x, -x):
-            got = session.run({"x": array})["o"]
-            np.testing.assert_allclose(got.astype("f4"), wanted(array), 3e-7, 3e-7)
+            fed = {f"x{i}": row[None] for i, row in enumerate(array)}
+            got = session.run(fed)
+            rows = np.concatenate([got[f"y{i}"] for i in range(64)])
+            np.testing.assert_allclose(rows.astype("f4"), wanted(array), 3e-7, 3e-7)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 5])
@@ -119,15 +127,19 @@ def test_a_wave_has_few_kinds_of_kernels() -> None:
             '{cost = {bytes = 4 : i64, flops = 0 : i64, op = "op.fill"}} {',
             f"%z = arith.constant {i}.0 : f32",
             f"linalg.fill ins(%z : f32) outs(%o : {type}) }}",
-            f"launch.actor @a{i} on <0, cpu:0> stream 0 reads [] writes [@y{i}] {{",
-            f"launch.call @k{i} [@y{i}] }}",
         ]
+    names = ", ".join(f"@y{i}" for i in range(10))
+    lines.append(f"launch.actor @a on <0, cpu:0> stream 0 reads [] writes [{names}] {{")
+    lines += [*(f"launch.call @k{i} [@y{i}]" for i in range(10)), "}"]
     body = "\n".join(lines)
     text = f"launch.program @net rank 0 {{\n{body}\n}}"
     module = compiler.parse(text.encode(), "kinds.mlir")
     run_pipeline(compiler, passes, module, "launch-form-waves,verify-program")
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
-    assert [a.sym_name.data for a in program.actors] == ["a0..a7", "a8..a9"]
+    (actor,) = program.actors
+    waves = [op for op in program.body.block.ops if isinstance(op, KernelOp)]
+    assert [len(wave.arguments) for wave in waves] == [8, 2]
+    assert len(list(actor.body.block.ops)) == 2
 
 
 def test_ranges_of_bytes_against_sets() -> None:
