@@ -47,6 +47,7 @@ from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
 from penstock.dialects.op.padding import PadMode, PadModeAttr
 from penstock.dialects.op.rates import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.rows import YieldRowsOp
+from penstock.dialects.op.wave import YieldWaveOp
 from penstock.dialects.signless import ui8
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
@@ -604,6 +605,13 @@ def lines() -> Iterator[Case]:
         absolute=16 * EPSILON,
         build=softmax_rows,
     )
+    yield Case(
+        ops.WaveOp,
+        [floats(7, 13), floats(5)],
+        lambda x, w: [np.abs(x), -w],
+        results=2,
+        build=two_at_once,
+    )
 
 
 def largest(x: Wide, count: int) -> Sequence[Array]:
@@ -624,6 +632,14 @@ def softmax_rows(values: Sequence[SSAValue]) -> TensorOp:
     shares = ops.SoftmaxOp.inferred([total], {"axis": IntegerAttr(-1, i64)})
     block.add_ops([total, shares, YieldRowsOp([shares.results[0]])])
     return ops.RowsOp(values, Region(block))
+
+
+def two_at_once(values: Sequence[SSAValue]) -> TensorOp:
+    """|a| and -b."""
+    block = Block(arg_types=[value.type for value in values])
+    one, two = ops.AbsOp.inferred(block.args[:1]), ops.NegOp.inferred(block.args[1:])
+    block.add_ops([one, two, YieldWaveOp([one.results[0], two.results[0]])])
+    return ops.WaveOp(values, Region(block))
 
 
 ################################################################################
