@@ -455,3 +455,54 @@ def test_session_with_a_watchdog(capfd: pytest.CaptureFixture[str]):
         with pytest.raises(WatchdogError):
             session.call(long, np.ones((1536, 1536), np.float32))
     assert capfd.readouterr().err.startswith("penstock: no progress for 0.")
+
+
+# Before the first call -------------------------------------------------------------
+
+
+Batch = Annotated[Tensor, ("n", 3), "f32"]
+
+
+def grow(x: Batch) -> Any:
+    w = penstock.variable("w", (3,), init="ones")
+    v = penstock.variable("v", init=np.arange(3, dtype=np.float32))
+    u = penstock.variable("u", (x.shape[0],), dtype="f32", init="ones")
+    penstock.assign(w, w + 1)
+    return x * w + v + penstock.ops.reduce_sum(u)
+
+
+def summed(xs: list[Batch]) -> Any:
+    return xs[0] + penstock.variable("z", (3,), init="ones")
+
+
+def test_variables_of_jobs_whose_extents_have_names_are_there_before_a_call():
+    with penstock.Session() as session:
+        job = penstock.job(grow)
+        penstock.job(summed)
+        found = session.read_variables()
+        assert {name: array.tolist() for name, array in found.items()} == {
+            "v": [0, 1, 2],
+            "w": [1, 1, 1],
+        }
+        w, v = np.full(3, 5, np.float32), np.zeros(3, np.float32)
+        session.write_variables({"w": w, "v": v})
+        assert session.compiled_shapes(job) == []
+        # Of 2 rows, the sum of `u` is 2.
+        assert job(np.ones((2, 3), np.float32)).tolist() == [[7] * 3] * 2
+        found = session.read_variables()
+        assert found["w"].tolist() == [6, 6, 6]
+        assert found["u"].tolist() == [1, 1]
+        assert sorted(found) == ["u", "v", "w"]
+
+
+def test_variables_that_are_written_before_a_call_are_there_at_the_first_one():
+    def scaled(x: Batch) -> Any:
+        return x * penstock.variable("w", (3,), init="ones")
+
+    with penstock.Session() as session:
+        job = penstock.job(scaled)
+        session.write_variables({"w": np.full(3, 2, np.float32)})
+        assert job(np.ones((1, 3), np.float32)).tolist() == [[2] * 3]
+        assert job(np.ones((4, 3), np.float32)).tolist() == [[2] * 3] * 4
+        with pytest.raises(PenstockError, match="has no variables q"):
+            session.write_variables({"w": np.ones(3, np.float32), "q": np.ones(1)})

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
-from penstock.dialects.job import JobOp, VariableOp
+from penstock.dialects.job import JobOp, OutputOp, VariableOp
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.diagnostics import reject_if_any
+from penstock.tools.frontend.errors import TraceError
 from penstock.tools.frontend.guards import Array
-from penstock.tools.frontend.jobs import HOST, TracedJob
+from penstock.tools.frontend.jobs import HOST, Job, TracedJob
 from penstock.tools.frontend.trace import same_values
 
 
@@ -64,6 +65,58 @@ class Linker:
                 seen.add(op.port.data)
             if job.body.block.ops:
                 self._jobs.append(job)
+
+
+EXAMPLES = 2, 3
+"""What extents with names are, to see which variables do not depend on them."""
+
+
+def variables_alone(job: Job, known: Sequence[str]) -> TracedJob | None:
+    """
+    A job that hands out what a job whose extents have names calls variables, but for
+    those that depend on extents and those that are `known`. None if there is none, or
+    if that cannot be said before a call.
+    """
+    if not job.signature.has_known_parts:
+        return None
+    try:
+        traced = [job.trace(*job.signature.example(extent)) for extent in EXAMPLES]
+    except TraceError:
+        # Its first call says why, or takes other extents.
+        return None
+    first, other = (
+        {
+            op.port.data: op
+            for op in variables_of(each).body.block.ops
+            if isinstance(op, VariableOp)
+        }
+        for each in traced
+    )
+    weights = traced[0].weights
+    alike = [
+        op
+        for name, op in first.items()
+        if name in other
+        and name not in known
+        and is_alike(op, other[name])
+        and same_values(weights.get(name), traced[1].weights.get(name))
+    ]
+    if not alike:
+        return None
+    block = Block()
+    for op in alike:
+        variable = op.clone()
+        block.add_ops([variable, OutputOp(op.port.data, variable.result)])
+    module = ModuleOp([JobOp(job.name, HOST, Region(block))])
+    names = {op.port.data for op in alike}
+    kept = {name: array for name, array in weights.items() if name in names}
+    return TracedJob(job.name, module, lambda outputs: None, kept)
+
+
+def is_alike(op: VariableOp, other: VariableOp) -> bool:
+    """Whether two ops define one variable."""
+    facts = op.properties, op.attributes, op.result.type
+    return facts == (other.properties, other.attributes, other.result.type)
 
 
 def variables_of(traced: TracedJob) -> JobOp:

@@ -82,9 +82,17 @@ class Placeholder(ABC):
     def inputs(self, name: str, value: object, make: MakeInput) -> object:
         """An argument of this structure with a traced tensor for each array in it."""
 
+    @property
     @abstractmethod
-    def example(self) -> object:
-        """An argument that is taken, if all calls take the same shapes."""
+    def has_known_parts(self) -> bool:
+        """Whether all calls take the same structure, whatever its shapes."""
+
+    @abstractmethod
+    def example(self, extent: int = 1) -> object:
+        """
+        An argument that is taken, in which extents with names are `extent`. It has to
+        have a known structure.
+        """
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,10 @@ class TensorPlaceholder(Placeholder):
     @property
     def is_static(self) -> bool:
         return all(isinstance(extent, int) for extent in self.shape)
+
+    @property
+    def has_known_parts(self) -> bool:
+        return True
 
     def take(self, name: str, value: object, into: Arguments) -> None:
         array = value if is_plain_array(value) else self._array(name, value, into)
@@ -157,8 +169,8 @@ class TensorPlaceholder(Placeholder):
         assert is_array(value) or is_number(value), "it was taken before"
         return make(name, np.shape(value), self.dtype)
 
-    def example(self) -> object:
-        shape = [int(extent) for extent in self.shape]
+    def example(self, extent: int = 1) -> object:
+        shape = [wanted if isinstance(wanted, int) else extent for wanted in self.shape]
         return np.broadcast_to(np.zeros((), self.dtype), shape)
 
 
@@ -171,6 +183,10 @@ class TuplePlaceholder(Placeholder):
     @property
     def is_static(self) -> bool:
         return all(part.is_static for part in self.parts)
+
+    @property
+    def has_known_parts(self) -> bool:
+        return all(part.has_known_parts for part in self.parts)
 
     def take(self, name: str, value: object, into: Arguments) -> None:
         expected = f"a tuple of {len(self.parts)}"
@@ -187,8 +203,8 @@ class TuplePlaceholder(Placeholder):
             for index, (part, item) in enumerate(zip(self.parts, value, strict=True))
         )
 
-    def example(self) -> object:
-        return tuple(part.example() for part in self.parts)
+    def example(self, extent: int = 1) -> object:
+        return tuple(part.example(extent) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -200,6 +216,10 @@ class ListPlaceholder(Placeholder):
 
     @property
     def is_static(self) -> bool:
+        return False
+
+    @property
+    def has_known_parts(self) -> bool:
         return False
 
     def take(self, name: str, value: object, into: Arguments) -> None:
@@ -215,7 +235,7 @@ class ListPlaceholder(Placeholder):
             for index, item in enumerate(value)
         )
 
-    def example(self) -> object:
+    def example(self, extent: int = 1) -> object:
         raise AssertionError("lists have no length before a call")
 
 
@@ -238,6 +258,11 @@ class DictPlaceholder(Placeholder):
     def is_static(self) -> bool:
         parts = self.parts.values()
         return self.item is None and all(part.is_static for part in parts)
+
+    @property
+    def has_known_parts(self) -> bool:
+        parts = self.parts.values()
+        return self.item is None and all(part.has_known_parts for part in parts)
 
     def take(self, name: str, value: object, into: Arguments) -> None:
         if not is_mapping(value):
@@ -262,8 +287,8 @@ class DictPlaceholder(Placeholder):
             found[str(key)] = part.inputs(f"{name}.{key}", item, make)
         return found
 
-    def example(self) -> object:
-        return {key: part.example() for key, part in self.parts.items()}
+    def example(self, extent: int = 1) -> object:
+        return {key: part.example(extent) for key, part in self.parts.items()}
 
 
 # Annotations
@@ -326,9 +351,14 @@ class Signature:
             for (name, part), value in zip(parts, values, strict=True)
         ]
 
-    def example(self) -> list[object]:
-        """Arguments that are taken, if all calls take the same shapes."""
-        return [part.example() for part in self.parameters.values()]
+    @property
+    def has_known_parts(self) -> bool:
+        """Whether all calls take the same structure, whatever its shapes."""
+        return all(part.has_known_parts for part in self.parameters.values())
+
+    def example(self, extent: int = 1) -> list[object]:
+        """Arguments that are taken, see `Placeholder.example`."""
+        return [part.example(extent) for part in self.parameters.values()]
 
 
 def signature_of(

@@ -34,7 +34,7 @@ from penstock.tools.frontend.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.errors import TraceError
 from penstock.tools.frontend.guards import Array
 from penstock.tools.frontend.jobs import Job, TracedJob
-from penstock.tools.frontend.linking import Linker
+from penstock.tools.frontend.linking import Linker, variables_alone
 from penstock.tools.frontend.placeholders import Arguments
 from penstock.tools.frontend.turns import Turn, Turns
 
@@ -149,6 +149,8 @@ class Session:
         self.variables = SharedVariables()
         """The memory of all variables that compiled jobs have."""
         self._waiting: dict[str, Job] = {}
+        self._uncalled: dict[str, Job] = {}
+        """Those that were to be compiled, but whose shapes have names."""
         self._caches: WeakKeyDictionary[Job, Cache] = WeakKeyDictionary()
         # The one is held for a moment, the other while something is compiled.
         self._lock = threading.Lock()
@@ -216,8 +218,10 @@ class Session:
 
     def read_variables(self) -> dict[str, Array]:
         """
-        A copy of each variable that a compiled job has by its name, as they are between
-        two calls. Like a first call it compiles all jobs so far.
+        A copy of each variable by its name, as they are between two calls. Like a first
+        call it compiles all jobs so far. Variables of a job whose extents have names
+        are there before its first call, unless they depend on these, or on the length
+        of a list or the keys of a dictionary.
         """
         self._start_waiting()
         with self._all_variables(self.variables.names, ()):
@@ -300,6 +304,20 @@ class Session:
         with self._compiling:
             if self._state is SessionState.OPEN and self._waiting:
                 self._start()
+            while self._uncalled:
+                _, job = self._uncalled.popitem()
+                self._make_variables(job)
+
+    def _make_variables(self, job: Job) -> None:
+        """
+        Make the variables of a job that has not been called and whose extents have
+        names, as far as they do not depend on these.
+        """
+        traced = variables_alone(job, self.variables.names)
+        if traced is not None:
+            self._linker.link([traced])
+            # They lie in memory of this session.
+            self._loaded(traced).close()
 
     def _start(self, *first: Job) -> None:
         """
@@ -313,6 +331,7 @@ class Session:
         errors: list[TraceError] = []
         for job in jobs.values():
             if not job.signature.is_static:
+                self._uncalled[job.name] = job
                 continue
             try:
                 traced.append((job, (), job.trace()))
@@ -348,6 +367,8 @@ class Session:
         with self._lock:
             cache = self._caches.setdefault(job, OrderedDict())
             cache[key] = program
+            if self._uncalled.get(job.name) is job:
+                del self._uncalled[job.name]
             # A call may still run it; its threads end when that has ended.
             while len(cache) > self._cache_size:
                 cache.popitem(last=False)
