@@ -466,7 +466,7 @@ def test_attention_of_small_heads_loads_vectors_within_its_operands(
     (phase,) = phases_of("mixed small", "sm_90")
     assert_lean(phase)
     # 64 pieces of queries, keys and values each are fewer than the threads.
-    assert phase.path("ptx").read_text().count("ld.global.v4.f32") >= 3
+    assert phase.ptx.count("ld.global.v4.f32") >= 3
     assert phase.threads == 256
 
 
