@@ -190,7 +190,7 @@ class Conv2dOp(AccumulatingOp):
         images, _, *extents = self.image_shape
         outputs, channels, *_ = tensor_type(self.weights).get_shape()
         rows, columns = (
-            sum(window.taps_inside(extent))
+            window.count_taps(extent)
             for window, extent in zip(self.windows, extents, strict=True)
         )
         products = images * outputs * channels * rows * columns

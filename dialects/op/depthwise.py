@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel import memref_type
-from penstock.dialects.op.windows import WINDOWS, Window, windows_attribute
+from penstock.dialects.op.windows import (
+    WINDOWS,
+    Window,
+    outside,
+    windows_attribute,
+)
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel import KernelBuilder
@@ -44,9 +49,8 @@ class Depthwise(NamedTuple):
                 k.store(element(k, column, like), self.out, [*place, column])
 
             k.each_in(whole, lambda k, column: write(k, column, whole.start))
-            for column in range(columns):
-                if column not in whole:
-                    write(k, k.index(column), column)
+            for column in outside(whole, columns):
+                write(k, k.index(column), column)
 
         phase = k.parallel([images, outputs, rows], body)
         phase.attributes[WINDOWS] = windows_attribute(self.windows)

@@ -33,6 +33,7 @@ from penstock.dialects.op.windows import (
     Taps,
     Window,
     are_lines,
+    outside,
     window_view,
     windows_attribute,
     windows_of,
@@ -108,7 +109,7 @@ class PoolOp(TensorOp, ABC):
     def flops(self) -> int:
         images, channels, *extents = tensor_type(self.input).get_shape()
         taps = (
-            sum(window.taps_inside(extent))
+            window.count_taps(extent)
             for window, extent in zip(self.windows, extents, strict=True)
         )
         return images * channels * prod(taps)
@@ -167,9 +168,8 @@ class PoolOp(TensorOp, ABC):
                 k.store(row(k, column, first), target, [*place, column])
 
             k.each_in(whole, lambda k, column: write(k, column, whole.start))
-            for column in range(columns):
-                if column not in whole:
-                    write(k, k.index(column), column)
+            for column in outside(whole, columns):
+                write(k, k.index(column), column)
 
         return k.parallel([planes, rows], body)
 

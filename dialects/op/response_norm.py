@@ -99,7 +99,7 @@ class LocalResponseNormOp(TensorOp):
     def flops(self) -> int:
         # A multiply-add for each square; then a factor, a sum, a power and a quotient.
         images, channels, *extents = tensor_type(self.input).get_shape()
-        squares = images * prod(extents) * sum(self.window.taps_inside(channels))
+        squares = images * prod(extents) * self.window.count_taps(channels)
         return 2 * squares + 4 * element_count(self.input.type)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:

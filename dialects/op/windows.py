@@ -111,6 +111,20 @@ class Window(NamedTuple):
             for start in starts
         ]
 
+    def count_taps(self, extent: int) -> int:
+        """How many taps of all windows lie inside a dimension of this extent."""
+        windows, taps = range(self.count(extent)), range(self.taps)
+        # The fewer of both are looked at, the others counted.
+        if len(windows) < len(taps):
+            starts = (index * self.stride - self.before for index in windows)
+            return sum(
+                _count_inside(taps, start, self.dilation, extent) for start in starts
+            )
+        starts = (tap * self.dilation - self.before for tap in taps)
+        return sum(
+            _count_inside(windows, start, self.stride, extent) for start in starts
+        )
+
     def whole(self, extent: int) -> range:
         """The windows all of whose taps lie inside a dimension of this extent."""
         first = -(-self.before // self.stride)
@@ -119,8 +133,7 @@ class Window(NamedTuple):
 
     def kinds(self, extent: int) -> list[int]:
         """The first whole window, and all that are not whole."""
-        whole = self.whole(extent)
-        return [n for n in range(self.count(extent)) if n not in whole[1:]]
+        return outside(self.whole(extent)[1:], self.count(extent))
 
     def inside(self, index: int, extent: int) -> list[int]:
         """The taps of a window that lie inside a dimension of this extent."""
@@ -186,6 +199,19 @@ class Window(NamedTuple):
         if self.dilation != 1:
             tap = k.mul(tap, k.index(self.dilation))
         return k.add(start, tap)
+
+
+def outside(numbers: range, count: int) -> list[int]:
+    """The numbers from 0 up to a count that are none of some that follow each other."""
+    if not numbers:
+        return [*range(count)]
+    return [*range(numbers.start), *range(numbers.stop, count)]
+
+
+def _count_inside(numbers: range, start: int, step: int, extent: int) -> int:
+    """For how many of the numbers `start + number * step` lies in a dimension."""
+    first, end = -(start // step), -((start - extent) // step)
+    return len(numbers[max(0, first) : max(0, end)])
 
 
 def are_lines(windows: tuple[Window, Window], extents: Sequence[int]) -> bool:
