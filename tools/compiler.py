@@ -171,7 +171,7 @@ class Compiler:
         except OSError as error:
             file = f" ({error.filename})" if error.filename else ""
             reject(f"{prefix}{explain_os_error(error)}{file}")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if isinstance(error, ShrinkException) and self.shrinking:
                 raise
             raise self._defect(f"{kind} {name}", author, error) from error

@@ -450,6 +450,12 @@ class Read(ModulePass):
     def apply(self, ctx, op):
         open("/nowhere/file")
 
+class Leave(ModulePass):
+    name = "leave"
+    def apply(self, ctx, op):
+        import sys
+        sys.exit(3)
+
 class NoContext(ModulePass):
     name = "no-context"
     def apply(self, op):
@@ -535,6 +541,7 @@ def test_a_pass_of_a_plug_in_that_raises_is_named_with_its_line(driver: Driver):
 
     check("crash", '        {}["missing"]', "KeyError: 'missing'")
     check("shrink", "        raise ShrinkException()", "ShrinkException: ")
+    check("leave", "        sys.exit(3)", "SystemExit: 3")
     text = "TypeError: NoContext.apply() takes 2 positional arguments but 3 were given"
     check("no-context", "class NoContext(ModulePass):", text)
 
