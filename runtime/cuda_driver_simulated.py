@@ -28,6 +28,7 @@ from penstock.runtime.cuda_kernels import (
 )
 from penstock.runtime.cuda_libraries import Bound, with_calls
 from penstock.runtime.errors import OutOfMemory
+from penstock.runtime.kernel_failures import compiling
 from penstock.runtime.memory import host_bytes
 
 DEVICES = 64
@@ -122,7 +123,9 @@ class SimulatedDriver:
     def load(self, name: str, source: str) -> tuple[Function, ...]:
         """The phases of a kernel that have work, each before its fallback."""
         if source not in self._kernels:
-            self._kernels[source] = with_calls(name, source, _functions(source), 0)
+            with compiling(name):
+                functions = _functions(source)
+            self._kernels[source] = with_calls(name, source, functions, 0)
         return self._kernels[source]
 
     def bind(

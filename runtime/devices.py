@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from penstock.runtime.edges import Callback, copy_kernel
 from penstock.runtime.image import Kernel
-from penstock.runtime.jit import CompiledKernel, compile_kernel
+from penstock.runtime.jit import CompiledKernel, compile_cpu
+from penstock.runtime.kernel_failures import compiling
 from penstock.runtime.memory import HostChunk
 from penstock.runtime.tables import Actor, Argument, Call, Fixed, Register
 
@@ -106,7 +107,8 @@ class Cpu:
 
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
         """The call of the compiled kernel."""
-        compiled = compile_kernel(source, kernel.name)
+        with compiling(kernel.name):
+            compiled = compile_cpu(source, kernel.name)
         self._kernels.append(compiled)
         return Call(compiled.address, tuple(args), parts=compiled.parts)
 

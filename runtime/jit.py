@@ -10,7 +10,6 @@ compile.
 from __future__ import annotations
 
 import ctypes
-import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from traceback import walk_tb
 from types import ModuleType
 from typing import cast
 
@@ -28,7 +26,6 @@ from penstock.runtime.cache import (
     keep_within,
     size_limit,
 )
-from penstock.runtime.errors import KernelError, PenstockError
 from penstock.runtime.kept_files import keep_text
 from penstock.runtime.matrix_unit import may_use_matrices
 from penstock.runtime.module_texts import digest_below, imported_modules
@@ -88,42 +85,6 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
         if key not in _compiled:
             _compiled[key] = _load(source, key, name)
         return _compiled[key]
-
-
-def compile_kernel(source: str, name: str) -> CompiledKernel:
-    """What `compile_cpu` returns. Raises KernelError if the text is no kernel."""
-    try:
-        return compile_cpu(source, name)
-    except (MemoryError, OSError, PenstockError):
-        raise
-    except Exception as error:
-        text = _path(key_of(source)).with_suffix(".py")
-        reason, line = _reason_of(error), _line_in(text, error)
-        raise KernelError(name, reason, line) from error
-
-
-def _reason_of(error: Exception) -> str:
-    """What an exception says first; Numba says before that in which of its steps."""
-    if isinstance(error, SyntaxError):
-        return f"{type(error).__name__}: {error.msg}"
-    lines = str(error).splitlines()
-    if len(lines) > 1 and lines[0].startswith("Failed in "):
-        return lines[1]
-    return ": ".join([type(error).__name__, *lines[:1]])
-
-
-def _line_in(text: Path, error: Exception) -> int | None:
-    """The line of a source that an exception is about, if it is known."""
-    if isinstance(error, SyntaxError):
-        return error.lineno
-    frames = [
-        line
-        for frame, line in walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == str(text)
-    ]
-    told = re.findall(rf"{text.name}(?:\", line | \()(\d+)", str(error))
-    lines = [*frames, *map(int, told)]
-    return lines[-1] if lines else None
 
 
 def is_kept(source: str) -> bool:
