@@ -79,7 +79,7 @@ class Job:
 
 
 def _run(args: argparse.Namespace) -> int:
-    start = time.perf_counter()
+    start, before = time.perf_counter(), first_start.seconds
     # Files that cannot be read or written should not cost a compilation.
     for path in (args.outputs, args.save_plan, args.trace):
         if path is not None:
@@ -89,6 +89,7 @@ def _run(args: argparse.Namespace) -> int:
     job = _open_plan(args) if is_plan(args.file) else _open_model(args, given)
     with job.session as session:
         loading = time.perf_counter() - start
+        own = first_start.seconds - before
         # Before it runs: variables are saved as they start.
         if args.save_plan is not None:
             session.save(args.save_plan)
@@ -102,8 +103,8 @@ def _run(args: argparse.Namespace) -> int:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
             outputs, seconds = _timed(session, fed, args.repeat, args.job)
         print(job.summary)
-    print(f"{_loading_text(job)} {loading:.2f} s{_first_start_text()}, ", end="")
-    print(f"run {_time_text(seconds)}")
+    text = f"{_loading_text(job)} {loading:.2f} s{_first_start_text(own)}"
+    print(f"{text}, run {_time_text(seconds)}")
     for line in watching.lines():
         print(line)
     if args.save_plan is not None:
@@ -117,11 +118,10 @@ def _run(args: argparse.Namespace) -> int:
     return report_errors(outputs, reference, args.check, args.tolerance)
 
 
-def _first_start_text() -> str:
+def _first_start_text(seconds: float) -> str:
     """How much of the time went into what later processes find in the cache."""
-    if not first_start.functions:
+    if not seconds:
         return ""
-    seconds = first_start.seconds
     return f" ({seconds:.2f} s of it for parts of penstock, once in this environment)"
 
 

@@ -240,7 +240,8 @@ def _cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = Path(given) if given else shared / "kernels"
     if given is None:
-        address_of_entry("core")
+        for name in ("core", "feed", "fetch", "copy"):
+            address_of_entry(name)
         share_own_code(folder)
     os.environ["PENSTOCK_CACHE_DIR"] = str(folder)
     yield folder

@@ -115,6 +115,8 @@ def arrays_of(path: str | Path) -> dict[str, Array]:
 
 def shape_of(text: str) -> str:
     """What was printed, with a letter for each time and for each error."""
+    # Where the executor was not in the cache yet.
+    text = re.sub(r" \(\d+\.\d+ s of it for parts of penstock[^)]*\)", "", text)
     text = re.sub(r"\d+\.\d+ s", "T s", text)
     text = re.sub(r"\d+\.\d+ ms", "T ms", text)
     return re.sub(r"\d\.\d\de-\d\d", "E", text)
