@@ -1,5 +1,6 @@
-// RUN: penstock-opt %s --pipeline cpu --split-input-file | filecheck %s
-// RUN: penstock-opt %s --pipeline cpu --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=32},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=32}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64}' --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
 
 // A convolution of channels on their own keeps its pads, and its loops say how windows
 // move. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.

@@ -305,7 +305,11 @@ def test_simulator_has_tensor_cores(device_kernels: Kernels, tmp_path: Path) -> 
         np.save(tmp_path / f"{name}.npy", array.view(np.uint16))
     variables = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     subprocess.run(
-        [sys.executable, "-c", SIMULATED], cwd=tmp_path, env=variables, check=True
+        [sys.executable, "-c", SIMULATED],
+        cwd=tmp_path,
+        env=variables,
+        check=True,
+        timeout=300,
     )
     found = np.load(tmp_path / "o.npy").view(ml_dtypes.bfloat16).reshape(16, 24)
     assert_close(found, a.astype(np.float64) @ b.astype(np.float64), "bf16")

@@ -51,6 +51,7 @@ def test_pages_do_not_depend_on_hashes(made: Path, tmp_path: Path) -> None:
         [sys.executable, "-m", "penstock.tools.docs", str(tmp_path)],
         env={**os.environ, "PYTHONHASHSEED": seed},
         check=True,
+        timeout=300,
     )
     for path in made.rglob("*.md"):
         other = tmp_path / path.relative_to(made)

@@ -60,7 +60,9 @@ def verdicts(folder: Path, *flags: str) -> dict[str, str]:
         *flags,
         str(folder),
     ]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300
+    )
     lines = re.findall(r"^([A-Z]+): inner :: (\S+)\.mlir", result.stdout, re.MULTILINE)
     return {name: verdict for verdict, name in lines}
 

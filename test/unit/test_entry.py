@@ -71,5 +71,7 @@ def test_entry_points_import_nothing_that_takes_time():
         "print(*sorted(set(sys.modules) - before))"
     )
     command = [sys.executable, "-c", code]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=300
+    ).stdout
     assert out.split() == ["penstock", "penstock.tools", "penstock.tools.entry"]

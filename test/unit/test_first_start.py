@@ -120,6 +120,7 @@ def test_imports_compile_nothing(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     assert done.stdout == "0 False\n"
 

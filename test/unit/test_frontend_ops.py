@@ -457,7 +457,7 @@ def test_short_names_are_those_of_the_ir():
 def test_ops_of_an_installed_package(tmp_path: Path):
     plugin = Path(__file__).parents[1] / "plugin"
     install = [plugin / "install.py", tmp_path, "install", plugin / "acme"]
-    subprocess.run([sys.executable, *install], check=True)
+    subprocess.run([sys.executable, *install], check=True, timeout=300)
     script = tmp_path / "script.py"
     script.write_text(
         "from typing import Annotated\n"
@@ -474,6 +474,7 @@ def test_ops_of_an_installed_package(tmp_path: Path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
+        timeout=300,
     )
     assert (done.stdout, done.stderr) == ("True\n", "")
 

@@ -90,6 +90,7 @@ def test_passes_write_the_same_under_any_hash_seed(name: str, tmp_path: Path):
             env={**os.environ, "PYTHONHASHSEED": seed},
             check=True,
             stdout=subprocess.PIPE,
+            timeout=300,
         ).stdout
         for seed in ("0", "1", "77")
     }

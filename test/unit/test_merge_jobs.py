@@ -393,6 +393,7 @@ def test_a_merged_plan_is_the_same_under_any_hash_seed(tmp_path: Path):
             capture_output=True,
             check=True,
             text=True,
+            timeout=300,
         ).stdout
         for seed in ("1", "2", "3")
     }

@@ -410,6 +410,7 @@ def test_orders_do_not_depend_on_hashes():
             capture_output=True,
             text=True,
             check=True,
+            timeout=300,
         ).stdout
         for seed in ("1", "2", "3")
     }

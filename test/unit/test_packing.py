@@ -487,7 +487,7 @@ problem = Problem([Lifetime(i, i + 1, 64) for i in range(100)], 64)
 assert problem.peak(pack(problem)) == 128
 assert "numba" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_too_many_conflicts_leave_the_rules(monkeypatch: pytest.MonkeyPatch):

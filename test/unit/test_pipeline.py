@@ -117,7 +117,11 @@ def outputs_of(seed: str, commands: Sequence[Sequence[str]]) -> list[bytes]:
     command = [sys.executable, "-m", "penstock.tools.opt"]
     return [
         subprocess.run(
-            [*command, *arguments], env=environment, check=True, capture_output=True
+            [*command, *arguments],
+            env=environment,
+            check=True,
+            capture_output=True,
+            timeout=300,
         ).stdout
         for arguments in commands
     ]

@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which the package is installed."""
     site = tmp_path_factory.mktemp("site")
     command = [PLUGIN / "install.py", site, "install", PLUGIN / "acme"]
-    subprocess.run([sys.executable, *command], check=True)
+    subprocess.run([sys.executable, *command], check=True, timeout=300)
     return site
 
 
@@ -39,6 +39,7 @@ def tool(site: Path) -> Tool:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             capture_output=True,
             text=True,
+            timeout=300,
         )
 
     return run

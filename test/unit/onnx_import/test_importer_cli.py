@@ -83,7 +83,7 @@ def test_what_is_written_reads_back(save: Save, tmp_path: Path):
     job, again = tmp_path / "job.mlir", tmp_path / "again.mlir"
     run_tool([str(save(LAYER)), "-o", str(job)])
     command = [sys.executable, "-m", "penstock.tools.opt", str(job), "-o", str(again)]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, timeout=300)
     assert again.read_text().strip() == job.read_text().strip()
 
 

@@ -153,7 +153,7 @@ def test_a_plan_that_was_seen_before_needs_no_compiler_at_all(
     np.savez(tmp_path / "in.npz", x=piece["x"])
     command = [sys.executable, "-c", FRESH, str(path), str(tmp_path / "in.npz")]
     runs = [
-        subprocess.run(command, capture_output=True, text=True, check=True)
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
         for _ in range(2)
     ]
     assert runs[1].stdout == f"[] {expected['y'].tobytes().hex()}\n"
@@ -173,7 +173,9 @@ def test_the_command_needs_no_compiler_either(
     Session.open(saved[0]).close()
     np.savez(tmp_path / "in.npz", x=piece["x"])
     command = [sys.executable, "-c", COMMAND, str(saved[0]), str(tmp_path / "in.npz")]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=300
+    )
     assert run.stdout.splitlines()[-1] == "[]"
 
 
@@ -205,6 +207,7 @@ def test_plans_for_cuda(job: str, tmp_path: Path):
             env={**os.environ, **wanted},
             text=True,
             check=True,
+            timeout=300,
         ).stdout
         for _ in range(2)
     ]
