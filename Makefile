@@ -32,7 +32,7 @@ run-tests: $(VENV)/installed
 	$(BIN)/lit -v --time-tests test
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-# All text tests, and two cases of each test of Python that takes less than a second.
+# All text tests, and a case of each test of Python that takes less than a second.
 quick: $(VENV)/installed
 	$(BIN)/lit -q test
 	$(BIN)/pytest -q --quick -n 2 --dist worksteal

@@ -67,12 +67,8 @@ GUARD = 0xA5
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--quick`: what `make quick` runs."""
-    text = "leave out slow tests, and of each other test all cases but the first two"
+    text = "leave out slow tests, and of each other test all cases but the first"
     parser.addoption("--quick", action="store_true", help=text)
-
-
-QUICK_CASES = 2
-"""The cases of each test that are quick enough to be run all the time."""
 
 
 def pytest_collection_modifyitems(
@@ -90,13 +86,13 @@ def pytest_collection_modifyitems(
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seen: Counter[str] = Counter()
+    seen: set[str] = set()
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
         test, _, _ = item.nodeid.partition("[")
-        is_quick = item.get_closest_marker("slow") is None and seen[test] < QUICK_CASES
-        seen[test] += 1
+        is_quick = item.get_closest_marker("slow") is None and test not in seen
+        seen.add(test)
         (kept if is_quick else left_out).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)

@@ -260,6 +260,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_scores_of_80_and_more_do_not_overflow(name: str) -> None:
     case = replace(SHAPES[name], scale=1.0)
@@ -312,6 +313,7 @@ def test_values_that_are_no_numbers_reach_all_rows(name: str) -> None:
     check(case, [q, k, v, mask], result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_scores_that_are_not_seen_do_not_count(name: str) -> None:
     plain = SHAPES[name]

@@ -87,6 +87,7 @@ def test_what_is_no_layout_is_refused() -> None:
         timed(problem, lambda: [0, 2])
 
 
+@pytest.mark.slow
 def test_all_single_algorithms_are_compared(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text(CSV)
@@ -98,6 +99,7 @@ def test_all_single_algorithms_are_compared(tmp_path: Path) -> None:
     assert packed(problem, "best", Budget(seconds=0.01)).peak == 12
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_model")
 def test_packing_compares_all_kinds_of_problems(data: Path) -> None:
     section = packing.packing(data, 0.01)
@@ -253,6 +255,7 @@ def test_growth_is_told_from_the_second_size_on() -> None:
     assert row == ["p", "1", "10", "1000", "2.00"]
 
 
+@pytest.mark.slow
 def test_plans_do_not_depend_on_hashes() -> None:
     assert len(set(scaling.digests(60, ["0", "7"]))) == 1
 

@@ -43,6 +43,7 @@ def light(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return "light small"
 
 
+@pytest.mark.slow
 def test_a_model_is_raced_and_its_memory_is_compared(light: str) -> None:
     section = whole.models((1,), 2, [light])
     times, means, peaks = section.tables

@@ -317,6 +317,7 @@ def check_what_is_left(folder: Path) -> int:
     return last.step
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_kill_at_each_change_of_the_folder_leaves_the_last_checkpoint(tmp_path: Path):
     whole = start(tmp_path / "whole", 0)

@@ -55,6 +55,7 @@ def sources(count: int, first: int = 0) -> dict[str, str]:
 # Processes ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_other_processes_compile_what_is_missing(folder: Path) -> None:
     texts = {**sources(8), "twin": SOURCE.format(number=3)}
     told: Counter[str] = Counter()
@@ -90,6 +91,7 @@ def test_one_processor_starts_no_process(
     assert not any(is_kept(text) for text in texts.values())
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_is_left_to_who_loads_it(folder: Path) -> None:
     texts = {**sources(7, first=60), "broken": "def kernel(args):\n    return what\n"}
     told: list[str] = []
@@ -106,6 +108,7 @@ def test_a_worker_that_ends_leaves_the_rest(
     assert told == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_workers_at_once(folder: Path) -> None:
     # Many short sources keep two processes busy for long.

@@ -349,6 +349,7 @@ def test_long_chain_has_no_deadlock():
     assert find_deadlock(chain(20_000)) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_static_check_agrees_with_the_run(data: st.DataObject):

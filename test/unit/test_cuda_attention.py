@@ -199,6 +199,7 @@ def test_causal_blocks_end_with_the_last_key_that_is_seen(
     assert "for j in range(steps):" in source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", ["f32", "bf16"])
 @pytest.mark.parametrize("head", [4, 8, 16, 32, 64])
 def test_no_block_reads_past_its_operands(

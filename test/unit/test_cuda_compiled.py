@@ -33,6 +33,8 @@ from penstock.tools.cuda_targets import disassembled
 from penstock.tools.onnx_import.model import import_file
 from penstock.tools.session import Model, kernel_sources, lower, program_of
 
+pytestmark = pytest.mark.slow
+
 needs_compiler = pytest.mark.skipif(
     find_spec("numba_cuda") is None,
     reason="kernels for CUDA cannot be compiled: numba-cuda is not installed",

@@ -574,6 +574,7 @@ class Quick(Fake):
         return launch
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake")
 def test_cudnn_is_taken_where_it_was_measured_to_be_faster(tmp_path: Path):
     text = JOB.format(

@@ -71,6 +71,7 @@ for source in {sources!r}:
 """
 
 
+@pytest.mark.slow
 def test_threads_of_the_simulator_stay_inside_of_buffers() -> None:
     sources = [KERNEL.format(statement=text) for text in OUTSIDE.values()]
     result = subprocess.run(

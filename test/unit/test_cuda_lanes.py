@@ -28,6 +28,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", ["numba_target", "numba_target_scalars", "ops_halves", "rows"]
 )

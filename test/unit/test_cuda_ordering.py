@@ -268,6 +268,7 @@ RANDOM_PLACES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "captures"), [(0, True), (1, True), (2, False)])
 def test_random_jobs_on_two_devices_and_the_host(
     seed: int, captures: bool, monkeypatch: pytest.MonkeyPatch

@@ -29,6 +29,7 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["numba_target", "numba_target_scalars"])
 def test_kernels_agree_with_numpy_in_the_simulator(file: str) -> None:
     variables = {**os.environ, SIMULATOR: "1", "PENSTOCK_TEST_TARGET": "cuda"}
@@ -125,6 +126,7 @@ def run_simulated(code: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_phases_run_in_order() -> None:
     run_simulated(PHASES + "assert code == 0 and (a == 2 * numbers[::-1]).all()")
 
@@ -184,5 +186,6 @@ assert (b == sums).all()
 """
 
 
+@pytest.mark.slow
 def test_threads_of_a_warp_exchange_values() -> None:
     run_simulated(ALL_LANES)

@@ -295,6 +295,7 @@ np.save("o.npy", o)
 """
 
 
+@pytest.mark.slow
 def test_simulator_has_tensor_cores(device_kernels: Kernels, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     a, b = numbers(rng, (16, 40), "bf16"), numbers(rng, (40, 24), "bf16")

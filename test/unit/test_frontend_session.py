@@ -302,6 +302,7 @@ def test_the_engine_for_reference_gives_the_same():
         assert Job(double)(row(1, 2, 3)).tolist() == [2, 4, 6]
 
 
+@pytest.mark.slow
 def test_a_script_may_end_without_closing(tmp_path: Any):
     script = tmp_path / "script.py"
     script.write_text(

@@ -87,6 +87,7 @@ def test_source_says_how_many_parts_are_of_use(folder: Path) -> None:
     assert compile_cpu("PARTS = 6\n" + source, "kernel")(row.ctypes.data, 1, 6) == 5
 
 
+@pytest.mark.slow
 def test_second_process_loads_machine_code(tmp_path: Path, folder: Path) -> None:
     assert run_child(tmp_path) == "False 5 6.0 True"
     files = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
@@ -94,6 +95,7 @@ def test_second_process_loads_machine_code(tmp_path: Path, folder: Path) -> None
     assert files == {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
 
 
+@pytest.mark.slow
 def test_other_source_is_other_code(tmp_path: Path, folder: Path) -> None:
     assert run_child(tmp_path, 2) == "False 5 6.0 True"
     assert run_child(tmp_path, 3) == "False 5 9.0 True"
@@ -110,6 +112,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     ["cut", "flip", "empty", "lacking"],
@@ -132,6 +135,7 @@ def test_damaged_files_are_made_anew(
     assert run_child(tmp_path) == "True 5 6.0 False"
 
 
+@pytest.mark.slow
 def test_processes_at_the_same_time_do_not_disturb_each_other(
     tmp_path: Path, folder: Path
 ) -> None:

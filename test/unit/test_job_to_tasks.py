@@ -127,6 +127,7 @@ def read(text: str) -> ModuleOp:
     return Parser(context, text).parse_module()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_texts_between_passes_can_be_read_and_resumed(seed: int):
     passes = (

@@ -314,6 +314,7 @@ class Meets(Observer):
         self._barrier.wait(60)
 
 
+@pytest.mark.slow
 def test_jobs_that_share_nothing_run_at_the_same_time(start: Start):
     with opened(TWO) as session:
         barrier = threading.Barrier(2)

@@ -110,6 +110,7 @@ for number in range({writes}):
 """
 
 
+@pytest.mark.slow
 def test_processes_write_at_once_and_lose_nothing(path: Path) -> None:
     code = WRITER.format(writes=WRITES, stamp=STAMP)
     names = ["one", "two", "three"]
@@ -274,6 +275,7 @@ TEXTS = st.text(alphabet='ab"\\,:{}[] \n', max_size=6)
 SHAPES = st.lists(st.integers(1, 30), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=SHARED, max_examples=60, deadline=None)
 @given(st.lists(st.tuples(SHAPES, SHAPES, TEXTS, TEXTS), min_size=2, max_size=6))
 def test_different_kernels_never_have_one_key(

@@ -16,8 +16,8 @@ IMAGE = f"tensor<1x3x4x{WIDTH}xf32>"
 OPS = {
     "max pool": "op.max_pool2d %x kernel [3, 3] strides [1, 1] pads [1, 1, 1, 1] "
     f": {IMAGE} -> {IMAGE}",
-    "average pool": "op.average_pool2d %x kernel [3, 3] strides [1, 1] pads [1, 1, 1, 1] "
-    f": {IMAGE} -> {IMAGE}",
+    "average pool": "op.average_pool2d %x kernel [3, 3] strides [1, 1] "
+    f"pads [1, 1, 1, 1] : {IMAGE} -> {IMAGE}",
     "convolution": "op.conv2d %x, %w strides [1, 1] pads [1, 1, 1, 1] "
     f": {IMAGE}, tensor<3x3x3x3xf32> -> {IMAGE}",
     "depthwise convolution": "op.conv2d %x, %d strides [1, 1] pads [1, 1, 1, 1] "

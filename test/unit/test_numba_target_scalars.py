@@ -357,6 +357,7 @@ def results(
     return compute
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "operands", "meaning", "ulps"),
     [(op, operands, meaning, ulps) for op, operands, _, meaning, ulps in CASES],

@@ -106,6 +106,7 @@ def check(found: Array, exact: Array, size: Array, terms: int, type: str) -> Non
     assert (abs(found - exact) <= bound).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     m=st.sampled_from([2, 5, 8, 33, 97, 130]),

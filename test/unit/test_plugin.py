@@ -58,12 +58,14 @@ def test_help_lists_what_is_installed_and_what_is_loaded(tool: Tool) -> None:
     assert f"passes of {DROP_RELU}:\n  drop-relu\n" in text
 
 
+@pytest.mark.slow
 def test_passes_of_both_are_described(tool: Tool) -> None:
     text = output_of(tool("penstock-opt", "--load", DROP_RELU, "--list-passes"))
     assert "  acme-expand-swish: Write `acme.swish` in terms of the `op` dia" in text
     assert "  drop-relu: Replace every `op.relu` by its operand.\n" in text
 
 
+@pytest.mark.slow
 def test_ops_round_trip(tool: Tool, tmp_path: Path) -> None:
     once = output_of(tool("penstock-opt", MODEL))
     assert "%n = acme.row_norm %x : tensor<6x5xf32> -> tensor<6x5xf32>" in once
@@ -109,6 +111,7 @@ def test_a_pass_from_a_file_joins_those_of_packages(tool: Tool) -> None:
     assert "op.mul" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_kernels_of_the_package_run(
     tool: Tool, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
@@ -129,6 +132,7 @@ def test_kernels_of_the_package_run(
         np.testing.assert_allclose(outputs["y"], wanted, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_expanded_op_means_the_same(tool: Tool, tmp_path: Path) -> None:
     outputs: list[np.ndarray] = []
     expanded = tmp_path / "expanded.mlir"

@@ -549,6 +549,7 @@ def broken_hints(plan: PlanOp) -> list[str]:
     return broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [1, 2])
 @pytest.mark.parametrize("seed", range(12))
 def test_hints_are_kept_and_plans_with_them_are_sound(seed: int, streams: int):
@@ -747,6 +748,7 @@ def inputs_of(module: ModuleOp, seed: int) -> dict[str, Array]:
     return {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_are_those_of_numpy_and_of_plans_without_aliases(

@@ -386,6 +386,7 @@ ELSEWHERE = [PlacementAttr("cpu", [(1, 1)]), PlacementAttr("cpu", [(0, 0), (3, 0
 """Where some ops run instead, also on ranks that have no other."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", RANKS)
 @pytest.mark.parametrize("seed", range(3))
@@ -411,6 +412,7 @@ def test_ranks_share_nothing_without_being_simulated(tmp_path: Path):
         compare(session.run(inputs()), evaluate(module))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_acts_of_simulated_ranks_may_overlap(seed: int):
     """Several pieces on their way at once, each with inputs of its own."""

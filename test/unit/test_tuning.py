@@ -157,6 +157,7 @@ def test_what_computes_something_else_is_left_out_and_told(tmp_path: Path) -> No
     assert "adders-wrong" not in {entry.alternative for entry in entries_of(path)}
 
 
+@pytest.mark.slow
 def test_schedules_of_a_product_are_measured_and_right(tmp_path: Path) -> None:
     path = tmp_path / "kernels.db"
     (subject,) = tuned(PRODUCT, path)
@@ -436,6 +437,7 @@ def run(*args: object, folder: Path, **more: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 def test_a_person_tunes_a_model_and_runs_it(tmp_path: Path) -> None:
     (tmp_path / "product.mlir").write_text(PRODUCT)
     common = "product.mlir", "--random-inputs", "1", "--check", "numpy"
@@ -453,6 +455,7 @@ def test_a_person_tunes_a_model_and_runs_it(tmp_path: Path) -> None:
     assert "tuned" not in later.stdout
 
 
+@pytest.mark.slow
 def test_a_file_brings_kernels_to_a_run(tmp_path: Path) -> None:
     (tmp_path / "sum.mlir").write_text(SUM)
     common = "sum.mlir", "--random-inputs", "1", "--check", "numpy", "--load", ADDERS
@@ -463,6 +466,7 @@ def test_a_file_brings_kernels_to_a_run(tmp_path: Path) -> None:
     assert "1 candidates left out" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_database_of_ours_that_is_broken_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "sum.mlir").write_text(SUM)
     cache = tmp_path / "cache"
@@ -477,6 +481,7 @@ def test_a_database_of_ours_that_is_broken_is_made_anew(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_is_asked_of_plans_and_databases_that_cannot_be_is_refused(
     tmp_path: Path,
 ) -> None:

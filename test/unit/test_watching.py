@@ -142,6 +142,7 @@ job.job @small placement <cuda, [0:0]> {
 """
 
 
+@pytest.mark.slow
 def test_a_trace_of_a_device_has_streams_and_copies(tmp_path: Path):
     # In a process of its own, as Numba reads once whether CUDA is simulated.
     simulated = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}

@@ -247,6 +247,7 @@ def exact_result(x: Array, i: Array, state: Mapping[str, NDArray[np.generic]]) -
     return np.maximum(sums + b[:, None, None], 0) + i
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("extents", [(1, 16, 16), (1, 14, 14), (3, 28, 20)])
 def test_sessions_convolve_tile_by_tile(

@@ -143,6 +143,7 @@ def refusal(model: ModelProto) -> str:
     return note.partition("': ")[2]
 
 
+@pytest.mark.slow
 def test_loops_that_cannot_be_written_out_are_refused(make_model: MakeModel):
     known = {"k": YES, "s": np.array(0.5, np.float32)}
     number = np.array(3)

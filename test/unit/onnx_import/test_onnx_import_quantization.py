@@ -296,6 +296,7 @@ def test_scales_along_terms_are_taken_in_before(
     np.testing.assert_allclose(got, wanted, 1e-5, 1e-5)
 
 
+@pytest.mark.slow
 def test_a_network_of_quantized_layers(make_model: MakeModel) -> None:
     """Weights that are integers in the model, with floats between the layers."""
     x = floats(2, 3, 9, 9, scale=1)

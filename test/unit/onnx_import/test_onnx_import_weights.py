@@ -193,6 +193,7 @@ def test_moments_of_a_rectified_normal_value(moments: tuple[float, float]):
     assert got.variance == pytest.approx(sample.var(), abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50"])
 def test_activations_of_real_models_stay_sane(name: str, light: Light):
     model = with_random_weights(read_onnx(light(name)), 1)

@@ -203,6 +203,7 @@ def test_a_plan_that_was_cut_off_is_made_anew(
     assert len(compiled) == 2
 
 
+@pytest.mark.slow
 def test_the_tool_finds_plans_again(
     path: Path, compiled: list[object], capfd: pytest.CaptureFixture[str]
 ) -> None:
