@@ -14,6 +14,8 @@ nothing but pass a tick on. On each rank,
   after all tasks that use its bytes;
 * the source of `outputs` comes before the tasks that write the registers which outputs
   read, its sink after the outputs and all tasks that use the bytes of these registers;
+* all sources come before all assignments of their rank: a section that is never granted
+  would keep a piece from its end that had begun to assign;
 * the sink of a section without tasks comes after its source.
 
 A task uses the bytes of a register if it reads it, or what may be a view of it. Who
@@ -36,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import (
     SECTIONS,
+    AssignOp,
     DeviceAttr,
     InputOp,
     OutputOp,
@@ -102,6 +105,11 @@ class Members:
             case _:
                 values = self._handed_out(section)
                 return unique(self._writer[v] for v in values if v in self._writer)
+
+    @cached_property
+    def updates(self) -> list[TaskOp]:
+        """The tasks that assign to variables."""
+        return [task for task in self.tasks if isinstance(task.op, AssignOp)]
 
     def ended_by(self, section: SectionAttr) -> list[TaskOp]:
         """The tasks that the sink of a section comes after."""
@@ -200,7 +208,8 @@ class Ticks:
         sink = tick_of(SinkTickOp(name), "sink", rank, number, plan)
         here = [task for task in begun if task.device.rank.data == rank]
         there = [task for task in ended if task.device.rank.data == rank]
-        self._edges += [ControlEdge(source, task) for task in here]
+        updates = [x for x in self._members.updates if x.device.rank.data == rank]
+        self._edges += [ControlEdge(source, x) for x in unique((*here, *updates))]
         self._edges += [ControlEdge(task, sink) for task in there]
         if not here or not there:
             self._edges.append(ControlEdge(source, sink))

@@ -8,9 +8,9 @@ Jobs that share a variable with one that assigns to it never run at the same tim
 that one, which whoever runs them sees to.
 
 All variables of a piece have new values, or none: so all tasks of the job that can
-fail, and the sources of its sections, which may never be granted, reach each task that
-assigns without a token; by way of a `job.commit` if they fail on a device, which the
-host has to ask.
+fail, and the sources of its sections on the same rank, which may never be granted,
+reach each task that assigns without a token; by way of a `job.commit` if they fail on a
+device, which the host has to ask.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument, Operation
 
-from penstock.dialects.job import AssignOp, CommitOp
+from penstock.dialects.job import AssignOp, CommitOp, SourceTickOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.marked_graph import bits_of
@@ -85,6 +85,8 @@ def early_updates(
     for index in uncertain:
         other = tasks[index].task_name.data
         for update in order.not_after(index):
+            if is_elsewhere(tasks[index], tasks[update]):
+                continue
             name = tasks[update].task_name.data
             yield tasks[update], f"task '{name}' may assign before '{other}' fails"
         for update in order.not_told_by(index):
@@ -94,6 +96,12 @@ def early_updates(
                 f"task '{name}' may assign before the host knows whether '{other}' "
                 "fails, without a job.commit between them",
             )
+
+
+def is_elsewhere(task: TaskOp, update: TaskOp) -> bool:
+    """Whether a task is the source of a section on another rank, which has its own."""
+    is_source = isinstance(task.op, SourceTickOp)
+    return is_source and task.device.rank != update.device.rank
 
 
 def fails_remotely(task: TaskOp) -> bool:

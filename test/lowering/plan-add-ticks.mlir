@@ -149,3 +149,41 @@ plan.plan @aliases attributes {sections = [#job.section<"total", total>]} {
     plan.yield %1 : !t
   }
 }
+
+// -----
+
+// The sources of all sections come before all assignments, also of what they do not use.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @updates
+// CHECK:         "input/x/source -> assign"
+// CHECK:         "outputs/source -> assign"
+plan.plan @updates attributes {sections = [#job.section<"total", total reads ["w"] writes ["v"]>, #job.section<"input/x", input reads ["x"]>, #job.section<"outputs", outputs writes ["y"]>]} {
+  %x = regst.register "x/out" slots 1 on <0, host> : !r
+  %w = regst.register "w/out" slots 1 on <0, host> : !r
+  %v = regst.register "v/out" slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "v" on <0, cpu:0> stream <compute, 0> ins() outs(%v : !r) {
+    %0 = job.variable "v" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : !t
+    plan.yield %0 : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) {
+  ^bb0(%0: !t):
+    job.output "y", %0 : !t
+    plan.yield
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%w, %v : !r, !r) {
+  ^bb0(%0: !t, %1: !t):
+    job.assign %0 to %1 : !t
+    plan.yield
+  }
+}
