@@ -13,13 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.dialects.launch import KernelOp, ProgramOp
+from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime import cuda
 from penstock.runtime.cuda_driver_recorded import RecordedDriver
 from penstock.runtime.errors import TaskError
+from penstock.runtime.executor import Executor
 from penstock.runtime.faults import KernelFault, inject
 from penstock.runtime.initializers import Array
+from penstock.runtime.loader import load_program
 from penstock.runtime.shared_variables import SharedVariables
-from penstock.tools.compiler import installed_compiler
+from penstock.runtime.variables import read_variables
+from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
 
 TRAIN = """
@@ -205,6 +211,31 @@ def test_jobs_that_share_variables_see_whole_pieces(engine: str, threads: int):
         for look in looks:
             assert not look.result(60)["d"].any()
         assert (session.state()["a"] == 29).all()
+
+
+@pytest.mark.parametrize(("engine", "threads"), [("actors", 2), ("sequential", 1)])
+@pytest.mark.parametrize("bad", [0, 2])
+def test_jobs_that_a_main_job_launches_assign_whole_pieces(
+    engine: str, threads: int, bad: int
+):
+    compiler, known = installed_compiler()
+    module = compiler.parse((TRAIN + LOOK).encode(), "jobs.mlir")
+    run_pipeline(compiler, known, module, PIPELINES["main"])
+    (made,) = (op for op in module.body.block.ops if isinstance(op, ProgramOp))
+    kernels = (op for op in made.body.block.ops if isinstance(op, KernelOp))
+    sources = {kernel.sym_name.data: kernel_source(kernel) for kernel in kernels}
+    program = load_program(made, sources, threads=threads)
+    numbers_of_jobs = [0, 1, 0, 1, 0, 0]
+    pieces = [piece(number, is_bad=number == bad) for number in range(4)]
+    inputs: dict[str, list[npt.NDArray[np.generic]]] = {
+        "System-Launch": [np.array(number) for number in numbers_of_jobs],
+        **{name: [one[name] for one in pieces] for name in ("n", "i")},
+    }
+    with Executor(program, engine) as executor:
+        with executor.stream(4) as stream, pytest.raises(TaskError) as caught:
+            stream.run(inputs)
+        assert (caught.value.task, caught.value.act) == ("train/g", bad)
+        agree(read_variables(program), bad - 1 if bad else None)
 
 
 @pytest.mark.parametrize("engine", ["actors", "sequential"])
