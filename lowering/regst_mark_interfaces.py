@@ -36,7 +36,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.job import CopyOp, DeviceAttr, OutputOp
+from penstock.dialects.job import AssignOp, CopyOp, DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp, name_of
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp, alias_place
 from penstock.lowering.aliases import aliases_of, is_view, joined_case
@@ -212,8 +212,18 @@ class Marker:
         self._headers.update((r.header.data, r) for r in registers if r.header)
         block.insert_op_before(copy, output)
         output.operands[list(output.ins).index(value)] = made.register
+        self._let_signal(copy, output)
         self.copies[output] = copy
         return made
+
+    def _let_signal(self, copy: TaskOp, output: TaskOp) -> None:
+        """Let assignments wait for a copy, not for the output that reads it now."""
+        tasks = (task for task in self.plan.tasks if isinstance(task.op, AssignOp))
+        awaited = {value for task in tasks for value in task.waits}
+        moved = [value for value in output.signals if value in awaited]
+        kept = [value for value in output.signals if value not in awaited]
+        output.connect(output.ports._replace(signals=kept))
+        copy.connect(copy.ports._replace(signals=moved))
 
     def renumber(self) -> None:
         """Give the copies their places in the order of their streams."""

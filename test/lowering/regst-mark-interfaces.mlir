@@ -289,3 +289,47 @@ plan.plan @users {
     plan.yield %0 : !s
   }
 }
+
+// -----
+
+// An output of a variable gets a copy, which then comes before what assigns to that.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @updates
+// CHECK:         %[[TURN:.+]] = regst.register "y -> assign"
+// CHECK:         plan.task "y/copy" {{.*}} signals(%[[TURN]] : !regst.control)
+// CHECK:         plan.task "y" {{.*}} ins(%{{[^ ]+}} : !regst.data<tensor<4xf32>>) {
+// CHECK:         plan.task "assign" {{.*}} waits(%[[TURN]] : !regst.control)
+plan.plan @updates {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %k = regst.register "y -> assign" slots 1 on <0, host> : !regst.control
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : !t
+    plan.yield %0 : !t
+  }
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) signals(%k : !regst.control) {
+  ^bb0(%0: !t):
+    job.output "y", %0 : !t
+    plan.yield
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%x, %w : !r, !r) waits(%k : !regst.control) {
+  ^bb0(%0: !t, %1: !t):
+    job.assign %0 to %1 : !t
+    plan.yield
+  }
+}
+
+plan.plan @reads {
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %0 = job.input "y" : !t
+    plan.yield %0 : !t
+  }
+}
