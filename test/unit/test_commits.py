@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.runtime import simulator
-from penstock.runtime.actors import Actor, Call, Register
+from penstock.runtime.actors import CALLER, Actor, Call, Register
 from penstock.runtime.core import Core
 from penstock.runtime.edges import Callback
 from penstock.runtime.errors import PenstockError, TaskError, WatchdogError
 from penstock.runtime.reference import SequentialRun
 from penstock.runtime.shield import Shield
 from penstock.runtime.simulator import VirtualClock
+from penstock.runtime.stream_core import StreamCore
 from penstock.runtime.tables import Tables
 from penstock.runtime.watchdog import Watchdog
 from penstock.runtime.words import RUNNING, STOP
@@ -38,6 +39,8 @@ class Program:
     workers: tuple[int, int] = (0, 0)
     hooks: dict[str, Hook] = field(default_factory=dict[str, Hook])
     acts: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    is_stream: bool = False
+    """Whether `x` reads what a caller gives."""
 
     def tables(self) -> Tables:
         """The program anew."""
@@ -49,9 +52,11 @@ class Program:
             Register("a", 3),
             Register("slow", 4),
         ]
+        given = (len(registers),) * self.is_stream
+        registers += [Register("given", CALLER, 4)] * self.is_stream
         self._callbacks: list[Callback] = []
         actors = [
-            self._actor("x", one, (), (0,)),
+            self._actor("x", one, given, (0,)),
             self._actor("check", one, (0,), (1,)),
             Actor("commit", one, (1,), (2,), commits=True),
             self._actor("a", one, (2,), (3,), assigns=True),
@@ -294,6 +299,60 @@ def test_close_waits_for_a_piece_that_has_begun_to_assign(general: bool):
     closer.join(PATIENCE)
     made = program.assigned()
     assert made[0] == made[1] >= 2
+
+
+def streaming(core: StreamCore) -> None:
+    """Give a stream four pieces."""
+    core.begin()
+    for _ in range(4):
+        core.fill(5)
+
+
+def test_the_watchdog_of_a_stream_waits_for_such_a_piece():
+    program = Program((0, 1), is_stream=True)
+    program.hooks["slow"] = lambda act: act == 1 and wait_for_stop(core)
+    with StreamCore(program.tables(), 2) as core:
+        core.watch(Watchdog(0.05, lambda text: None))
+        streaming(core)
+        while core.failure is None:
+            core.wait_for_end()
+        assert isinstance(core.failure, WatchdogError)
+        made = program.assigned()
+        assert made[0] == made[1] >= 2
+
+
+def test_a_stream_that_is_closed_waits_for_such_a_piece():
+    program = Program((0, 1), is_stream=True)
+
+    def close_meanwhile(act: int) -> None:
+        if act == 1:
+            closer.start()
+            wait_for_stop(core)
+
+    program.hooks["slow"] = close_meanwhile
+    core = StreamCore(program.tables(), 2)
+    closer = threading.Thread(target=core.close)
+    streaming(core)
+    while core.memory.state.control[STOP] == RUNNING:
+        core.wait_for_end()
+    closer.join(PATIENCE)
+    with pytest.raises(PenstockError, match="closed"):
+        core.check()
+    assert not closer.is_alive()
+    made = program.assigned()
+    assert made[0] == made[1] >= 2
+
+
+@pytest.mark.parametrize("piece", [0, 1, 3])
+def test_a_stream_that_fails_has_assigned_up_to_there(piece: int):
+    program = Program((0, 1), {"check": failing_at(piece)}, is_stream=True)
+    with StreamCore(program.tables(), 2) as core:
+        streaming(core)
+        while core.failure is None:
+            core.wait_for_end()
+        assert isinstance(core.failure, TaskError)
+        assert core.failure.act == piece
+        assert program.assigned() == (piece, piece)
 
 
 INTERRUPTED = """
