@@ -75,14 +75,14 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """
-    Run files with slow tests first and those of few tests last, so that workers, which
-    take a file at a time, end together.
+    Run files with many slow tests first and those of few tests last, so that workers,
+    which take a file at a time, end together.
     """
     if config.getoption("--quick"):
         _leave_out(config, items)
     count = Counter(item.path for item in items)
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path not in slow, -count[item.path], item.path))
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (-slow[item.path], -count[item.path], item.path))
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
