@@ -6,8 +6,11 @@ task that executes an op of one.
   and from `job.esac`, what it hands on goes to `job.case` alone, and these two have a
   branch for each of its sections.
 * The branches of a section lead to its source tick alone, and from its sink tick.
+* In each act of a section its sink comes after its source.
 * The list of each job has all of its sections, each once, and each job but the main
   one has a list.
+* Each other `job.esac` names jobs, and hears of each by a task that comes after all of
+  that job's.
 * Of two jobs that exclude each other, that have one interface which one of them writes,
   or one variable, each has a section that covers its uses, and the lock never grants
   both (`lock_proof`).
@@ -37,7 +40,13 @@ from penstock.dialects.job import (
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.job_interfaces import Interfaces
-from penstock.lowering.lock_proof import Section, Shared, between, unguarded
+from penstock.lowering.lock_proof import (
+    Section,
+    Shared,
+    between,
+    reached,
+    unguarded,
+)
 from penstock.lowering.marked_graph import Storage
 from penstock.lowering.plan_graph import PlanGraph
 from penstock.lowering.verify_plan_jobs import Jobs
@@ -76,6 +85,7 @@ def bad_main(plan_graph: PlanGraph) -> Iterator[Finding]:
     known = [pair for pair in ends if pair is not None]
     if len(known) == len(ends):
         yield from bad_lists(plan_graph, main, known)
+        yield from bad_ends(plan_graph, main)
         yield from overlaps(plan_graph, main, known)
 
 
@@ -176,10 +186,38 @@ def bad_lists(
             yield main.send, f"job '{job}' has sections {wanted}, but its list is {got}"
 
 
+def bad_ends(plan_graph: PlanGraph, main: Main) -> Iterator[Finding]:
+    """Tasks that hear of the end of jobs from others than their last tasks."""
+    of_job: dict[str, set[int]] = {}
+    for index, task in enumerate(plan_graph.tasks):
+        of_job.setdefault(job_of(task), set()).add(index)
+    for task, access in zip(plan_graph.tasks, plan_graph.access, strict=True):
+        if not isinstance(op := task.op, EsacOp) or task is main.esac:
+            continue
+        for name, register in zip(op.names, access.waits, strict=True):
+            last, expected = plan_graph.writer[register], of_job.get(name.data, set())
+            before = reached(plan_graph.launch_graph.previous, last)
+            if last not in expected or not expected <= before:
+                got = plan_graph.tasks[last].task_name.data
+                yield (
+                    task,
+                    f"'{task.task_name.data}' should hear of job '{name.data}' from a "
+                    f"task that comes after all others of it, got '{got}'",
+                )
+
+
 def overlaps(
     plan_graph: PlanGraph, main: Main, ends: Sequence[tuple[int, int]]
 ) -> Iterator[Finding]:
-    """Jobs that the lock lets use something at the same time."""
+    """
+    Sections that may end before they begin, and jobs that the lock lets use something
+    at the same time.
+    """
+    for source, sink in ends:
+        if not plan_graph.launch_graph.reaches(source, sink, 0):
+            task = plan_graph.tasks[sink]
+            name, other = task.task_name.data, plan_graph.tasks[source].task_name.data
+            yield task, f"task '{name}' may end a section before '{other}' begins it"
     assert isinstance(main.lock.op, ReentrantLockOp), "this makes it a lock"
     sections = [
         Section(

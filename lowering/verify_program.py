@@ -13,6 +13,7 @@ kernel needs what it reads, in the order of its text, before it has written all 
 (`kernel_effects`). Then
 
 * each cycle of edges carries a token, else its actors wait for each other forever;
+* a control is waited for by one actor at least;
 * registers that share bytes are never in use together: all actors that use the one
   reach the writer of the other without a token, and those of the other reach the writer
   of the one over at most one token (with several slots: such that no act uses a slot
@@ -46,7 +47,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.launch import ProgramOp
+from penstock.dialects.launch import ControlOp, ProgramOp, names_of
 from penstock.dialects.walks import outermost
 from penstock.lowering.marked_graph import clashes, marks_of
 from penstock.lowering.program_graph import ProgramGraph, shared_by, slots_match
@@ -60,6 +61,7 @@ Finding = tuple[Operation, str]
 
 def findings_in(program: ProgramOp) -> Iterator[Finding]:
     """All that is wrong with a program, each with the op it is about."""
+    yield from lonely_controls(program)
     graphs = [ProgramGraph(program, job) for job in program.jobs or (None,)]
     for graph in graphs:
         yield from findings_of(graph)
@@ -67,6 +69,14 @@ def findings_in(program: ProgramOp) -> Iterator[Finding]:
     yield from bad_sharing(graphs)
     if not any(graph.graph.cycles for graph in graphs):
         yield from bad_main(graphs)
+
+
+def lonely_controls(program: ProgramOp) -> Iterator[Finding]:
+    """Controls that one side alone uses, so that they order nothing."""
+    read = {name for actor in program.actors for name in names_of(actor.reads)}
+    for op in program.body.block.ops:
+        if isinstance(op, ControlOp) and op.sym_name.data not in read:
+            yield op, f"no actor waits for control @{op.sym_name.data}"
 
 
 def findings_of(graph: ProgramGraph) -> Iterator[Finding]:

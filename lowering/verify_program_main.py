@@ -7,8 +7,11 @@ an actor that hands something on to another job.
   lock has sections.
 * Each branch of the case leads to one actor, the *source* of a section, and each input
   of the esac comes from one of the same job, the *sink*.
+* In each act of a section its sink comes after its source.
 * Each list of `send_ids` has all sections of one job, each once, and each job but that
   of the lock has one.
+* Each other actor of kind `esac` hears of each job, in the order of these lists, by an
+  actor that comes after all of that job's.
 * Of two jobs that exclude each other, that have one interface which one of them writes,
   or one variable, each has a section that covers its uses, and the lock never grants
   both (`lock_proof`).
@@ -23,7 +26,13 @@ from typing import NamedTuple, TypeAlias
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import ActorOp, ProgramOp, names_of
-from penstock.lowering.lock_proof import Section, Shared, between, unguarded
+from penstock.lowering.lock_proof import (
+    Section,
+    Shared,
+    between,
+    reached,
+    unguarded,
+)
 from penstock.lowering.program_graph import ProgramGraph
 
 Finding = tuple[Operation, str]
@@ -95,6 +104,7 @@ def bad_main(graphs: Sequence[ProgramGraph]) -> Iterator[Finding]:
     known = [pair for pair in pairs if pair is not None]
     if len(known) == len(pairs):
         yield from bad_lists(main, known, program.jobs)
+        yield from bad_ends(graphs, wires, main, known)
         yield from overlaps(graphs, main.lock, known)
 
 
@@ -145,12 +155,46 @@ def bad_lists(
         )
 
 
+def bad_ends(
+    graphs: Sequence[ProgramGraph], wires: Wires, main: Main, pairs: Sequence[Ends]
+) -> Iterator[Finding]:
+    """Actors that hear of the end of jobs from others than their last actors."""
+    by_job = {graph.job: graph for graph in graphs}
+    lists = main.send.number_lists
+    jobs = [pairs[numbers[0]][0].job_name if numbers else None for numbers in lists]
+    returned = wires.writer[names_of(main.lock.reads)[1]]
+    for actor in by_job[main.lock.job_name].actors:
+        if actor.kind_name != "esac" or actor is returned:
+            continue
+        name, reads = actor.sym_name.data, names_of(actor.reads)
+        if len(reads) != len(jobs):
+            yield actor, f"@{name} should hear of {len(jobs)} jobs, got {len(reads)}"
+            continue
+        for job, register in zip(jobs, reads, strict=True):
+            last, graph = wires.writer[register], by_job.get(job)
+            if graph is None or last.job_name != job or not is_last(graph, last):
+                yield (
+                    actor,
+                    f"@{name} should hear of job '{job}' from an actor that comes "
+                    f"after all others of it, got @{last.sym_name.data}",
+                )
+
+
+def is_last(graph: ProgramGraph, actor: ActorOp) -> bool:
+    """Whether an actor acts after all others of its job."""
+    acts = [i for i, other in enumerate(graph.actors) if other is actor]
+    return len(reached(graph.graph.previous, acts[-1])) == len(graph.actors)
+
+
 def overlaps(
     graphs: Sequence[ProgramGraph],
     lock: ActorOp,
     pairs: Sequence[Ends],
 ) -> Iterator[Finding]:
-    """Jobs that the lock lets use something at the same time."""
+    """
+    Sections that may end before they begin, and jobs that the lock lets use something
+    at the same time.
+    """
     by_job = {graph.job: graph for graph in graphs}
     number = {
         actor: i
@@ -161,6 +205,9 @@ def overlaps(
     for (source, sink), rivals in zip(pairs, lock.number_lists, strict=True):
         assert source.job_name is not None, "checked by the verifier"
         graph = by_job[source.job_name].graph
+        if not graph.reaches(number[source], number[sink], 0):
+            name, other = sink.sym_name.data, source.sym_name.data
+            yield sink, f"@{name} may end a section before @{other} begins it"
         covered = between(graph, number[source], number[sink])
         sections.append(Section(source.job_name, covered, rivals))
     for shared in shared_by_jobs(graphs):

@@ -105,11 +105,26 @@ def verify_kind(
     if bool(lists) != (kind in WITH_LISTS):
         has = "needs lists" if not lists else "has no lists"
         raise VerifyException(f"an actor of kind '{kind}' {has}")
-    for section in (x for rivals in lists for x in rivals):
-        if kind == "lock" and not 0 <= section < len(lists):
-            raise VerifyException(
-                f"the lock lists section {section}, but there are {len(lists)}"
-            )
+    if kind == "lock":
+        verify_rivals(lists)
+
+
+def verify_rivals(lists: Sequence[Sequence[int]]) -> None:
+    """
+    Raise `VerifyException` unless sections of a lock list each other. One that passed
+    by another one that waits for it could be asked for again and again before that.
+    """
+    for section, rivals in enumerate(lists):
+        for rival in rivals:
+            if not 0 <= rival < len(lists):
+                raise VerifyException(
+                    f"the lock lists section {rival}, but there are {len(lists)}"
+                )
+            if section not in lists[rival]:
+                raise VerifyException(
+                    f"section {section} of the lock lists {rival}, which does not list "
+                    "it"
+                )
 
 
 def verify_rates(

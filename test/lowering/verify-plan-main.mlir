@@ -138,6 +138,7 @@ plan.plan @uncovered exclusive [["a", "b"]] attributes {jobs = {a = {sections = 
     %17 = job.input "y" : tensor<4xf32>
     plan.yield %17 : tensor<4xf32>
   }
+  // expected-error@+1 {{verify-plan: task 'b/total/sink' may end a section before 'b/total/source' begins it}}
   plan.task "b/total/sink" job "b" on <0, cpu:0> stream <tick, 0> ins() waits(%3 : !c) signals(%14, %16 : !c, !c) {
     job.sink_tick "total"
     plan.yield
@@ -166,6 +167,7 @@ plan.plan @uncovered exclusive [["a", "b"]] attributes {jobs = {a = {sections = 
     %17 = job.esac ["a/total", "b/total"]
     plan.yield %17 : tensor<i64>
   }
+  // expected-error@+1 {{verify-plan: 'System-Main/finished' should hear of job 'b' from a task that comes after all others of it, got 'b/total/sink'}}
   plan.task "System-Main/finished" job "System-Main" on <0, cpu:0> stream <main, 5> order 0 ins() outs(%10 : !n) waits(%15, %16 : !c, !c) {
     %17 = job.esac ["a", "b"]
     plan.yield %17 : tensor<i64>

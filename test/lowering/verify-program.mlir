@@ -348,3 +348,13 @@ launch.program @other_source rank 0 {
   launch.actor @a_ on <0, cpu:0> stream 0 reads [@x, @held] writes [@a] { launch.call @double [@a] }
   launch.actor @y_ on <0, cpu:0> stream 0 reads [@a, @held] writes [] { launch.fetch "y" from @a }
 }
+
+// -----
+
+// A control that nobody waits for orders nothing.
+
+launch.program @lonely rank 0 {
+  // expected-error@+1 {{verify-program: no actor waits for control @k}}
+  launch.control @k slots 1
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@k] { }
+}

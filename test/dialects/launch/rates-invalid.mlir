@@ -170,6 +170,22 @@ launch.program @p rank 0 {
 
 // -----
 
+// Sections list each other: one that passes by another one that waits for it may do so for
+// ever.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @n in @c0 at 512 slots 1 : memref<i64>
+  launch.register @m in @c0 at 576 slots 1 : memref<i64>
+  launch.register @d in @c0 at 640 slots 1 : memref<i64>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@n, @m] {
+  }
+  // expected-error@+1 {{launch.actor: section 0 of the lock lists 1, which does not list it}}
+  launch.actor @a kind "lock" lists [array<i64: 1>, array<i64>] on <0, cpu:0> stream 0 reads [@n, @m] writes [@d] {
+  }
+}
+
+// -----
+
 // A piece lasts for acts of who uses it.
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024

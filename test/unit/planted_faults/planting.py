@@ -24,16 +24,16 @@ from planted_faults.subjects import Subject, random_subject
 
 
 def traits_of(entry: Any) -> list[object]:
-    """All that faults change, to be compared."""
+    """All that faults change of each op, and last of what these are in."""
     numbers: dict[SSAValue, int] = {}
-    found: list[object] = [entry.properties.get("exclusive")]
+    found: list[object] = []
     for op in entry.body.block.ops:
         numbers.update((value, len(numbers)) for value in op.results)
-        operands = [numbers.get(value) for value in op.operands]
+        operands = [(numbers.get(value), value.type) for value in op.operands]
         steps = op.body.block.ops if isinstance(op, ActorOp) else ()
         promises = [dict(step.attributes) for step in steps]
         found.append((operands, dict(op.properties), dict(op.attributes), promises))
-    return found
+    return [*found, entry.properties.get("exclusive")]
 
 
 class Mutant(NamedTuple):
@@ -60,9 +60,14 @@ def planted(subject: Subject, rng: random.Random) -> Mutant:
             with suppress(IndexError, ValueError):
                 fault(subject.entry(module), rng)
                 names.append(fault.__name__)
-        if not names or traits_of(subject.entry(module)) == before:
+        after = traits_of(subject.entry(module))
+        if not names or after == before:
             continue
-        if (why := broken_op(module)) is None or rng.random() < 0.2:
+        same = len(after) == len(before)
+        kept = {i for i, trait in enumerate(after) if same and trait == before[i]}
+        if (
+            why := broken_op(subject.entry(module), kept)
+        ) is None or rng.random() < 0.2:
             return Mutant(module, " + ".join(names), why)
 
 
