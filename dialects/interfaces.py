@@ -22,12 +22,13 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_speculatable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.halves import is_half
 from penstock.dialects.in_place import IN_PLACE, verify_hints
 from penstock.dialects.sbp import Part, SbpSignature, broadcast_signatures, part_type
@@ -83,6 +84,10 @@ class TensorOp(IRDLOperation, ABC):
     Unless its traits (`Pure`, `AlwaysSpeculatable`...) say otherwise, it may end in an
     error, as one does whose kernel checks its operands (`KernelBuilder.check`).
     """
+
+    traits = traits_def(
+        KnownAttributes(*OF_VALUES, "in_place", "layouts", "no_attention", "no_rows")
+    )
 
     @abstractmethod
     def infer_types(self) -> Sequence[TensorType]:

@@ -73,6 +73,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.bodies import Body
 from penstock.dialects.diagnostics import refuse_if_any
 from penstock.dialects.interfaces import can_fail
@@ -172,7 +173,12 @@ class PlanOp(IRDLOperation):
     exclusive = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
     body = region_def("single_block")
 
-    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+    traits = traits_def(
+        KnownAttributes(*OF_PLANS),
+        NoTerminator(),
+        IsolatedFromAbove(),
+        SymbolOpInterface(),
+    )
 
     assembly_format = (
         "$sym_name (`exclusive` $exclusive^)? "
@@ -325,7 +331,9 @@ class YieldOp(IRDLOperation):
 
     values = var_operand_def(TensorType)
 
-    traits = lazy_traits_def(lambda: (HasParent(TaskOp), IsTerminator(), Pure()))
+    traits = lazy_traits_def(
+        lambda: (KnownAttributes(), HasParent(TaskOp), IsTerminator(), Pure())
+    )
 
     assembly_format = "($values^ `:` type($values))? attr-dict"
 
@@ -410,7 +418,14 @@ class TaskOp(IRDLOperation):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    traits = traits_def(IsolatedFromAbove(), MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes(
+            "collective", "group", "max_shape", "slots", "time_ns", "waits_for"
+        ),
+        IsolatedFromAbove(),
+        MemoryReadEffect(),
+        MemoryWriteEffect(),
+    )
 
     assembly_format = (
         "$task_name (`job` $job^)? `on` $device `stream` $stream (`chain` $chain^)? "

@@ -77,6 +77,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, OpTrait
 
 from penstock.dialects import get_all_dialects
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.counts import CountConstraint
 from penstock.dialects.interfaces import ElementwiseOp, TensorOp
 from penstock.dialects.op.elementwise import Elements
@@ -186,7 +187,12 @@ def operation_section(operation: type[Operation]) -> Lines:
         syntax = _CUSTOM.sub(r"\1", definition.assembly_format)
         yield from ("", "```", f"{operation.name} {syntax}", "```", "")
     yield from _table(("part", "kind", "what it is"), list(_parts_of(definition)))
-    traits = sorted(map(trait_name, operation.traits))
+    known = [x for x in operation.traits if isinstance(x, KnownAttributes)]
+    names = sorted({f"`{name}`" for trait in known for name in trait.names})
+    if names:
+        yield from (f"Attributes: {', '.join(names)}.", "")
+    others = (x for x in operation.traits if not isinstance(x, KnownAttributes))
+    traits = sorted(map(trait_name, others))
     # Those with an underscore are how xDSL finds interfaces.
     shown = [f"`{trait}`" for trait in traits if not trait.startswith("_")]
     if shown:

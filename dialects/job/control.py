@@ -20,6 +20,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.job.ports import AnyTensor
 
 OF_A_TASK = ("operand_sbp", "placement", "sbp", "slots")
@@ -46,7 +47,7 @@ class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     others = var_operand_def(AnyTensor)
     result = result_def(T)
 
-    traits = traits_def(Pure())
+    traits = traits_def(KnownAttributes(*OF_VALUES), Pure())
 
     assembly_format = (
         "$value (`,` $others^)? attr-dict `:` type($value) (`,` type($others)^)?"

@@ -18,6 +18,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.job.ports import I64List, verify_name
 
 MAIN_JOB = "System-Main"
@@ -77,7 +78,7 @@ class WaitAndSendIdsOp(IRDLOperation):
     lists = prop_def(ArrayAttr.constr(I64List))
     result = result_def(IsNumber)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$number `jobs` $jobs `lists` $lists attr-dict"
 
@@ -124,7 +125,7 @@ class ReentrantLockOp(IRDLOperation):
     lists = prop_def(ArrayAttr.constr(I64List))
     result = result_def(IsNumber)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = (
         "$wanted `,` $returned `sections` $sections `lists` $lists attr-dict"
@@ -180,7 +181,7 @@ class CaseOp(IRDLOperation):
     number = operand_def(IsNumber)
     names = prop_def(Names)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$number $names attr-dict"
 
@@ -207,7 +208,7 @@ class EsacOp(IRDLOperation):
     names = prop_def(Names)
     result = result_def(IsNumber)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$names attr-dict"
 
@@ -234,7 +235,7 @@ class CallbackNotifyOp(IRDLOperation):
     buffer = prop_def(StringAttr)
     number = operand_def(IsNumber)
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryWriteEffect())
 
     assembly_format = "$buffer `,` $number attr-dict"
 

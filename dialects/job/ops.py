@@ -36,6 +36,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.attributes import OF_JOBS, OF_VALUES, KnownAttributes
 from penstock.dialects.bodies import Body
 from penstock.dialects.diagnostics import refuse_if_any
 from penstock.dialects.job.layouts import SbpAttr, verify_layout
@@ -72,7 +73,12 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     placement = prop_def(PlacementAttr)
     body = region_def("single_block")
 
-    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+    traits = traits_def(
+        KnownAttributes(*OF_JOBS),
+        NoTerminator(),
+        IsolatedFromAbove(),
+        SymbolOpInterface(),
+    )
 
     assembly_format = (
         "$sym_name `placement` $placement attr-dict-with-keyword custom<Body>($body)"
@@ -170,7 +176,7 @@ class CopyOp(IRDLOperation):
     device = prop_def(DeviceAttr)
     result = result_def(T)
 
-    traits = traits_def(Pure())
+    traits = traits_def(KnownAttributes(*OF_VALUES, "in_place"), Pure())
 
     assembly_format = "$source `to` $device attr-dict `:` type($source)"
 
@@ -205,7 +211,7 @@ class BoxingOp(IRDLOperation):
     target_placement = prop_def(PlacementAttr)
     result = result_def(T)
 
-    traits = traits_def(Pure())
+    traits = traits_def(KnownAttributes(*OF_VALUES), Pure())
 
     assembly_format = (
         "$source `from` $source_sbp `on` $source_placement "

@@ -35,6 +35,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.job.init import InitAttr
 
 AnyTensor = base(TensorType)
@@ -72,7 +73,9 @@ class InputOp(IRDLOperation):
     result = result_def(AnyTensor)
 
     # What the caller gives is taken even where nothing uses it.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = "$port attr-dict `:` type($result)"
 
@@ -109,7 +112,7 @@ class VariableOp(IRDLOperation):
     winograd = opt_prop_def(I64List)
     result = result_def(AnyTensor)
 
-    traits = traits_def(Pure())
+    traits = traits_def(KnownAttributes(*OF_VALUES), Pure())
 
     assembly_format = (
         "$port `init` $init (`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? "
@@ -217,7 +220,9 @@ class AssignOp(IRDLOperation):
     value = operand_def(T)
     target = operand_def(T)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = "$value `to` $target attr-dict `:` type($target)"
 
@@ -240,7 +245,7 @@ class OutputOp(IRDLOperation):
     port = prop_def(StringAttr)
     value = operand_def(AnyTensor)
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(*OF_VALUES), MemoryWriteEffect())
 
     assembly_format = "$port `,` $value attr-dict `:` type($value)"
 
@@ -268,7 +273,9 @@ class ForeignInputOp(IRDLOperation):
     buffer = prop_def(StringAttr)
     result = result_def(AnyTensor)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = "$buffer attr-dict `:` type($result)"
 
@@ -295,7 +302,7 @@ class ForeignOutputOp(IRDLOperation):
     buffer = prop_def(StringAttr)
     value = operand_def(AnyTensor)
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(*OF_VALUES), MemoryWriteEffect())
 
     assembly_format = "$buffer `,` $value attr-dict `:` type($value)"
 

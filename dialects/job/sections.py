@@ -20,6 +20,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.attributes import KnownAttributes
+
 SECTIONS = "sections"
 """The attribute of a job, or of its plan, that lists its sections."""
 
@@ -134,7 +136,7 @@ class SourceTickOp(IRDLOperation):
 
     section = prop_def(StringAttr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$section attr-dict"
 
@@ -156,7 +158,7 @@ class SinkTickOp(IRDLOperation):
 
     section = prop_def(StringAttr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$section attr-dict"
 

@@ -42,6 +42,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.bodies import Body
 from penstock.dialects.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.job import DeviceAttr, I64List
@@ -96,7 +97,12 @@ class KernelOp(IRDLOperation):
     target = prop_def(StringAttr)
     body = region_def("single_block")
 
-    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+    traits = traits_def(
+        KnownAttributes("cost", "members", "panels", "refused", "selected", "source"),
+        NoTerminator(),
+        IsolatedFromAbove(),
+        SymbolOpInterface(),
+    )
 
     def __init__(self, sym_name: str, target: str, body: Region):
         super().__init__(
@@ -225,7 +231,9 @@ class CallOp(IRDLOperation):
     kernel = prop_def(FlatSymbolRefAttrConstr)
     arguments = prop_def(SymbolList)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes("unchanged", "when"), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = "$kernel $arguments attr-dict"
 
@@ -261,7 +269,9 @@ class CopyOp(IRDLOperation):
     source = prop_def(FlatSymbolRefAttrConstr)
     target = prop_def(FlatSymbolRefAttrConstr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes("on", "when"), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = "$source `to` $target attr-dict"
 
@@ -289,7 +299,7 @@ class FeedOp(IRDLOperation):
     port = prop_def(StringAttr)
     target = prop_def(FlatSymbolRefAttrConstr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$port `to` $target attr-dict"
 
@@ -314,7 +324,9 @@ class FetchOp(IRDLOperation):
     port = prop_def(StringAttr)
     source = prop_def(FlatSymbolRefAttrConstr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes("on", "when"), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = "$port `from` $source attr-dict"
 
@@ -339,7 +351,7 @@ class ReleaseOp(IRDLOperation):
 
     register = prop_def(FlatSymbolRefAttrConstr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "$register attr-dict"
 
@@ -445,7 +457,12 @@ class ActorOp(IRDLOperation):
     views = opt_prop_def(ArrayAttr[ViewAttr])
     body = region_def("single_block")
 
-    traits = traits_def(NoTerminator(), SymbolOpInterface(), MemoryWriteEffect())
+    traits = traits_def(
+        KnownAttributes("chain", "no_chain", "no_wave", "wave"),
+        NoTerminator(),
+        SymbolOpInterface(),
+        MemoryWriteEffect(),
+    )
 
     assembly_format = (
         "$sym_name (`job` $job^)? (`kind` $kind^)? (`lists` $lists^)? "

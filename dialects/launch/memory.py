@@ -32,6 +32,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.counts import Count
 from penstock.dialects.interfaces import element_bytes
 from penstock.dialects.job import (
@@ -88,7 +89,9 @@ class ChunkOp(IRDLOperation):
     memory_case = prop_def(MemoryCaseAttr)
     size = prop_def(Bytes)
 
-    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+    traits = traits_def(
+        KnownAttributes("memory"), SymbolOpInterface(), MemoryAllocEffect()
+    )
 
     assembly_format = "$sym_name `on` $memory_case `size` $size attr-dict"
 
@@ -149,7 +152,7 @@ class RegisterOp(IRDLOperation):
     over = opt_prop_def(FlatSymbolRefAttrConstr)
     type = prop_def(base(MemRefType))
 
-    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+    traits = traits_def(KnownAttributes(), SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
         "$sym_name `in` $chunk `at` $offset `slots` $slots "
@@ -230,7 +233,7 @@ class ControlOp(IRDLOperation):
     slots = prop_def(Count)
     initial = opt_prop_def(Bytes)
 
-    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+    traits = traits_def(KnownAttributes(), SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = "$sym_name `slots` $slots (`initial` $initial^)? attr-dict"
 
@@ -287,7 +290,7 @@ class VariableOp(IRDLOperation):
     panels = opt_prop_def(PanelsAttr)
     type = prop_def(base(MemRefType))
 
-    traits = traits_def(SymbolOpInterface(), MemoryAllocEffect())
+    traits = traits_def(KnownAttributes(), SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
         "$sym_name (`port` $port^)? `in` $chunk `at` $offset (`init` $init^)? "

@@ -19,6 +19,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.job import I64List
 
 
@@ -42,7 +43,7 @@ class PaddedOp(IRDLOperation):
     high = prop_def(I64List)
     result = result_def(MemRefType)
 
-    traits = traits_def(Pure())
+    traits = traits_def(KnownAttributes(), Pure())
 
     assembly_format = (
         "$source `low` $low `high` $high attr-dict `:` type($source) `to` type($result)"

@@ -26,6 +26,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.interfaces import element_bytes
 from penstock.dialects.launch.actors import (
@@ -74,7 +75,12 @@ class ProgramOp(IRDLOperation):
     exclusive = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
     body = region_def("single_block")
 
-    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+    traits = traits_def(
+        KnownAttributes(*OF_PLANS),
+        NoTerminator(),
+        IsolatedFromAbove(),
+        SymbolOpInterface(),
+    )
 
     assembly_format = (
         "$sym_name `rank` $rank (`exclusive` $exclusive^)? attr-dict-with-keyword $body"

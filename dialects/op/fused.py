@@ -28,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.diagnostics import LocatedVerifyException
 from penstock.dialects.interfaces import (
     ElementwiseOp,
@@ -60,7 +61,9 @@ class YieldOp(IRDLOperation):
 
     value = operand_def(TensorType)
 
-    traits = lazy_traits_def(lambda: (HasParent(*_parents()), IsTerminator(), Pure()))
+    traits = lazy_traits_def(
+        lambda: (KnownAttributes(), HasParent(*_parents()), IsTerminator(), Pure())
+    )
 
     assembly_format = "$value attr-dict `:` type($value)"
 

@@ -28,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.diagnostics import LocatedVerifyException
 from penstock.dialects.interfaces import (
     ElementwiseOp,
@@ -60,7 +61,9 @@ class YieldRowsOp(IRDLOperation):
 
     values = var_operand_def(TensorType)
 
-    traits = lazy_traits_def(lambda: (HasParent(RowsOp), IsTerminator(), Pure()))
+    traits = lazy_traits_def(
+        lambda: (KnownAttributes(), HasParent(RowsOp), IsTerminator(), Pure())
+    )
 
     assembly_format = "$values attr-dict `:` type($values)"
 

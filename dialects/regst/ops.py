@@ -23,6 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.counts import Count
 from penstock.dialects.diagnostics import refuse_if_any, verifying
 from penstock.dialects.regst.types import (
@@ -53,7 +54,7 @@ class ChunkOp(IRDLOperation):
     size = prop_def(Bytes)
     chunk = result_def(ChunkType())
 
-    traits = traits_def(MemoryAllocEffect())
+    traits = traits_def(KnownAttributes(), MemoryAllocEffect())
 
     assembly_format = "`on` $memory_case `size` $size attr-dict"
 
@@ -91,7 +92,7 @@ class BlockOp(IRDLOperation):
     bound = opt_prop_def(Bytes)
     block = result_def(BlockType())
 
-    traits = traits_def(MemoryAllocEffect())
+    traits = traits_def(KnownAttributes(), MemoryAllocEffect())
 
     assembly_format = (
         "`in` $chunk `at` $offset `size` $size (`sum` $sum^)? (`bound` $bound^)? "
@@ -182,7 +183,9 @@ class RegisterOp(IRDLOperation):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    traits = traits_def(MemoryAllocEffect())
+    traits = traits_def(
+        KnownAttributes("kept", "no_alias", "pieces", "rejected"), MemoryAllocEffect()
+    )
 
     assembly_format = (
         "$register_name (`in` $block^)? (`alias` $target^ `:` type($target))? "

@@ -6,8 +6,8 @@
 // Each op becomes a task of its own, in the same order; the job's name and its
 // attributes are the plan's.
 
-// CHECK-LABEL: plan.plan @relu attributes {origin = "a.onnx"} {
-job.job @relu placement <cpu, [0:0]> attributes {origin = "a.onnx"} {
+// CHECK-LABEL: plan.plan @relu attributes {acme.origin = "a.onnx"} {
+job.job @relu placement <cpu, [0:0]> attributes {acme.origin = "a.onnx"} {
   // CHECK-NEXT: %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
   // CHECK-NEXT:   %[[V:.+]] = job.input "x" : tensor<4xf32>
   // CHECK-NEXT:   plan.yield %[[V]] : tensor<4xf32>
@@ -112,9 +112,9 @@ job.job @devices placement <cuda, [1:2]> {
 
 // CHECK-LABEL: plan.plan @slots
 // CHECK-NEXT:    plan.task "x" {{.*}} attributes {slots = 3 : i64} {
-// CHECK-NEXT:      job.input "x" {note = "kept"} :
+// CHECK-NEXT:      job.input "x" {acme.note = "kept"} :
 job.job @slots placement <cpu, [0:0]> {
-  %x = job.input "x" {note = "kept", slots = 3 : i64} : !t
+  %x = job.input "x" {acme.note = "kept", slots = 3 : i64} : !t
 }
 
 // All results of an op are handed on.

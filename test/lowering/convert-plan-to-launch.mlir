@@ -5,7 +5,7 @@
 
 !r = !regst.data<tensor<16xf32>>
 
-// CHECK-LABEL: launch.program @chain rank 0 attributes {note = "kept"} {
+// CHECK-LABEL: launch.program @chain rank 0 attributes {acme.note = "kept"} {
 // CHECK-NEXT:    launch.chunk @c0 on <0, host> size 320
 // CHECK-NEXT:    launch.register @"x/out" in @c0 at 128 slots 2 : memref<16xf32>
 // CHECK-NEXT:    launch.register @"a/out" in @c0 at 256 slots 1 : memref<16xf32>
@@ -15,7 +15,7 @@
 // CHECK-SAME:      attributes {cost = {bytes = 128 : i64, flops = 16 : i64, op = "op.relu"}} {
 // CHECK-NEXT:      linalg.generic {{.*}} ins(%[[IN]] : memref<16xf32>) outs(%[[OUT]] : memref<16xf32>)
 // CHECK-NOT:     launch.kernel
-plan.plan @chain attributes {note = "kept"} {
+plan.plan @chain attributes {acme.note = "kept"} {
   %c = regst.chunk on <0, host> size 320
   %m = regst.block in %c at 64 size 256
   %x = regst.register "x/out" in %m at 64 slots 2 on <0, host> : !r
@@ -150,7 +150,7 @@ plan.plan @kernels {
   // CHECK: launch.call @add_0 [@one_1, @two_1, @r0]
   plan.task "a0" on <0, cpu:0> stream <compute, 0> ins(%one, %two : !r, !r) outs(%r0 : !r) {
   ^bb0(%0: tensor<2xf32>, %1: tensor<2xf32>):
-    %v = op.add %0, %1 {note = "first"} : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>
+    %v = op.add %0, %1 {acme.note = "first"} : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>
     plan.yield %v : tensor<2xf32>
   }
   // CHECK: launch.call @add_0 [@two_1, @two_1, @r1]

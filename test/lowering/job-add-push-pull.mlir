@@ -15,8 +15,8 @@ job.job @first placement <cpu, [0:0]> {
   job.output "between", %r : !t
 }
 
-// CHECK: job.job @"System-Pull-between" placement <cpu, [0:0]> attributes {system, mine} {
-job.job @"System-Pull-between" placement <cpu, [0:0]> attributes {system, mine} {
+// CHECK: job.job @"System-Pull-between" placement <cpu, [0:0]> attributes {system, acme.mine} {
+job.job @"System-Pull-between" placement <cpu, [0:0]> attributes {system, acme.mine} {
   %y = job.input "between" : !t
   job.foreign_output "mine", %y : !t
 }

@@ -8,12 +8,12 @@
 
 // What has a higher priority takes the place of the rules, and may change the kernel.
 // CHECK-LABEL: launch.kernel @swish
-// CHECK-SAME:  note = "swished"
+// CHECK-SAME:  acme.note = "swished"
 // CHECK-SAME:  selected = "acme-swish: priority 10, rules has 0"
 //
 // A measurement stands above it.
 // MEASURED-LABEL: launch.kernel @swish
-// MEASURED-NOT:   note
+// MEASURED-NOT:   acme.note
 // MEASURED-SAME:  selected = "rules: 9 ns measured, acme-swish 12 ns"
 launch.kernel @swish target "cpu" (%x: memref<4xf32>) attributes {cost = {bytes = 1, flops = 2, op = "acme.swish"}} {
 }
@@ -27,7 +27,7 @@ launch.kernel @one target "cpu" (%x: memref<1xf32>) attributes {cost = {bytes = 
 
 // Of one priority, what is modelled faster is taken, also of the variants of one.
 // CHECK-LABEL: launch.kernel @modelled
-// CHECK-SAME:  note = "fast"
+// CHECK-SAME:  acme.note = "fast"
 // CHECK-SAME:  selected = "acme-modelled fast: 80 ns modelled, acme-modelled slow 90 ns"
 launch.kernel @modelled target "cpu" (%x: memref<4xf32>) attributes {cost = {bytes = 1, flops = 2, op = "acme.modelled"}} {
 }

@@ -205,8 +205,8 @@ job.job @slots placement <cpu, [0:0]> {
   %a = op.relu %x {slots = 2 : i64} : !t -> !t
   // CHECK: %c = op.fused %a : tensor<4x8xf32> -> tensor<4x8xf32> attributes {slots = 3 : i64} {
   %b = op.relu %a : !t -> !t
-  // CHECK: op.relu %b {note = "last"} :
-  %c = op.relu %b {note = "last", slots = 3 : i64} : !t -> !t
+  // CHECK: op.relu %b {acme.note = "last"} :
+  %c = op.relu %b {acme.note = "last", slots = 3 : i64} : !t -> !t
   job.output "y", %c : !t
 }
 

@@ -14,8 +14,8 @@ job.job @all_sides placement <cuda, [0:0]> {
   %w = job.input "w" : tensor<4x2x3x3xf32>
   %b = job.input "b" : tensor<4xf32>
   // CHECK:      %x_padded = op.pad %x before [0, 0, 1, 2] after [0, 0, 3, 4] : tensor<1x2x5x6xf32> -> tensor<1x2x9x12xf32>
-  // CHECK-NEXT: %y = op.conv2d %x_padded, %w, %b strides [2, 1] {keep} : tensor<1x2x9x12xf32>, tensor<4x2x3x3xf32>, tensor<4xf32> -> tensor<1x4x4x10xf32>
-  %y = op.conv2d %x, %w, %b strides [2, 1] pads [1, 2, 3, 4] {keep}
+  // CHECK-NEXT: %y = op.conv2d %x_padded, %w, %b strides [2, 1] {acme.keep} : tensor<1x2x9x12xf32>, tensor<4x2x3x3xf32>, tensor<4xf32> -> tensor<1x4x4x10xf32>
+  %y = op.conv2d %x, %w, %b strides [2, 1] pads [1, 2, 3, 4] {acme.keep}
     : tensor<1x2x5x6xf32>, tensor<4x2x3x3xf32>, tensor<4xf32> -> tensor<1x4x4x10xf32>
   job.output "y", %y : tensor<1x4x4x10xf32>
 }

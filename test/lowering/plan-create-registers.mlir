@@ -56,8 +56,8 @@ plan.plan @several {
 // CHECK-LABEL: plan.plan @asked
 plan.plan @asked {
   // CHECK-NEXT: regst.register "x/out" slots 3 on
-  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 3 : i64, note = "kept"} {
-  // CHECK:      plan.task "x" {{.*}} attributes {slots = 3 : i64, note = "kept"} {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> attributes {slots = 3 : i64, acme.note = "kept"} {
+  // CHECK:      plan.task "x" {{.*}} attributes {slots = 3 : i64, acme.note = "kept"} {
     %v = job.input "x" : tensor<4xf32>
     plan.yield %v : tensor<4xf32>
   }

@@ -10,7 +10,7 @@
 !r = !regst.data<tensor<16xf32>>
 !t = tensor<16xf32>
 
-// CHECK-LABEL: plan.plan @main exclusive {{\[\["a", "b"\]\]}} attributes {jobs = {a = {origin = "a.onnx"}, b = {}}} {
+// CHECK-LABEL: plan.plan @main exclusive {{\[\["a", "b"\]\]}} attributes {jobs = {a = {acme.origin = "a.onnx"}, b = {}}} {
 // CHECK-NEXT:    %[[LASTING:.+]] = regst.chunk on <0, host> size 256
 // CHECK-NEXT:    %[[A_VARIABLES:.+]] = regst.block in %[[LASTING]] at 0 size 128 sum 128 bound 128
 // CHECK-NEXT:    %[[B_VARIABLES:.+]] = regst.block in %[[LASTING]] at 128 size 64 sum 64 bound 64
@@ -39,7 +39,7 @@
 // CHECK-NOT:     plan.plan
 
 // ALONE-LABEL: plan.plan @all exclusive
-plan.plan @a attributes {origin = "a.onnx"} {
+plan.plan @a attributes {acme.origin = "a.onnx"} {
   %c = regst.chunk on <0, host> size 320
   %m = regst.block in %c at 0 size 192 sum 192 bound 192
   %n = regst.block in %c at 192 size 128 sum 192 bound 100

@@ -11,7 +11,7 @@
 // What "b" uses stays where it is: "w" because it reads a view of it, but not "v". A chunk
 // that only "a" uses goes.
 
-// CHECK-LABEL: plan.plan @b attributes {origin = "b.onnx"} {
+// CHECK-LABEL: plan.plan @b attributes {acme.origin = "b.onnx"} {
 // CHECK-NEXT:    %[[LASTING:.+]] = regst.chunk on <0, host> size 128
 // CHECK-NEXT:    %[[VARIABLES:.+]] = regst.block in %[[LASTING]] at 0 size 128
 // CHECK-NEXT:    %[[CHUNK:.+]] = regst.chunk on <0, host> size 512
@@ -28,7 +28,7 @@
 
 // LAUNCH-LABEL: launch.program @b rank 0
 // LAUNCH:       launch.fetch "y" from @"b/x
-plan.plan @main exclusive [["a", "b"]] attributes {jobs = {a = {}, b = {origin = "b.onnx"}}} {
+plan.plan @main exclusive [["a", "b"]] attributes {jobs = {a = {}, b = {acme.origin = "b.onnx"}}} {
   %c = regst.chunk on <0, host> size 128
   %m = regst.block in %c at 0 size 128
   %d = regst.chunk on <0, host> size 512

@@ -78,7 +78,7 @@ def other_property(module: ModuleOp) -> None:
 
 
 def other_attribute(module: ModuleOp) -> None:
-    only(module, AddOp).attributes["note"] = StringAttr("other")
+    only(module, AddOp).attributes["acme.note"] = StringAttr("other")
 
 
 def other_order(module: ModuleOp) -> None:

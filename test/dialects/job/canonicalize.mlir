@@ -72,7 +72,7 @@ job.job @there placement <cpu, [0:0]> {
 
 // CHECK-LABEL: job.job @kept
 // CLEAN-LABEL: job.job @kept
-// CLEAN:         %y = job.after %w, %x {origin = "here"} : tensor<4xf32>, tensor<4xf32>
+// CLEAN:         %y = job.after %w, %x {acme.origin = "here"} : tensor<4xf32>, tensor<4xf32>
 // CLEAN-NEXT:    %r = op.relu %w
 // CLEAN-NEXT:    %s = op.relu %y
 // CLEAN-NEXT:    job.output "r", %r
@@ -81,8 +81,8 @@ job.job @there placement <cpu, [0:0]> {
 job.job @kept placement <cpu, [0:0]> {
   %x = job.input "x" : !t
   %w = job.variable "w" init <zeros> : !t
-  %y = job.after %w, %x {origin = "here"} : !t, !t
-  %same = job.after %w, %x {origin = "here"} : !t, !t
+  %y = job.after %w, %x {acme.origin = "here"} : !t, !t
+  %same = job.after %w, %x {acme.origin = "here"} : !t, !t
   %unused = job.after %x, %w : !t, !t
   %r = op.relu %w : !t -> !t
   %s = op.relu %y : !t -> !t

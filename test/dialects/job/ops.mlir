@@ -15,8 +15,8 @@ job.job @square placement <cpu, [0:0]> {
 
 // Any op may have a placement and a number of slots, and a job other attributes.
 
-// CHECK-LABEL: job.job @attributes placement <cuda, [0:1]> attributes {origin = "a.onnx"} {
-job.job @attributes placement <cuda, [0:1]> attributes {origin = "a.onnx"} {
+// CHECK-LABEL: job.job @attributes placement <cuda, [0:1]> attributes {acme.origin = "a.onnx"} {
+job.job @attributes placement <cuda, [0:1]> attributes {acme.origin = "a.onnx"} {
   // CHECK-NEXT: %x = job.input "x" {slots = 2 : i64} : tensor<4xf32>
   %x = job.input "x" {slots = 2 : i64} : tensor<4xf32>
   // CHECK-NEXT: %d = job.copy %x to <0, cuda:0> : tensor<4xf32>
@@ -85,8 +85,8 @@ job.job @after placement <cpu, [0:0]> {
   %w = job.input "w" : tensor<8xi1>
   // CHECK: %y = job.after %x, %w, %x : tensor<4xf32>, tensor<8xi1>, tensor<4xf32>
   %y = job.after %x, %w, %x : tensor<4xf32>, tensor<8xi1>, tensor<4xf32>
-  // CHECK-NEXT: %z = job.after %y {hint = "no more"} : tensor<4xf32>
-  %z = job.after %y {hint = "no more"} : tensor<4xf32>
+  // CHECK-NEXT: %z = job.after %y {acme.hint = "no more"} : tensor<4xf32>
+  %z = job.after %y {acme.hint = "no more"} : tensor<4xf32>
 }
 
 // CHECK-LABEL: "device"() {at = #job.device<0, cuda:1>}

@@ -44,8 +44,8 @@ launch.program @job rank 3 {
     %z = arith.constant 0.0 : f32
     linalg.fill ins(%z : f32) outs(%o : memref<4x4xf32>)
   }
-  // CHECK:      launch.kernel @nothing target "cpu" () attributes {note = "kept"} {
-  launch.kernel @nothing target "cpu" () attributes {note = "kept"} {
+  // CHECK:      launch.kernel @nothing target "cpu" () attributes {acme.note = "kept"} {
+  launch.kernel @nothing target "cpu" () attributes {acme.note = "kept"} {
   }
 
   // An actor may read and write no register, one of control, and do several steps.
@@ -80,14 +80,14 @@ launch.program @job rank 3 {
 
 // In a program of several jobs each actor says its own. What one writes to an interface
 // another one reads, and may release before it ends.
-// CHECK: launch.program @jobs rank 0 exclusive {{\[\["train", "eval"\]\]}} attributes {note} {
+// CHECK: launch.program @jobs rank 0 exclusive {{\[\["train", "eval"\]\]}} attributes {acme.note} {
 // GENERIC: "launch.program"() <{sym_name = "jobs", rank = 0 : i64, exclusive = {{\[\["train", "eval"\]\]}}}>
-launch.program @jobs rank 0 exclusive [["train", "eval"]] attributes {note} {
+launch.program @jobs rank 0 exclusive [["train", "eval"]] attributes {acme.note} {
   launch.chunk @c on <0, host> size 64
   // CHECK: launch.register @"train/x" in @c at 0 slots 1 interface "x" : memref<4xf32>
   launch.register @"train/x" in @c at 0 slots 1 interface "x" : memref<4xf32>
-  // CHECK: launch.register @"eval/x" in @c at 0 slots 1 interface "x" {note} : memref<4xf32>
-  launch.register @"eval/x" in @c at 0 slots 1 interface "x" {note} : memref<4xf32>
+  // CHECK: launch.register @"eval/x" in @c at 0 slots 1 interface "x" {acme.note} : memref<4xf32>
+  launch.register @"eval/x" in @c at 0 slots 1 interface "x" {acme.note} : memref<4xf32>
   // CHECK: launch.actor @train job "train" on <0, cpu:0> stream 0 reads [] writes [@"train/x"] {
   launch.actor @train job "train" on <0, cpu:0> stream 0 reads [] writes [@"train/x"] {
     launch.feed "x" to @"train/x"

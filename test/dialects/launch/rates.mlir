@@ -31,8 +31,8 @@ launch.program @rates rank 0 {
   launch.actor @x on <0, cpu:0> stream 0 reads [] writes [@g] {
     launch.feed "x" to @g
   }
-  // CHECK: launch.actor @both {{.*}} reads [@batch, @sum] writes [@part] every [@batch = 4, @sum = 4] attributes {note} {
-  launch.actor @both on <0, cpu:0> stream 0 reads [@batch, @sum] writes [@part] every [@batch = 4, @sum = 4] attributes {note} {
+  // CHECK: launch.actor @both {{.*}} reads [@batch, @sum] writes [@part] every [@batch = 4, @sum = 4] attributes {acme.note} {
+  launch.actor @both on <0, cpu:0> stream 0 reads [@batch, @sum] writes [@part] every [@batch = 4, @sum = 4] attributes {acme.note} {
   }
 }
 

@@ -31,4 +31,4 @@ launch.program @views rank 0 {
 
 // As an attribute it has brackets.
 // CHECK: note = #launch.view<@x at 32 as @y>
-builtin.module attributes {note = #launch.view<@x at 32 as @y>} { }
+builtin.module attributes {acme.note = #launch.view<@x at 32 as @y>} { }

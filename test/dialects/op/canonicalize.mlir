@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func @reshape_of_reshape
 func.func @reshape_of_reshape(%a: tensor<4x3xf32>) -> tensor<2x6xf32> {
-  // CHECK-NEXT: %[[R:.+]] = op.reshape %a to [2, -1] {keep} : tensor<4x3xf32> -> tensor<2x6xf32>
+  // CHECK-NEXT: %[[R:.+]] = op.reshape %a to [2, -1] {acme.keep} : tensor<4x3xf32> -> tensor<2x6xf32>
   // CHECK-NEXT: func.return %[[R]]
   %0 = op.reshape %a to [12] : tensor<4x3xf32> -> tensor<12xf32>
-  %1 = op.reshape %0 to [2, -1] {keep} : tensor<12xf32> -> tensor<2x6xf32>
+  %1 = op.reshape %0 to [2, -1] {acme.keep} : tensor<12xf32> -> tensor<2x6xf32>
   return %1 : tensor<2x6xf32>
 }
 
@@ -48,9 +48,9 @@ func.func @reshape_of_used_reshape(%a: tensor<4x3xf32>) -> (tensor<12xf32>, tens
 // CHECK-LABEL: func.func @transpose_of_transpose
 func.func @transpose_of_transpose(%a: tensor<2x3x4xf32>) -> tensor<3x2x4xf32> {
   // p = [1, 2, 0] and q = [0, 2, 1] give [p[0], p[2], p[1]].
-  // CHECK-NEXT: op.transpose %a by [1, 0, 2] {keep} : tensor<2x3x4xf32> -> tensor<3x2x4xf32>
+  // CHECK-NEXT: op.transpose %a by [1, 0, 2] {acme.keep} : tensor<2x3x4xf32> -> tensor<3x2x4xf32>
   %0 = op.transpose %a by [1, 2, 0] : tensor<2x3x4xf32> -> tensor<3x4x2xf32>
-  %1 = op.transpose %0 by [0, 2, 1] {keep} : tensor<3x4x2xf32> -> tensor<3x2x4xf32>
+  %1 = op.transpose %0 by [0, 2, 1] {acme.keep} : tensor<3x4x2xf32> -> tensor<3x2x4xf32>
   return %1 : tensor<3x2x4xf32>
 }
 

@@ -21,8 +21,8 @@ func.func @constants() {
   %empty = op.constant dense<> : tensor<2x0xf32>
   // CHECK-NEXT: %wide = op.constant dense<[-9223372036854775808, 9223372036854775807]> : tensor<2xi64>
   %wide = op.constant dense<[-9223372036854775808, 9223372036854775807]> : tensor<2xi64>
-  // CHECK-NEXT: %marked = op.constant {layer = 1 : i64} dense<0> : tensor<2xi16>
-  %marked = op.constant {layer = 1 : i64} dense<0> : tensor<2xi16>
+  // CHECK-NEXT: %marked = op.constant {acme.layer = 1 : i64} dense<0> : tensor<2xi16>
+  %marked = op.constant {acme.layer = 1 : i64} dense<0> : tensor<2xi16>
   // CHECK-NEXT: %half = op.constant dense<[1.000000e+00, 6.550400e+04]> : tensor<2xf16>
   %half = op.constant dense<[1.000000e+00, 6.550400e+04]> : tensor<2xf16>
   func.return

@@ -8,9 +8,9 @@
 
 // A plan may have no task.
 
-// CHECK-LABEL: plan.plan @empty attributes {made = "by hand"} {
+// CHECK-LABEL: plan.plan @empty attributes {acme.made = "by hand"} {
 // CHECK-NEXT:  }
-plan.plan @empty attributes {made = "by hand"} {}
+plan.plan @empty attributes {acme.made = "by hand"} {}
 
 // Tasks that hand tensors on.
 
@@ -36,8 +36,8 @@ plan.plan @double {
 
 // Tasks of several jobs, some of which never run at the same time.
 
-// CHECK-LABEL: plan.plan @jobs exclusive {{\[\["train", "eval"\]\]}} attributes {origin = "a.onnx"} {
-plan.plan @jobs exclusive [["train", "eval"]] attributes {origin = "a.onnx"} {
+// CHECK-LABEL: plan.plan @jobs exclusive {{\[\["train", "eval"\]\]}} attributes {acme.origin = "a.onnx"} {
+plan.plan @jobs exclusive [["train", "eval"]] attributes {acme.origin = "a.onnx"} {
   %w = regst.register "w" slots 1 on <0, host> : !r
   // CHECK: plan.task "w" on <0, cpu:0>
   plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
@@ -61,7 +61,7 @@ plan.plan @jobs exclusive [["train", "eval"]] attributes {origin = "a.onnx"} {
 // Tasks on registers: what they read, write, wait for and signal.
 
 // CHECK-LABEL: plan.plan @registers
-plan.plan @registers attributes {origin = "a.onnx"} {
+plan.plan @registers attributes {acme.origin = "a.onnx"} {
   %x = regst.register "x" slots 2 on <0, host> : !r
   %h = regst.register "h" slots 1 on <0, host> : !r
   %k = regst.register "k" slots 1 initial 1 on <0, host> : !regst.control

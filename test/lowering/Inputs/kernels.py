@@ -13,7 +13,7 @@ def note(text: str) -> Variant:
     """A variant that leaves a note on the kernel."""
 
     def apply(kernel: KernelOp) -> None:
-        kernel.attributes["note"] = StringAttr(text)
+        kernel.attributes["acme.note"] = StringAttr(text)
 
     return Variant(apply)
 

@@ -1,0 +1,85 @@
+"""
+Discardable attributes: those of an op that are no part of its definition.
+
+An attribute without a dialect's prefix is ours, and its name has to be declared at its
+op; one with a prefix, such as `acme.note`, may be anything, as in MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+from xdsl.traits import OpTrait
+from xdsl.utils.exceptions import VerifyException
+
+OF_VALUES = ("max_shape", "operand_sbp", "placement", "sbp", "slots")
+"""Where an op of a job runs, and how its values lie, in parts and in slots."""
+
+OF_JOBS = ("sections", "system")
+"""What a job holds while it runs, and whether people have written it."""
+
+OF_PLANS = (
+    *OF_JOBS,
+    "events",
+    "given_up",
+    "interval_ns",
+    "jobs",
+    "live_bytes",
+    "makespan_ns",
+    "no_events",
+    "no_interval",
+    "order_ns",
+    "unguarded",
+)
+"""What passes report of a plan, and, where it is merged, of the plans of its `jobs`."""
+
+
+@dataclass(frozen=True, init=False)
+class KnownAttributes(OpTrait):
+    """
+    An op has no discardable attributes but these, what the same trait of its base
+    classes names, and those with a dialect's prefix.
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", names)
+
+    def verify(self, op: Operation) -> None:
+        """Raise a `VerifyException` for an attribute that is declared nowhere."""
+        if not op.attributes:
+            return
+        known = known_attributes(op)
+        for name in op.attributes:
+            if "." not in name and name not in known:
+                hint = _nearest(name, [*known, *op.properties])
+                raise VerifyException(
+                    f"unknown attribute '{name}'{hint} (what is not ours has a "
+                    f"dialect's prefix, such as 'acme.{name}')"
+                )
+
+
+def known_attributes(op: Operation) -> set[str]:
+    """The names without a prefix that are declared at an op and its base classes."""
+    traits = (trait for trait in op.traits if isinstance(trait, KnownAttributes))
+    return {name for trait in traits for name in trait.names}
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, sorted(known), n=1)
+    return f", did you mean '{close[0]}'?" if close else ""
+
+
+def carry(source: Operation, target: Operation) -> None:
+    """
+    Let an op that takes the place of another one have its attributes with a dialect's
+    prefix. What `target` says by the same name stays.
+    """
+    for name, attribute in source.attributes.items():
+        if "." in name:
+            target.attributes.setdefault(name, attribute)
