@@ -32,6 +32,7 @@ OF_PLANS = (
     "no_interval",
     "order_ns",
     "unguarded",
+    "waves",
 )
 """What passes report of a plan, and, where it is merged, of the plans of its `jobs`."""
 

@@ -420,7 +420,13 @@ class TaskOp(IRDLOperation):
 
     traits = traits_def(
         KnownAttributes(
-            "collective", "group", "max_shape", "slots", "time_ns", "waits_for"
+            "collective",
+            "group",
+            "max_shape",
+            "no_wave",
+            "slots",
+            "time_ns",
+            "waits_for",
         ),
         IsolatedFromAbove(),
         MemoryReadEffect(),

@@ -88,7 +88,7 @@ class CommitOp(IRDLOperation):
 
     name = "job.commit"
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "attr-dict"
 

@@ -232,7 +232,9 @@ class CallOp(IRDLOperation):
     arguments = prop_def(SymbolList)
 
     traits = traits_def(
-        KnownAttributes("unchanged", "when"), MemoryReadEffect(), MemoryWriteEffect()
+        KnownAttributes("no_wave", "unchanged", "when"),
+        MemoryReadEffect(),
+        MemoryWriteEffect(),
     )
 
     assembly_format = "$kernel $arguments attr-dict"
@@ -373,7 +375,7 @@ class CommitOp(IRDLOperation):
 
     name = "launch.commit"
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = "attr-dict"
 

@@ -26,6 +26,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.interfaces import TensorOp, tensor_type
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class YieldWaveOp(IRDLOperation):
 
     values = var_operand_def(TensorType)
 
-    traits = lazy_traits_def(lambda: (HasParent(WaveOp), IsTerminator(), Pure()))
+    traits = lazy_traits_def(
+        lambda: (KnownAttributes(), HasParent(WaveOp), IsTerminator(), Pure())
+    )
 
     assembly_format = "$values attr-dict `:` type($values)"
 

@@ -59,7 +59,7 @@ plan.plan @values {
 
 plan.plan @wishes {
   %a = regst.register "a" slots 1 on <0, host> : !r
-  // expected-error@+1 {{regst-choose-slots: slots must be an i64 of at least 1, got 0 : i64}}
+  // expected-error@+1 {{regst-choose-slots: slots must be an i64 of 1 to 16384, got 0 : i64}}
   plan.task "a" on <0, cpu:0> stream <compute, 0> ins() outs(%a : !r) attributes {slots = 0 : i64} {
     %v = "test.op"() : () -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
