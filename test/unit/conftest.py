@@ -156,16 +156,16 @@ def start() -> Iterator[Start]:
 
     yield start
     for thread, future in started:
-        future.result(60)
-        thread.join(60)
+        future.result(300)
+        thread.join(300)
 
 
 @pytest.fixture(scope="session")
 def until() -> Until:
-    """Wait until something holds, for two minutes at most."""
+    """Wait until something holds, for five minutes at most."""
 
     def until(holds: Callable[[], bool]) -> None:
-        last = time.monotonic() + 120
+        last = time.monotonic() + 300
         while not holds():
             assert time.monotonic() < last, "it has not come to that"
             time.sleep(0.002)
@@ -188,7 +188,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
         if program.name in held:
             begun, gate = held[program.name]
             begun.set()
-            assert gate.wait(60)
+            assert gate.wait(300)
         return run(program, *arguments)
 
     def hold(job: str) -> tuple[threading.Event, threading.Event]:

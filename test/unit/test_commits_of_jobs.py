@@ -206,10 +206,10 @@ def test_jobs_that_share_variables_see_whole_pieces(engine: str, threads: int):
             calls.append(session.submit(given, "train"))
             looks.append(session.submit({}, "look"))
         for number, call in enumerate(calls, 1):
-            error = call.exception(60)
+            error = call.exception(300)
             assert isinstance(error, TaskError) == (number % 3 == 0)
         for look in looks:
-            assert not look.result(60)["d"].any()
+            assert not look.result(300)["d"].any()
         assert (session.state()["a"] == 29).all()
 
 

@@ -565,7 +565,7 @@ def test_close_stops_a_run_of_another_thread(start: Start, until: Until):
     runner = start(run)
     until(lambda: core.acts_made() > 0)
     core.close()
-    runner.result(60)
+    runner.result(300)
     assert caught == ["the core was closed during a run"]
     assert threads() == []
 
@@ -574,7 +574,7 @@ def test_runs_of_two_threads_take_turns(start: Start):
     job = Job([0, 1], [Flow(0, [1], 2)])
     with Core(job.tables()) as core:
         for runner in [start(core.run, 50) for _ in range(4)]:
-            runner.result(60)
+            runner.result(300)
     assert job.seen == job.expected(200)
 
 
@@ -651,7 +651,7 @@ begun, gate, stopping = (threading.Event() for _ in range(3))
 
 def wait(args, part, parts):
     begun.set()
-    assert gate.wait(100)
+    assert gate.wait(300)
 
 def nap(seconds):
     # The run has been interrupted, and waits for its kernel.

@@ -160,7 +160,7 @@ def test_two_programs_run_in_parts_at_once(start: Start):
                 core.run(3)
 
     for future in [start(run, job) for job in jobs]:
-        future.result(100)
+        future.result(300)
     for job in jobs:
         job.check()
 
@@ -182,11 +182,11 @@ def test_first_part_that_fails_says_the_code(threads: int):
 
 def test_parts_are_done_by_several_threads():
     seen: set[str] = set()
-    met = threading.Barrier(2, timeout=60)
+    met = threading.Barrier(2, timeout=300)
 
     def meet(args: int, part: int, parts: int) -> None:
         seen.add(threading.current_thread().name)
-        met.wait(60)
+        met.wait(300)
 
     # Registered as no callback, as it needs no thread of its own.
     kernel = Callback(meet)

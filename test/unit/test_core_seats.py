@@ -241,7 +241,7 @@ def test_second_thread_can_interrupt_a_run_by_closing_the_core(
     closer = start(close)
     with pytest.raises(Exception, match="the core was closed during a run"):
         core.run(1 << 50)
-    closer.result(60)
+    closer.result(300)
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith("penstock")]
 

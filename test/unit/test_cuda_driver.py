@@ -428,7 +428,7 @@ def awaited(wait, *args):
     thread = threading.Thread(target=answer)
     thread.start()
     found = wait(*args)
-    thread.join(100)
+    thread.join(300)
     return found
 
 driver = open_driver()

@@ -201,7 +201,7 @@ def test_loops_in_loops_count_for_themselves():
 
 def test_steps_at_the_same_time():
     workspace = workspace_of(x=1)
-    barrier = threading.Barrier(2, timeout=60)
+    barrier = threading.Barrier(2, timeout=300)
 
     def meet(x: Any) -> Any:
         barrier.wait()
@@ -221,7 +221,7 @@ def test_the_first_failure_stops_steps_at_the_same_time():
         raise KeyError("stop")
 
     def wait() -> None:
-        assert failed.wait(60)
+        assert failed.wait(300)
 
     slow = Loop(Sequence(Run(wait), Run(note(log))), count=10_000_000)
     with pytest.raises(KeyError):

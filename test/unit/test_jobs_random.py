@@ -152,7 +152,7 @@ def test_threads_get_the_results_of_their_own_inputs(seed: int):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(300)
         assert errors == []
         assert not any(thread.is_alive() for thread in threads)
 

@@ -179,7 +179,7 @@ def test_session_that_compiles_leaves_nothing_behind():
         with penstock.Session(threads=2) as session:
             job = Job(scaled)
             session.call(job, x)
-            session.submit(job, x).result(60)
+            session.submit(job, x).result(300)
 
     # Each compiles, which takes as long as many that open a plan.
     check(cycle, 160, 40)

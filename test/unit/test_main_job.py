@@ -139,18 +139,18 @@ def test_a_job_is_launched_by_its_number(engine: str, threads: int, seed: int) -
 def test_the_caller_is_told_when_a_job_has_ended(engine: str, threads: int) -> None:
     with streaming(engine, threads) as stream:
         for job in (ALONE, ALONE, ALONE):
-            stream.put("a", np.zeros(4, np.float32), 20)
-            stream.put("System-Launch", np.array(job, np.int64), 20)
-            assert int(stream.take("System-Finished", 20)) == ALONE
-            assert_equal([stream.take("b", 20)], [np.full(4, np.e, np.float32)])
-        assert stream.finish(20).left_over == {}
+            stream.put("a", np.zeros(4, np.float32), 300)
+            stream.put("System-Launch", np.array(job, np.int64), 300)
+            assert int(stream.take("System-Finished", 300)) == ALONE
+            assert_equal([stream.take("b", 300)], [np.full(4, np.e, np.float32)])
+        assert stream.finish(300).left_over == {}
 
 
 @engines
 def test_a_number_that_no_job_has_is_refused(engine: str, threads: int) -> None:
     def launch(stream: Stream) -> None:
-        stream.put("System-Launch", np.array(4, np.int64), 20)
-        stream.finish(20)
+        stream.put("System-Launch", np.array(4, np.int64), 300)
+        stream.finish(300)
 
     with streaming(engine, threads) as stream:
         with pytest.raises(TaskError) as raised:

@@ -252,7 +252,7 @@ def test_checkpoints_hold_the_state_between_two_runs(tmp_path: Path):
         checkpoints = Checkpoints(tmp_path, keep=None)
         for number in range(10):
             checkpoints.save(session.state(), number)
-        thread.join(60)
+        thread.join(300)
         for checkpoint in checkpoints.all():
             state = checkpoint.state()
             close(state["w"], states[int(state["step"][0])])
@@ -291,7 +291,7 @@ def test_saving_never_overlaps_training_but_may_overlap_reading():
             session.load_state(state | {"step": np.array([7])})
             session.state()
         for call in calls:
-            call.result(60)
+            call.result(300)
     writers = {"train", "System-ModelLoad"}
     spans.sort(key=lambda span: span[1])
     assert len(spans) == 30 + 10 + 11

@@ -285,14 +285,14 @@ def test_an_interrupted_run_is_told_in_pairs(start: Start):
         return 0
 
     def interrupt() -> None:
-        assert begun.wait(60)
+        assert begun.wait(300)
         signal.raise_signal(signal.SIGINT)
 
     tables = program(Callback(slow), idle())
     interruption = start(interrupt)
     with pytest.raises(KeyboardInterrupt):
         watched(tables, 1000, run_core, diary)
-    interruption.result(60)
+    interruption.result(300)
     assert_paired(diary.lines)
     assert diary.lines[-1][0] == "fail KeyboardInterrupt"
     acts = Counter(diary.about("task"))

@@ -181,7 +181,7 @@ def test_threads_take_turns_and_end(seed: int):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert not any(thread.is_alive() for thread in threads)
     for (_, job, _, end), (_, other, start, _) in combinations(sorted(spans), 2):
         if job == other or collide(needs(jobs, job), needs(jobs, other)):
@@ -195,13 +195,13 @@ def test_runs_that_share_nothing_meet():
     def work(job: str) -> None:
         (request,) = sections.request([job])
         sections.wait(request)
-        both.wait(60)
+        both.wait(300)
         sections.release(request)
 
     thread = threading.Thread(target=work, args=("a",))
     thread.start()
     work("b")
-    thread.join(60)
+    thread.join(300)
 
 
 def test_who_waits_goes_on_when_a_run_has_let_go():
@@ -217,15 +217,15 @@ def test_who_waits_goes_on_when_a_run_has_let_go():
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert waits.wait(60)
+    assert waits.wait(300)
     sections.begin(run, {1: lambda: flag[0]})
     assert not goes_on.wait(0.02)
     flag[0] = True
-    assert goes_on.wait(60)
+    assert goes_on.wait(300)
     assert run.held == {0}
     sections.release(run)
     sections.release(push)
-    thread.join(60)
+    thread.join(300)
     assert sections.request(["train"])[0].is_granted
 
 

@@ -141,7 +141,7 @@ def run(
     """All pieces of all inputs, each as soon as there is room, and what comes of it."""
     with streaming(text, engine, threads) as stream:
         rest = {name: list(pieces) for name, pieces in inputs.items()}
-        last = time.monotonic() + 20
+        last = time.monotonic() + 300
         while rest:
             assert time.monotonic() < last
             for name, pieces in list(rest.items()):
@@ -153,7 +153,7 @@ def run(
                 with suppress(TimeoutError, NoRoom):
                     stream.put(name, make(pieces[0]), 0.002)
                     pieces.pop(0)
-        return stream.finish(20)
+        return stream.finish(300)
 
 
 # Counting rules, against state machines written here ---------------------------------
@@ -195,13 +195,13 @@ def test_a_branch_without_room_does_not_keep_others_from_going_on(
 ) -> None:
     with streaming(cases(True), engine, threads, capacity=1) as stream:
         for _ in range(20):
-            stream.put("which", number(0), 20)
+            stream.put("which", number(0), 300)
         for _ in range(5):
-            stream.put("which", number(1), 20)
-            stream.take("out_b", 20)
+            stream.put("which", number(1), 300)
+            stream.take("out_b", 300)
         for value in range(20):
-            stream.put("gate", pair(value), 20)
-        ending = stream.finish(20)
+            stream.put("gate", pair(value), 300)
+        ending = stream.finish(300)
     assert values(ending, "out_a") == list(range(20))
     assert ending.outputs["out_b"] == []
 
@@ -232,10 +232,10 @@ def test_esac_says_which_input_had_a_piece(engine: str, threads: int) -> None:
     with streaming(esac(), engine, threads) as stream:
         for name in "zxxyz":
             stream.put(name, pair(1))
-            assert int(stream.take("who", 20)) == "xyz".index(name)
+            assert int(stream.take("who", 300)) == "xyz".index(name)
         for name in "xxxxyyyz":
-            stream.put(name, pair(1), 20)
-        ending = stream.finish(20)
+            stream.put(name, pair(1), 300)
+        ending = stream.finish(300)
     assert Counter(values(ending, "who")) == {0: 4, 1: 3, 2: 1}
 
 
@@ -244,11 +244,11 @@ def test_esac_ends_when_all_of_its_inputs_have(engine: str, threads: int) -> Non
     with streaming(esac(), engine, threads) as stream:
         stream.end("x", "y")
         for _ in range(5):
-            stream.put("z", pair(0), 20)
-            assert int(stream.take("who", 20)) == 2
+            stream.put("z", pair(0), 300)
+            assert int(stream.take("who", 300)) == 2
         stream.end("z")
         with pytest.raises(EndOfData) as raised:
-            stream.take("who", 20)
+            stream.take("who", 300)
         assert str(raised.value) == "there are no more pieces of output 'who'"
 
 
@@ -275,9 +275,9 @@ def test_an_input_wise_actor_takes_its_inputs_in_any_order(
     with streaming(sum_of_any(), engine, threads) as stream:
         for turn in range(6):
             for name in order:
-                stream.put(name, pair(10**turn * (1 + "xyz".index(name))), 20)
-            assert list(stream.take("sum", 20)) == [6 * 10**turn, -6 * 10**turn]
-        assert stream.finish(20).left_over == {}
+                stream.put(name, pair(10**turn * (1 + "xyz".index(name))), 300)
+            assert list(stream.take("sum", 300)) == [6 * 10**turn, -6 * 10**turn]
+        assert stream.finish(300).left_over == {}
 
 
 @engines
@@ -287,13 +287,13 @@ def test_an_input_wise_actor_gives_each_input_back_at_once(
     # Of z one piece is in the sum, one in its register, and two in the buffer.
     with streaming(sum_of_any(), engine, threads) as stream:
         for value in range(4):
-            stream.put("z", pair(value), 20)
+            stream.put("z", pair(value), 300)
         with pytest.raises((TimeoutError, NoRoom)):
             stream.put("z", pair(4), 0.2)
         for name in "xy":
-            stream.put(name, pair(100), 20)
-        assert int(stream.take("sum", 20)[0]) == 200
-        ending = stream.finish(20)
+            stream.put(name, pair(100), 300)
+        assert int(stream.take("sum", 300)[0]) == 200
+        ending = stream.finish(300)
     # What was begun counts as well.
     assert ending.left_over == {("any", "z"): 3}
 
@@ -387,18 +387,18 @@ def test_a_lock_grants_what_the_rule_says(engine: str, threads: int, seed: int) 
             owned = [x for x in held.elements()]
             if owned and random.random() < 0.5:
                 section = owned[int(random.integers(len(owned)))]
-                stream.put("back", number(section), 20)
+                stream.put("back", number(section), 300)
                 held[section] -= 1
                 expected = rule.release(section)
             else:
                 section = int(random.integers(count))
-                stream.put("want", number(section), 20)
+                stream.put("want", number(section), 300)
                 expected = rule.request(section)
-            found = [int(stream.take("granted", 20)) for _ in expected]
+            found = [int(stream.take("granted", 300)) for _ in expected]
             assert found == expected
             held.update(found)
         # Those who wait for what is never given back end with the lock.
-        stream.finish(20)
+        stream.finish(300)
 
 
 # The end of data ---------------------------------------------------------------------
@@ -609,14 +609,14 @@ def test_several_threads_use_one_stream(start: Start) -> None:
 
             def give(name: str, stream: Stream = stream) -> None:
                 for value in range(200):
-                    stream.put(name, pair(value), 20)
+                    stream.put(name, pair(value), 300)
 
             givers = [start(give, x) for x in "xy"]
-            found = [int(stream.take("sum", 20)[0]) for _ in range(200)]
+            found = [int(stream.take("sum", 300)[0]) for _ in range(200)]
             for giver in givers:
-                giver.result(60)
+                giver.result(300)
             assert found == [2 * value for value in range(200)]
-            assert stream.finish(20).left_over == {}
+            assert stream.finish(300).left_over == {}
 
 
 def test_an_idle_stream_takes_no_time_of_the_processor() -> None:
@@ -625,13 +625,13 @@ def test_an_idle_stream_takes_no_time_of_the_processor() -> None:
     text.fetch("x")
     with streaming(text, threads=2) as stream:
         stream.put("x", pair(1))
-        stream.take("x", 20)
+        stream.take("x", 300)
         time.sleep(0.05)
         before = time.process_time()
         time.sleep(0.5)
         assert time.process_time() - before < 0.05
         stream.put("x", pair(2))
-        assert int(stream.take("x", 20)[0]) == 2
+        assert int(stream.take("x", 300)[0]) == 2
 
 
 @engines
@@ -640,8 +640,8 @@ def test_a_function_is_called_with_each_piece(engine: str, threads: int) -> None
     with streaming(esac(), engine, threads) as stream:
         stream.notify("who", lambda piece: seen.append(int(piece)))
         for name in "xyzzy":
-            stream.put(name, pair(0), 20)
-        assert stream.finish(20).outputs == {"who": []}
+            stream.put(name, pair(0), 300)
+        assert stream.finish(300).outputs == {"who": []}
     assert Counter(seen) == {0: 1, 1: 2, 2: 2}
 
 
@@ -653,7 +653,7 @@ def test_what_a_function_raises_is_raised_in_the_end() -> None:
         stream.notify("who", fail)
         stream.put("x", pair(0))
         with pytest.raises(ValueError, match="no"):
-            stream.finish(20)
+            stream.finish(300)
 
 
 # Errors ------------------------------------------------------------------------------
@@ -662,9 +662,9 @@ def test_what_a_function_raises_is_raised_in_the_end() -> None:
 @engines
 def test_a_number_that_nothing_has_names_the_actor(engine: str, threads: int) -> None:
     def give(stream: Stream) -> None:
-        stream.put("which", number(1), 20)
-        stream.put("which", number(5), 20)
-        stream.finish(20)
+        stream.put("which", number(1), 300)
+        stream.put("which", number(5), 300)
+        stream.finish(300)
 
     with streaming(cases(False), engine, threads) as stream:
         with pytest.raises(TaskError) as raised:
@@ -677,9 +677,9 @@ def test_a_number_that_nothing_has_names_the_actor(engine: str, threads: int) ->
 @engines
 def test_a_section_that_nobody_has_is_not_given_back(engine: str, threads: int) -> None:
     with streaming(lock([[1], [0]]), engine, threads) as stream:
-        stream.put("want", number(1), 20)
-        assert int(stream.take("granted", 20)) == 1
-        stream.put("back", number(1), 20)
+        stream.put("want", number(1), 300)
+        assert int(stream.take("granted", 300)) == 1
+        stream.put("back", number(1), 300)
         with pytest.raises(TaskError) as raised:
             give_back_and_wait(stream, 1)
     assert (raised.value.task, raised.value.code) == ("lock", 1)
@@ -687,8 +687,8 @@ def test_a_section_that_nobody_has_is_not_given_back(engine: str, threads: int) 
 
 
 def give_back_and_wait(stream: Stream, section: int) -> None:
-    stream.put("back", number(section), 20)
-    stream.take("granted", 20)
+    stream.put("back", number(section), 300)
+    stream.take("granted", 300)
 
 
 @engines
@@ -703,7 +703,7 @@ def test_actors_that_wait_for_each_other_are_named(engine: str, threads: int) ->
     with streaming(text, engine, threads) as stream:
         stream.put("x", pair(1))
         with pytest.raises(DeadlockError) as raised:
-            stream.finish(20)
+            stream.finish(300)
     assert raised.value.stuck == [
         "'p' at act 0: no piece in register 'k' from 'c'",
         "'c' at act 0: no piece in register 'n' from 'p'",

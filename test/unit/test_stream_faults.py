@@ -123,24 +123,24 @@ def test_the_last_piece_is_missed_when_the_stream_ends(threads: int) -> None:
 def test_who_takes_the_end_of_what_was_lost_is_told(threads: int) -> None:
     with streaming(sums(2), threads, MessageFault("s", 0, "drop")) as stream:
         for name in "xy":
-            stream.put(name, pair(1), 20)
+            stream.put(name, pair(1), 300)
         stream.end()
         with pytest.raises(Errors) as caught:
-            stream.take("s", 20)
+            stream.take("s", 300)
         assert "'add_s' filled 1 slots of register 's', but told of 0" in str(
             caught.value
         )
         with pytest.raises(Errors):
-            stream.finish(20)
+            stream.finish(300)
 
 
 @threads_of
 def test_who_waits_for_what_was_lost_is_told(threads: int) -> None:
     with streaming(sums(2), threads, MessageFault("s", 0, "drop")) as stream:
         for name in "xy":
-            stream.put(name, pair(1), 20)
+            stream.put(name, pair(1), 300)
         with pytest.raises(MessageError) as caught:
-            stream.take("s", 20)
+            stream.take("s", 300)
     assert "'add_s' filled 1 slots of register 's', but told of 0" in str(caught.value)
 
 
@@ -150,8 +150,8 @@ def test_who_waits_for_room_is_told_what_was_lost(threads: int) -> None:
 
     def use(stream: Stream) -> None:
         for _ in range(9):
-            stream.put("y", pair(1), 20)
-            stream.put("x", pair(1), 20)
+            stream.put("y", pair(1), 300)
+            stream.put("x", pair(1), 300)
 
     with (
         streaming(sums(), threads, fault) as stream,
@@ -172,10 +172,10 @@ def test_a_piece_that_was_made_up_is_never_given_to_anybody(
 
     def use(stream: Stream) -> None:
         for i in range(8):
-            stream.put("x", pair(i), 20)
-            stream.put("y", pair(10 * i), 20)
-            found.append(int(stream.take("s", 20)[0]))
-        stream.finish(20)
+            stream.put("x", pair(i), 300)
+            stream.put("y", pair(10 * i), 300)
+            found.append(int(stream.take("s", 300)[0]))
+        stream.finish(300)
 
     with (
         streaming(sums(), threads, *faults[: 1 + lost]) as stream,
@@ -217,9 +217,9 @@ def test_late_messages_change_nothing(threads: int) -> None:
     with executor(text, threads=threads) as runner:
         with inject(runner, *faults), runner.stream() as stream:
             for i in range(8):
-                stream.put("x", pair(i), 20)
-                stream.put("y", pair(10 * i), 20)
-            assert values(stream.finish(20), "s") == [11 * i for i in range(8)]
+                stream.put("x", pair(i), 300)
+                stream.put("y", pair(10 * i), 300)
+            assert values(stream.finish(300), "s") == [11 * i for i in range(8)]
         # Outside of the block there are none.
         with runner.stream() as stream:
             assert values(stream.run(pieces(SUMS, stream)), "s")[:2] == [0, 11]
@@ -395,9 +395,9 @@ def test_who_gives_pieces_is_told_that_no_slot_gets_free(threads: int) -> None:
         executor(text, threads=threads) as runner,
         Stream(runner.program, capacity=1, make_core=make_core) as stream,
     ):
-        stream.put("port", pair(1), 20)
+        stream.put("port", pair(1), 300)
         with pytest.raises(Errors) as caught:
-            stream.put("port", pair(2), 20)
+            stream.put("port", pair(2), 300)
     line = "'feed' read 1 slots of register 'port', but told of 0"
     assert line in str(caught.value)
 
@@ -406,4 +406,4 @@ def test_an_output_that_ends_well_ends() -> None:
     with streaming(sums(), 1, MessageFault("s", 99, "drop")) as stream:
         stream.end()
         with pytest.raises(EndOfData):
-            stream.take("s", 20)
+            stream.take("s", 300)

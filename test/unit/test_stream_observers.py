@@ -75,10 +75,10 @@ def give(stream: Stream, first: int = 0, last: int = 3) -> list[int]:
     found: list[int] = []
     for turn in range(first, last):
         for value in range(4):
-            stream.put("x", pair(10 * turn + value), 20)
-        stream.put("z", pair(1000), 20)
-        stream.put("y", pair(2000), 20)
-        found.append(int(stream.take("both", 20)[0]))
+            stream.put("x", pair(10 * turn + value), 300)
+        stream.put("z", pair(1000), 300)
+        stream.put("y", pair(2000), 300)
+        found.append(int(stream.take("both", 300)[0]))
     return found
 
 
@@ -111,7 +111,7 @@ def test_every_act_is_told_once_whatever_the_log_has_room_for(
     diary = Diary()
     with told_by(rates(), engine, threads, diary) as stream:
         found = give(stream)
-        stream.finish(20)
+        stream.finish(300)
     assert found == [10 * 4 * turn + 6 + 3000 for turn in range(3)]
     assert_paired(diary.lines)
     tasks = Counter((v, e.name, e.act) for v, e in diary.lines if e.level == "task")
@@ -141,7 +141,7 @@ def test_a_long_stream_is_told_of_before_it_ends(
     with told_by(rates(), engine, threads, counts) as stream:
         give(stream, 0, 10)
         early = counts.stopped["task", "acc"]
-        stream.finish(20)
+        stream.finish(300)
     assert 20 <= early <= 40
     assert counts.stopped["task", "acc"] == 40
 
@@ -180,9 +180,9 @@ def test_a_number_that_is_wrong_is_told_as_failed(engine: str, threads: int) -> 
     diary = Diary()
 
     def run(stream: Stream) -> None:
-        stream.put("which", number(1), 20)
-        stream.put("which", number(5), 20)
-        stream.finish(20)
+        stream.put("which", number(1), 300)
+        stream.put("which", number(5), 300)
+        stream.finish(300)
 
     with (
         told_by(cases(False), engine, threads, diary) as stream,
@@ -251,7 +251,7 @@ def test_what_an_observer_raises_comes_when_the_stream_has_ended(
     with told_by(rates(), engine, threads, Broken(), diary) as stream:
         give(stream)
         with pytest.raises(ValueError, match="run"):
-            stream.finish(20)
+            stream.finish(300)
     assert diary.lines[-1][0] == "stop"
     assert_paired(diary.lines)
 
@@ -263,7 +263,7 @@ def trace_of(runner: Executor) -> Trace:
     trace = runner.observers.attach(Trace())
     with runner.stream() as stream:
         give(stream)
-        stream.finish(20)
+        stream.finish(300)
     return trace
 
 
@@ -299,7 +299,7 @@ def test_live_bytes_of_a_stream_end_with_it(engine: str, threads: int) -> None:
         runner.observers.attach(memory)
         with runner.stream() as stream:
             give(stream)
-            stream.finish(20)
+            stream.finish(300)
         (size,) = (chunk.size for chunk in runner.program.image.chunks)
     (live,) = memory.live.values()
     assert live[-1][1] == 0

@@ -85,7 +85,7 @@ def is_at(core: StreamCore, name: str, acts: int | None) -> bool:
 
 def put(stream: Stream, value: int) -> None:
     for name in "xy":
-        stream.put(name, pair(value), 20)
+        stream.put(name, pair(value), 300)
 
 
 @threads_of
@@ -173,7 +173,7 @@ def test_a_stall_while_the_caller_is_away_is_told_when_it_is_back() -> None:
     with watched(sums(), reports, 2, fault) as (stream, clock, at):
         clock.jump(2 * SECONDS, lambda: at("add_s", 2))
         put(stream, 3)
-        assert reports.said.wait(60)
+        assert reports.said.wait(300)
         with pytest.raises(WatchdogError):
             stream.take("s", 60)
     names = [thread.name for thread in threading.enumerate()]

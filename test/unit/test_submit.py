@@ -102,7 +102,7 @@ class Waits(Observer):
 
     def start(self, event: Event) -> None:
         self.begun.set()
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(300)
 
 
 class Meets(Observer):
@@ -112,7 +112,7 @@ class Meets(Observer):
         self._barrier = barrier
 
     def start(self, event: Event) -> None:
-        self._barrier.wait(60)
+        self._barrier.wait(300)
 
 
 def observe(session: Session, job: str, observer: Observer) -> None:
@@ -141,7 +141,7 @@ def test_runs_of_a_job_are_made_in_the_order_they_were_asked_for(threads: int):
                     future = session.submit(picking(seed), "apart")
                     asked.append((future, "g", some(seed)[[seed % 4]]))
         for future, name, wanted in asked:
-            found = future.result(60)
+            found = future.result(300)
             assert list(found) == [name]
             np.testing.assert_array_equal(found[name], wanted)
         np.testing.assert_array_equal(session.run({}, "look")["n"], -held)
@@ -152,7 +152,7 @@ def test_call_comes_after_what_was_submitted_before():
         waits = Waits()
         observe(session, "apart", waits)
         first = session.submit(picking(1), "apart")
-        assert waits.begun.wait(60)
+        assert waits.begun.wait(300)
         waits.go_on.set()
         found = session.run(picking(2), "apart")["g"]
         assert first.done()
@@ -167,7 +167,7 @@ def test_output_is_written_again_when_it_has_been_pulled():
             observe(session, job, Spans(spans))
         calls = [session.submit({"p": some(i)}, "make") for i in range(40)]
         for i, call in enumerate(calls):
-            close(call.result(60)["m"], np.exp(some(i)))
+            close(call.result(300)["m"], np.exp(some(i)))
     spans.sort(key=lambda span: span[1])
     assert [job for job, _, _ in spans] == ["make", "System-Pull-m"] * 40
     for (_, _, end), (_, start, _) in pairwise(spans):
@@ -184,8 +184,8 @@ def test_runs_that_share_nothing_are_made_at_the_same_time():
             observe(session, job, Meets(barrier))
         first = session.submit({"x": some(0)}, "sum")
         second = session.submit(picking(0), "apart")
-        assert first.result(60).keys() == {"s"}
-        assert second.result(60).keys() == {"g"}
+        assert first.result(300).keys() == {"s"}
+        assert second.result(300).keys() == {"g"}
         assert not barrier.broken
 
 
@@ -196,7 +196,7 @@ def test_jobs_that_read_one_interface_run_at_the_same_time_on_memory_of_their_ow
         for job in ("take", "see"):
             observe(session, job, Meets(barrier))
         calls = [session.submit({}, job) for job in ("take", "see")]
-        found = [call.result(60) for call in calls]
+        found = [call.result(300) for call in calls]
         assert not barrier.broken
         close(found[0]["t1"], -np.exp(some(1)))
         close(found[1]["t2"], np.exp(some(1)))
@@ -231,7 +231,7 @@ def test_runs_that_share_something_never_overlap(strategy: str):
             made = some(seed) if job == "make" else made
             wanted.append(np.exp(made) if job == "see" else None)
         for call, values in zip(calls, wanted, strict=True):
-            found = call.result(60)
+            found = call.result(300)
             if values is not None:
                 close(found["t2"], values)
     assert len(spans) == 150
@@ -274,11 +274,11 @@ def test_run_that_fails_tells_its_future_alone():
         missing = session.submit({}, "take")
         good = session.submit(picking(2), "apart")
         with pytest.raises(TaskError):
-            bad.result(60)
+            bad.result(300)
         message = "job 'take' takes m, which no job has made yet"
         with pytest.raises(PenstockError, match=message):
-            missing.result(60)
-        np.testing.assert_array_equal(good.result(60)["g"], some(2)[[2]])
+            missing.result(300)
+        np.testing.assert_array_equal(good.result(300)["g"], some(2)[[2]])
 
 
 def test_run_that_is_cancelled_keeps_nobody_waiting():
@@ -286,15 +286,15 @@ def test_run_that_is_cancelled_keeps_nobody_waiting():
         waits = Waits()
         observe(session, "apart", waits)
         running = [session.submit(picking(i), "apart") for i in range(9)]
-        assert waits.begun.wait(60)
+        assert waits.begun.wait(300)
         # All threads wait for their turn in `apart`, so that this cannot begin.
         late = session.submit({"x": some(0)}, "sum")
         assert late.cancel()
         look = session.submit({}, "look")
         waits.go_on.set()
-        np.testing.assert_array_equal(look.result(60)["n"], np.zeros(4))
+        np.testing.assert_array_equal(look.result(300)["n"], np.zeros(4))
         for call in running:
-            call.result(60)
+            call.result(300)
         with pytest.raises(CancelledError):
             late.result(0)
 
@@ -305,11 +305,11 @@ def test_closing_ends_what_has_begun_and_cancels_the_rest():
     waits = Waits()
     observe(session, "apart", waits)
     calls = [session.submit(picking(i), "apart") for i in range(20)]
-    assert waits.begun.wait(60)
+    assert waits.begun.wait(300)
     closing = threading.Thread(target=session.close)
     closing.start()
     waits.go_on.set()
-    closing.join(60)
+    closing.join(300)
     assert not closing.is_alive()
     np.testing.assert_array_equal(calls[0].result(0)["g"], some(0)[[0]])
     assert calls[-1].cancelled()
@@ -366,7 +366,7 @@ def test_next_input_is_pushed_while_the_last_run_computes():
         with inject(session.executor_of("slow"), late):
             calls = [session.submit({"x": x * factor}, "slow") for factor in (1, -1)]
             for call in calls:
-                close(call.result(60)["y"], x.astype(np.float64))
+                close(call.result(300)["y"], x.astype(np.float64))
     spans.sort(key=lambda span: span[1])
     push, slow = "System-Push-x", "slow"
     assert [job for job, _, _ in spans] == [push, slow, push, slow]
@@ -433,7 +433,7 @@ def test_job_uses_a_variable_that_it_sees_through_a_view_alone():
         assert facts.written == {"v"}
         (section,) = sections_of({"shape": facts, "other": NOTHING}, [])[:1]
         assert section.resources == {"variable v"}
-        found = session.submit({}).result(60)["e"]
+        found = session.submit({}).result(300)["e"]
         close(found, np.full((2, 2), np.e))
 
 

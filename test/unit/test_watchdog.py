@@ -54,7 +54,7 @@ class Clock:
     def pass_by(self, seconds: float) -> None:
         """Go forward, and wait until the watchdog has looked again."""
         self.jump(seconds)
-        wanted, last = self.asked + 12, time.monotonic() + 120
+        wanted, last = self.asked + 12, time.monotonic() + 300
         while self.asked < wanted:
             assert time.monotonic() < last, "the watchdog does not look"
             time.sleep(0.001)
@@ -104,7 +104,7 @@ SECONDS = 0.01
 
 def test_report_says_what_each_actor_waits_for_and_who_runs_what():
     reports, clock = Reports(), Clock()
-    tables = line_of(lambda args, part, parts: None if reports.said.wait(120) else 1)
+    tables = line_of(lambda args, part, parts: None if reports.said.wait(300) else 1)
     with Core(tables) as core:
         core.watch(Watchdog(0.3, reports, clock=clock))
         clock.jump(0.4, lambda: core.acts_made() == 2)
@@ -123,7 +123,7 @@ def test_report_says_what_each_actor_waits_for_and_who_runs_what():
 
 def test_report_alone_lets_the_run_go_on():
     reports, clock = Reports(), Clock()
-    tables = line_of(lambda args, part, parts: None if reports.said.wait(120) else 1)
+    tables = line_of(lambda args, part, parts: None if reports.said.wait(300) else 1)
     with Core(tables) as core:
         core.watch(Watchdog(SECONDS, reports, fails=False, clock=clock))
         clock.jump(SECONDS, lambda: core.acts_made() == 2)
@@ -150,7 +150,7 @@ def test_actor_that_is_ready_waits_for_its_worker():
 
     def kernel(args: int, part: int, parts: int) -> int | None:
         clock.jump(SECONDS)
-        return None if reports.said.wait(120) else 1
+        return None if reports.said.wait(300) else 1
 
     slow = Callback(kernel)
     actors = [Actor("slow", calls=(Call(slow.address),)), Actor("other")]
@@ -171,7 +171,7 @@ def test_acts_of_a_report_count_from_the_start_of_the_run():
             return None
         # All acts of the first run, four of the first actor, and two of each other one.
         clock.jump(SECONDS, lambda: core.acts_made() == 3 * 7 + 4 + 2 + 2)
-        return None if reports.said.wait(120) else 1
+        return None if reports.said.wait(300) else 1
 
     with Core(line_of(kernel)) as core:
         core.watch(Watchdog(SECONDS, reports, fails=False, clock=clock))
@@ -192,7 +192,7 @@ def test_acts_of_actors_at_different_rates():
             return None
         # One act of the source in each run, four of the kernel, and of its reader.
         clock.jump(SECONDS, lambda: core.acts_made() == 2 + 4 + 4)
-        return None if reports.said.wait(120) else 1
+        return None if reports.said.wait(300) else 1
 
     slow = Callback(kernel)
     call = Call(slow.address)
@@ -239,7 +239,7 @@ def test_report_that_fails_is_told_and_the_next_run_is_watched(
 
     def kernel(args: int, part: int, parts: int) -> int | None:
         clock.jump(SECONDS)
-        return None if told.wait(120) else 1
+        return None if told.wait(300) else 1
 
     with Core(line_of(kernel)) as core:
         core.watch(Watchdog(SECONDS, report, clock=clock))

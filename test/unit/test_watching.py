@@ -244,7 +244,7 @@ def test_work_is_asked_how_far_it_is():
         return count
 
     with polled_progress("tasks", 4, done, terminal):
-        assert asked.wait(60)
+        assert asked.wait(300)
     drawn = [t.strip() for t in terminal.getvalue().split("\r") if t.strip()]
     assert [text.split(" [")[0] for text in drawn[:2]] == ["tasks 1/4", "tasks 3/4"]
     names = [thread.name for thread in threading.enumerate()]
