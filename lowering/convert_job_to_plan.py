@@ -53,6 +53,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.attributes import carry
 from penstock.dialects.counts import count_of
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
@@ -305,6 +306,7 @@ class JobTasks:
         for number, device in enumerate(devices_of(self._place_of(op))):
             operands = [self._parts[value][number] for value in op.operands]
             part = part_of_op(op, operands, [parts[number] for parts in cuts])
+            carry(op, part)
             for value, result in zip(op.results, part.results, strict=True):
                 result.name_hint = value.name_hint
             if (slots := op.attributes.get("slots")) is not None:

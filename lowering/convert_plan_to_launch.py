@@ -53,6 +53,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from penstock.dialects import launch
+from penstock.dialects.attributes import carry
 from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
@@ -293,6 +294,7 @@ class ProgramBuilder:
     def _chunk(self, chunk: ChunkOp, symbol: str) -> launch.ChunkOp:
         made = launch.ChunkOp(symbol, chunk.memory_case, chunk.size.value.data)
         made.location = chunk.location
+        carry(chunk, made)
         if (report := memory_report(chunk, self._liveness)) is not None:
             made.attributes["memory"] = report
         return made
@@ -301,6 +303,8 @@ class ProgramBuilder:
         task = self._variables.get(register.register)
         if task is not None:
             made = self._variable(register, task)
+            carry(task.op, made)
+            carry(task, made)
         elif isinstance(type := register.register.type, DataType):
             chunk, offset = self._place(register)
             slots = register.slots.value.data
@@ -317,6 +321,7 @@ class ProgramBuilder:
             symbol = self._symbols[register.register]
             made = launch.ControlOp(symbol, register.slots.value.data, initial)
         made.location = register.location
+        carry(register, made)
         return made
 
     def _variable(self, register: RegisterOp, task: TaskOp) -> launch.VariableOp:
@@ -363,6 +368,7 @@ class ProgramBuilder:
             # Members of a wave have places of their own.
             if not isinstance(task.op, WaveOp):
                 step.location = task.op.location
+                carry(task.op, step)
         actor = launch.ActorOp(
             self._actors[task],
             task.device,
@@ -381,6 +387,7 @@ class ProgramBuilder:
             can_fail=task.can_fail is not None,
         )
         actor.location = task.location
+        carry(task, actor)
         return actor
 
     def _views(self, task: TaskOp) -> Iterator[launch.ViewAttr]:
@@ -444,6 +451,7 @@ class ProgramBuilder:
             ins = [self._symbols[operand_register(task, i)] for i in operands]
             call = launch.CallOp(kernel, [*ins, *islice(outs, len(member.results))])
             call.location = member.location
+            carry(member, call)
             yield call
 
     def _step(self, task: TaskOp) -> Operation:
