@@ -232,7 +232,7 @@ class CallOp(IRDLOperation):
     arguments = prop_def(SymbolList)
 
     traits = traits_def(
-        KnownAttributes("no_wave", "unchanged", "when"),
+        KnownAttributes("no_wave", "on", "unchanged", "when"),
         MemoryReadEffect(),
         MemoryWriteEffect(),
     )
