@@ -560,13 +560,18 @@ def verify_main(task: TaskOp) -> None:
     op = task.op
     if tuple(op.operands) != task.body.block.args:
         raise VerifyException(f"the task of {op.name} reads what that does, in order")
-    if not isinstance(op, CaseOp | EsacOp):
-        return
-    found = len(task.signals if isinstance(op, CaseOp) else task.waits)
-    if found != len(op.names):
-        names = ", ".join(name.data for name in op.names)
+    waits, signals = len(task.waits), len(task.signals)
+    if isinstance(op, CaseOp | EsacOp):
+        found = signals if isinstance(op, CaseOp) else waits
+        if found != len(op.names):
+            names = ", ".join(name.data for name in op.names)
+            raise VerifyException(
+                f"{op.name} needs a control register for each of {names}, got {found}"
+            )
+    has_waits, has_signals = isinstance(op, EsacOp), isinstance(op, CaseOp)
+    if (waits and not has_waits) or (signals and not has_signals):
         raise VerifyException(
-            f"{op.name} needs a control register for each of {names}, got {found}"
+            f"the task of {op.name} waits for, or signals, more than its branches"
         )
 
 

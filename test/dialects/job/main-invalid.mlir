@@ -110,3 +110,25 @@ plan.plan @crossed {
     plan.yield %2 : tensor<i64>
   }
 }
+
+// -----
+
+!n = !regst.data<tensor<i64>>
+!c = !regst.control
+
+plan.plan @waits {
+  %s = regst.register "s" slots 1 on <0, host> : !n
+  %d = regst.register "d" slots 1 on <0, host> : !n
+  %g = regst.register "g" slots 1 on <0, host> : !n
+  %k = regst.register "k" slots 1 on <0, host> : !c
+  plan.task "maker" on <0, cpu:0> stream <main, 1> ins() outs(%s, %d : !n, !n) signals(%k : !c) {
+    %0, %1 = "test.op"() : () -> (tensor<i64>, tensor<i64>)
+    plan.yield %0, %1 : tensor<i64>, tensor<i64>
+  }
+  // expected-error@+1 {{the task of job.reentrant_lock waits for, or signals, more than its branches}}
+  plan.task "lock" on <0, cpu:0> stream <main, 0> ins(%s, %d : !n, !n) outs(%g : !n) waits(%k : !c) {
+  ^bb0(%0: tensor<i64>, %1: tensor<i64>):
+    %2 = job.reentrant_lock %0, %1 sections ["a"] lists [array<i64>]
+    plan.yield %2 : tensor<i64>
+  }
+}
