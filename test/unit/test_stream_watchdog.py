@@ -18,7 +18,7 @@ from penstock.runtime.faults import Fault, KernelFault, inject
 from penstock.runtime.log import StreamLog
 from penstock.runtime.measures import CountObserver
 from penstock.runtime.stream import Stream
-from penstock.runtime.stream_core import StreamCore
+from penstock.runtime.stream_core import StreamCore, is_idle
 from penstock.runtime.watchdog import Watchdog
 from penstock.runtime.words import CONDITION, QUEUED, SEAT_WORDS, TAKEN
 
@@ -54,20 +54,35 @@ def watched(
     A stream, the clock of its watchdog, and whether an actor is in its kernel when all
     have made so many acts.
     """
-    clock, cores = Clock(), list[StreamCore]()
-
-    def watch(core: StreamCore, *arguments: Any) -> None:
-        cores.append(core)
-        WATCH(core, *arguments)
-
-    with pytest.MonkeyPatch.context() as patch, executor(text, threads=threads) as run:
-        patch.setattr(StreamCore, "watch", watch)
+    clock = Clock()
+    with watched_cores() as cores, executor(text, threads=threads) as run:
         run.watch(Watchdog(SECONDS, reports, fails, clock))
         with inject(run, *faults), run.stream() as stream:
             yield stream, clock, partial(is_at, cores[-1])
 
 
 WATCH: Callable[..., None] = StreamCore.watch
+
+
+@contextmanager
+def watched_cores() -> Generator[list[StreamCore]]:
+    """The cores of streams that are watched from now on."""
+    cores: list[StreamCore] = []
+
+    def watch(core: StreamCore, *arguments: Any) -> None:
+        cores.append(core)
+        WATCH(core, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StreamCore, "watch", watch)
+        yield cores
+
+
+def rests(cores: list[StreamCore]) -> bool:
+    """Whether the last stream has done all it can until its caller does something."""
+    core = cores[-1]
+    # Nothing else says it, and what it is not told by others cannot change.
+    return is_idle(core.memory, core._helpers)  # pyright: ignore[reportPrivateUsage]
 
 
 def is_at(core: StreamCore, name: str, acts: int | None) -> bool:
@@ -119,20 +134,20 @@ def test_a_stalled_stream_is_reported_and_ends(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_who_waits_for_the_caller_is_not_stuck(threads: int) -> None:
     reports, counts, clock = Reports(), CountObserver(), Clock()
-    with executor(sums(), threads=threads) as runner:
+    with watched_cores() as cores, executor(sums(), threads=threads) as runner:
         runner.watch(Watchdog(SECONDS, reports, clock=clock))
         runner.observers.attach(counts)
         with runner.stream() as stream:
             put(stream, 3)
             # Neither while nobody takes what there is, nor while nobody gives more.
-            clock.pass_by(2 * SECONDS)
+            clock.pass_by(2 * SECONDS, lambda: rests(cores))
             assert int(stream.take("s", 60)[0]) == 6
-            clock.jump(2 * SECONDS)
+            clock.jump(2 * SECONDS, lambda: rests(cores))
             with pytest.raises(TimeoutError):
                 stream.take("s", 0.05)
-            clock.pass_by(2 * SECONDS)
+            clock.pass_by(2 * SECONDS, lambda: rests(cores))
             stream.put("x", pair(1), 60)
-            clock.pass_by(2 * SECONDS)
+            clock.pass_by(2 * SECONDS, lambda: rests(cores))
             assert stream.finish(60).outputs == {"s": []}
     assert reports.texts == []
     assert counts.stopped["task", "add_s"] == 1
@@ -218,12 +233,12 @@ def test_who_has_no_room_to_note_what_it_does_waits_for_the_caller(
     text.actor("case", ["any"], ["go"], kind='kind "case"')
     text.actor("end", ["go"], [])
     clock = Clock()
-    with executor(text, threads=2) as runner:
+    with watched_cores() as cores, executor(text, threads=2) as runner:
         runner.watch(Watchdog(SECONDS, reports, clock=clock))
         runner.observers.attach(CountObserver())
         with runner.stream() as stream:
             stream.put("id", number(0), 60)
-            clock.pass_by(2 * SECONDS)
+            clock.pass_by(2 * SECONDS, lambda: rests(cores))
             stream.finish(60)
     assert reports.texts == []
 

@@ -51,10 +51,14 @@ class Clock:
         """Go forward once something has held for two looks."""
         self._when, self._held, self._jump = when, 0, seconds
 
-    def pass_by(self, seconds: float) -> None:
-        """Go forward, and wait until the watchdog has looked again."""
-        self.jump(seconds)
-        wanted, last = self.asked + 12, time.monotonic() + 300
+    def pass_by(self, seconds: float, when: Callable[[], bool] = lambda: True) -> None:
+        """Go forward once something holds, and wait until the watchdog has looked."""
+        self.jump(seconds, when)
+        last = time.monotonic() + 300
+        while self._jump:
+            assert time.monotonic() < last, "the watchdog does not look"
+            time.sleep(0.001)
+        wanted = self.asked + 12
         while self.asked < wanted:
             assert time.monotonic() < last, "the watchdog does not look"
             time.sleep(0.001)
