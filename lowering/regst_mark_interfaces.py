@@ -259,17 +259,25 @@ def copy_task(
     )
 
 
+def is_input(port: Port) -> bool:
+    """Whether a port of a plan is what a job takes."""
+    return isinstance(port.where, TaskOp) and port.where.kind == "input"
+
+
 def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
     """Mark the interfaces of the plans whose memory is still to be planned."""
     markers = {
         plan.sym_name.data: Marker(plan) for plan in plans if not plan.has_places
     }
+    wanted: list[tuple[Port, MemoryCaseAttr]] = []
     for ports in interfaces_of(shared).values():
         case = joined_case([register_of(port.value).memory_case for port in ports])
         assert case is not None, "has been checked"
-        for port in ports:
-            if (marker := markers.get(port.job)) is not None:
-                marker.mark(port, case)
+        wanted += [(port, case) for port in ports]
+    # An output of an input may have a register of its own, but no input may.
+    for port, case in sorted(wanted, key=lambda each: not is_input(each[0])):
+        if (marker := markers.get(port.job)) is not None:
+            marker.mark(port, case)
     for marker in markers.values():
         marker.renumber()
 
