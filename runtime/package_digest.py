@@ -82,7 +82,7 @@ def _imports_of(package: str) -> frozenset[str]:
     texts = (
         path.read_text("utf-8", "replace") for path in paths if path.suffix == ".py"
     )
-    return frozenset().union(*map(packages_in, texts)) - {package}
+    return frozenset(name for text in texts for name in packages_in(text)) - {package}
 
 
 @cache

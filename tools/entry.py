@@ -74,6 +74,12 @@ def _prepare(program: str) -> None:
 class _Escaping(TextIOWrapper):
     """A stream whose text holds no escape sequences, which names may be full of."""
 
+    def __init__(self, plain: TextIOWrapper):
+        facts = plain.encoding, "backslashreplace"
+        super().__init__(plain.buffer, *facts, line_buffering=plain.line_buffering)
+        # A stream that nothing holds any more closes the buffer, which is shared.
+        self._plain = plain
+
     def write(self, text: str, /) -> int:
         """Write text, with what would confuse a terminal escaped."""
         from penstock.runtime.errors import printable
@@ -92,11 +98,7 @@ def _escape_names_in_what_is_printed() -> None:
     for name in ("stdout", "stderr"):
         stream: object = getattr(sys, name)
         if isinstance(stream, TextIOWrapper):
-            plain = cast("TextIOWrapper", stream)
-            facts = plain.encoding, "backslashreplace"
-            by_line = plain.line_buffering
-            escaping = _Escaping(plain.buffer, *facts, line_buffering=by_line)
-            setattr(sys, name, escaping)
+            setattr(sys, name, _Escaping(cast("TextIOWrapper", stream)))
 
 
 def _tell_warnings_of(program: str) -> None:

@@ -227,6 +227,7 @@ def test_names_of_values_are_read_back():
 def test_tools_print_any_name_in_any_locale(monkeypatch: pytest.MonkeyPatch):
     printed = BytesIO()
     monkeypatch.setattr(sys, "stdout", TextIOWrapper(printed, "ascii"))
+    monkeypatch.setattr(sys, "stderr", TextIOWrapper(BytesIO(), "ascii"))
     monkeypatch.setattr(sys, "argv", ["penstock-opt", "--show-dialects"])
     with pytest.raises(SystemExit, match="0"):
         entry.opt()
