@@ -6,7 +6,8 @@ task that executes an op of one.
   and from `job.esac`, what it hands on goes to `job.case` alone, and these two have a
   branch for each of its sections.
 * The branches of a section lead to its source tick alone, and from its sink tick.
-* In each act of a section its sink comes after its source.
+* In each act of a section its sink comes after its source, and no signal from the case
+  or to a `job.esac` is there at the start.
 * The list of each job has all of its sections, each once, and each job but the main
   one has a list.
 * Each other `job.esac` names jobs, and hears of each by a task that comes after all of
@@ -85,6 +86,7 @@ def bad_main(plan_graph: PlanGraph) -> Iterator[Finding]:
     known = [pair for pair in ends if pair is not None]
     if len(known) == len(ends):
         yield from bad_lists(plan_graph, main, known)
+        yield from early_signals(plan_graph, main)
         yield from bad_ends(plan_graph, main)
         yield from overlaps(plan_graph, main, known)
 
@@ -164,6 +166,17 @@ def tick_name(task: TaskOp) -> str:
 def job_of(task: TaskOp) -> str:
     """The job of a task."""
     return "" if task.job is None else task.job.data
+
+
+def early_signals(plan_graph: PlanGraph, main: Main) -> Iterator[Finding]:
+    """Registers that begin or end something at the start, which nobody asked for."""
+    heard = [x for t in plan_graph.tasks if isinstance(t.op, EsacOp) for x in t.waits]
+    for value in (*main.case.signals, *heard):
+        register = value.owner
+        assert isinstance(register, RegisterOp), "only this op makes registers"
+        if plan_graph.facts[register].initial:
+            name = register.register_name.data
+            yield register, f"register '{name}' of the main job is full at the start"
 
 
 def bad_lists(

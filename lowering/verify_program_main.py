@@ -7,7 +7,8 @@ an actor that hands something on to another job.
   lock has sections.
 * Each branch of the case leads to one actor, the *source* of a section, and each input
   of the esac comes from one of the same job, the *sink*.
-* In each act of a section its sink comes after its source.
+* In each act of a section its sink comes after its source, and no signal from the case
+  or to an actor of kind `esac` is there at the start.
 * Each list of `send_ids` has all sections of one job, each once, and each job but that
   of the lock has one.
 * Each other actor of kind `esac` hears of each job, in the order of these lists, by an
@@ -25,7 +26,7 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation
 
-from penstock.dialects.launch import ActorOp, ProgramOp, names_of
+from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
 from penstock.lowering.lock_proof import (
     Section,
     Shared,
@@ -104,6 +105,7 @@ def bad_main(graphs: Sequence[ProgramGraph]) -> Iterator[Finding]:
     known = [pair for pair in pairs if pair is not None]
     if len(known) == len(pairs):
         yield from bad_lists(main, known, program.jobs)
+        yield from early_signals(wires, main)
         yield from bad_ends(graphs, wires, main, known)
         yield from overlaps(graphs, main.lock, known)
 
@@ -134,6 +136,17 @@ def ends_of_sections(wires: Wires, main: Main) -> Iterator[Ends | None]:
         source, sink = wires.reader(begin), wires.writer[end]
         is_pair = source is not None and source.job == sink.job
         yield (source, sink) if is_pair and source is not None else None
+
+
+def early_signals(wires: Wires, main: Main) -> Iterator[Finding]:
+    """Controls that begin or end something at the start, which nobody asked for."""
+    own = [x for x in wires.program.actors if x.job_name == main.lock.job_name]
+    heard = [x for a in own if a.kind_name == "esac" for x in names_of(a.reads)]
+    table = wires.program.symbol_table()
+    for name in (*main.begins, *heard):
+        control = table[name]
+        if isinstance(control, ControlOp) and control.initial_slots:
+            yield control, f"control @{name} of the main job is full at the start"
 
 
 def bad_lists(

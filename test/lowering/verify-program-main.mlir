@@ -450,3 +450,60 @@ launch.program @unguarded rank 0 exclusive [["a", "b"]] attributes {jobs = {a = 
     launch.fetch "System-Finished" from @"System-Main/finished/out"
   }
 }
+
+// -----
+
+// No section ends that nobody has begun.
+
+launch.program @unguarded rank 0 exclusive [["a", "b"]] attributes {jobs = {a = {sections = [#job.section<"total", total>]}, b = {sections = [#job.section<"total", total>]}}} {
+  launch.chunk @c0 on <0, host> size 64
+  launch.chunk @c1 on <0, host> size 640
+  launch.register @x in @c0 at 0 slots 1 : memref<4xf32>
+  launch.register @y in @c0 at 0 slots 1 : memref<4xf32>
+  launch.control @"0" slots 1
+  launch.control @"1" slots 1
+  launch.control @"2" slots 1
+  launch.control @"3" slots 1
+  launch.register @"System-Main/launch/out" in @c1 at 0 slots 2 : memref<i64>
+  launch.register @"System-Main/send/out" in @c1 at 128 slots 2 : memref<i64>
+  launch.register @"System-Main/lock/out" in @c1 at 256 slots 2 : memref<i64>
+  launch.register @"System-Main/esac/out" in @c1 at 384 slots 2 : memref<i64>
+  launch.register @"System-Main/finished/out" in @c1 at 512 slots 2 : memref<i64>
+  launch.control @"System-Main/case -> a/total/source" slots 1
+  launch.control @"System-Main/case -> b/total/source" slots 1
+  // expected-error@+1 {{verify-program: control @a/total/sink -> System-Main/esac of the main job is full at the start}}
+  launch.control @"a/total/sink -> System-Main/esac" slots 1 initial 1
+  launch.control @"b/total/sink -> System-Main/esac" slots 1
+  launch.control @"a/total/sink -> System-Main/finished" slots 1
+  launch.control @"b/total/sink -> System-Main/finished" slots 1
+  launch.actor @"a/total/source" job "a" on <0, cpu:0> stream 0 reads [@"System-Main/case -> a/total/source"] writes [@"0"] {
+  }
+  launch.actor @"a/x" job "a" on <0, cpu:0> stream 1 reads [@"0"] writes [@x, @"1"] {
+    launch.feed "x" to @x
+  }
+  launch.actor @"a/total/sink" job "a" on <0, cpu:0> stream 0 reads [@"1"] writes [@"a/total/sink -> System-Main/esac", @"a/total/sink -> System-Main/finished"] {
+  }
+  launch.actor @"b/total/source" job "b" on <0, cpu:0> stream 0 reads [@"System-Main/case -> b/total/source"] writes [@"2"] {
+  }
+  launch.actor @"b/y" job "b" on <0, cpu:0> stream 1 reads [@"2"] writes [@y, @"3"] {
+    launch.feed "y" to @y
+  }
+  launch.actor @"b/total/sink" job "b" on <0, cpu:0> stream 0 reads [@"3"] writes [@"b/total/sink -> System-Main/esac", @"b/total/sink -> System-Main/finished"] {
+  }
+  launch.actor @"System-Main/launch" job "System-Main" on <0, cpu:0> stream 2 reads [] writes [@"System-Main/launch/out"] {
+    launch.feed "System-Launch" to @"System-Main/launch/out"
+  }
+  launch.actor @"System-Main/send" job "System-Main" kind "send_ids" lists [array<i64: 0>, array<i64: 1>] on <0, cpu:0> stream 3 reads [@"System-Main/launch/out"] writes [@"System-Main/send/out"] {
+  }
+  launch.actor @"System-Main/lock" job "System-Main" kind "lock" lists [array<i64: 1>, array<i64: 0>] on <0, cpu:0> stream 4 reads [@"System-Main/send/out", @"System-Main/esac/out"] writes [@"System-Main/lock/out"] {
+  }
+  launch.actor @"System-Main/case" job "System-Main" kind "case" on <0, cpu:0> stream 5 reads [@"System-Main/lock/out"] writes [@"System-Main/case -> a/total/source", @"System-Main/case -> b/total/source"] {
+  }
+  launch.actor @"System-Main/esac" job "System-Main" kind "esac" on <0, cpu:0> stream 6 reads [@"a/total/sink -> System-Main/esac", @"b/total/sink -> System-Main/esac"] writes [@"System-Main/esac/out"] {
+  }
+  launch.actor @"System-Main/finished" job "System-Main" kind "esac" on <0, cpu:0> stream 7 reads [@"a/total/sink -> System-Main/finished", @"b/total/sink -> System-Main/finished"] writes [@"System-Main/finished/out"] {
+  }
+  launch.actor @"System-Main/notify" job "System-Main" on <0, cpu:0> stream 8 reads [@"System-Main/finished/out"] writes [] {
+    launch.fetch "System-Finished" from @"System-Main/finished/out"
+  }
+}
