@@ -422,7 +422,8 @@ def test_port_has_one_actor():
         launch.feed "p" to @x
     """
     twice = feed + 'launch.feed "p" to @x\n}'
-    assert refusal_of(twice) == "two actors serve the port 'p'"
+    at_the_second = "p.mlir:7:5: launch.feed: "
+    assert refusal_of(twice) == f"{at_the_second}two actors serve the port 'p'"
     # An input and an output may have one name.
     loaded = load(feed + 'launch.fetch "p" from @x\n}')
     x = floats(1, 2, 3, 4)
