@@ -202,7 +202,7 @@ def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
 
 def is_to_order(plan: PlanOp) -> bool:
     """Whether the order of a plan's tasks is still open, and their sizes are known."""
-    if REPORT in plan.attributes or not plan.is_on_values:
+    if REPORT in plan.attributes or not plan.is_on_values or plan.is_merged:
         return False
     return all(task.order is None and has_sizes(task) for task in plan.tasks)
 

@@ -30,7 +30,11 @@ from penstock.tools.pass_pipeline import parse_passes
 from penstock.tools.verifier import module_errors
 
 ROOT = Path(__file__).parents[2]
-ALWAYS = ("examples/plan.mlir", "test/lowering/verify-plan-main.mlir#0")
+ALWAYS = (
+    "examples/plan.mlir",
+    "test/lowering/verify-memory-invalid.mlir#2",
+    "test/lowering/verify-plan-main.mlir#0",
+)
 SPLIT = re.compile(r"^// -----[ \t\r]*$", re.MULTILINE)
 
 
