@@ -92,16 +92,27 @@ def literal(value: Elements) -> str:
         one = TensorType(value.get_element_type(), [1])
         text = literal(DenseIntOrFPElementsAttr(one, value.element))
         return f"{text.rpartition(' : ')[0]} : {value.type}"
-    text, data = str(value), value.data.data
-    element = value.get_element_type()
-    if not isinstance(element, AnyFloat) or not data:
+    text = str(value)
+    is_plain = not isinstance(value.get_element_type(), AnyFloat) or not len(value)
+    if is_plain or not (re.search(r"[<\[ ]0x", text) or is_taken_for_another(value)):
         return text
-    size = element.compile_time_size
-    same_bits = data == data[:size] * (len(data) // size)
-    if same_bits == value.is_splat() and not re.search(r"[<\[ ]0x", text):
-        return text
-    shown = data[:size] if same_bits else data
+    data, size = value.data.data, value.get_element_type().compile_time_size
+    shown = data[:size] if has_one_element(value) else data
     return f'dense<"0x{shown.hex().upper()}"> : {value.type}'
+
+
+def has_one_element(value: DenseIntOrFPElementsAttr) -> bool:
+    """Whether all elements have the same bits."""
+    data, size = value.data.data, value.get_element_type().compile_time_size
+    return data == data[:size] * (len(data) // size)
+
+
+def is_taken_for_another(value: DenseIntOrFPElementsAttr) -> bool:
+    """
+    Whether xDSL prints different elements as one, as 0.0 is equal to -0.0, or the same
+    ones one by one, as no NaN is equal to itself.
+    """
+    return len(value) > 0 and has_one_element(value) != value.is_splat()
 
 
 def splat_of(type: Attribute, element: bytes) -> Elements:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
-from xdsl.printer import Printer
-
+from penstock.dialects.exact_printer import ExactPrinter
 from penstock.tools.arrays import check_writable, write_arrays
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.dims import add_dim_option
@@ -89,7 +88,7 @@ def _import(args: argparse.Namespace) -> int:
     if imported.weights:
         write_arrays(weights, imported.weights)
     text = StringIO()
-    Printer(text).print_op(imported.module)
+    ExactPrinter(text).print_op(imported.module)
     write_whole(str(output), text.getvalue() + "\n")
     print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
     return 0

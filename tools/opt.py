@@ -14,7 +14,6 @@ from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
-from xdsl.printer import Printer
 from xdsl.utils.arg_spec import parse_spec
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
@@ -22,6 +21,7 @@ from xdsl.utils.exceptions import (
 )
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from penstock.dialects.exact_printer import ExactPrinter
 from penstock.tools import expected, plugins
 from penstock.tools.compiler import Compiler
 from penstock.tools.diagnostics import (
@@ -127,9 +127,12 @@ class PenstockOptMain(xDSLOptMain):
         self.available_passes.update(passes)
 
     def register_all_targets(self) -> None:
-        """Register the output formats of every universe."""
+        """Register the output formats of every universe, and our form of `mlir`."""
+        from penstock.tools.mlir_target import ExactMLIRTarget
+
         targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
         self.available_targets.update(targets)
+        self.available_targets["mlir"] = lambda: ExactMLIRTarget
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add the flags of `xdsl-opt` and our own."""
@@ -342,7 +345,7 @@ class PenstockOptMain(xDSLOptMain):
             print("\n\n")
 
     def _print_module(self, prog: ModuleOp, stream: IO[str]) -> None:
-        printer = Printer(
+        printer = ExactPrinter(
             stream,
             print_generic_format=self.args.print_op_generic,
             print_debuginfo=self.args.print_debuginfo,

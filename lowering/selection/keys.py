@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, Region
-from xdsl.printer import Printer
+
+from penstock.dialects.exact_printer import ExactPrinter
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp
@@ -107,7 +108,7 @@ def op_text(op: Operation) -> str:
     region = Region(block)
     for inner in block.walk():
         _forget_names(inner)
-    Printer(text, print_generic_format=True).print_region(region)
+    ExactPrinter(text, print_generic_format=True).print_region(region)
     return text.getvalue()
 
 
@@ -115,7 +116,7 @@ def _text_of(op: Operation) -> str:
     for inner in op.walk():
         _forget_names(inner)
     text = StringIO()
-    Printer(text, print_generic_format=True).print_op(op)
+    ExactPrinter(text, print_generic_format=True).print_op(op)
     return text.getvalue()
 
 

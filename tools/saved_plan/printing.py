@@ -6,13 +6,13 @@ from os.path import basename
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Operation
-from xdsl.printer import Printer
 
 from penstock.dialects.diagnostics import place_of
+from penstock.dialects.exact_printer import ExactPrinter
 from penstock.dialects.launch import ActorOp
 
 
-class PlanPrinter(Printer):
+class PlanPrinter(ExactPrinter):
     """
     Prints actors with the place where their task was written, so that a failure can
     name it on any machine: the name of the file, but not its folder.

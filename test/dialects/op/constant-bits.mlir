@@ -1,5 +1,6 @@
 // RUN: penstock-opt %s | filecheck %s
 // RUN: penstock-opt %s | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
 
 // Floats whose text xDSL would not read back are printed as bytes, the same elements once.
 
