@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from penstock.tools.model import Model
     from penstock.tools.saved_plan.plan import Plan
 
+_ONLY_IF_ALLOWED = (
+    "which is only run if that is allowed (--allow-source, allow_source=True)"
+)
+
 
 def kernel_sources(
     program: ProgramOp, targets: Collection[str] = ("cpu", "cuda")
@@ -54,12 +58,27 @@ def own_sources(program: ProgramOp) -> list[KernelOp]:
     return [op for op in ops if isinstance(op, KernelOp) and op.source is not None]
 
 
-def own_source_text(kernel: str) -> str:
-    """Why a kernel with a source of its own is not run."""
-    return (
-        f"kernel '{kernel}' brings Python source of its own, which is only run if that "
-        "is allowed (--allow-source, allow_source=True)"
-    )
+def kernel_objections(program: ProgramOp) -> list[tuple[Operation, str]]:
+    """
+    Why kernels of a program that comes from elsewhere are not run, one reason a kernel:
+    a source of its own, or an op that is not proven to stay inside of its memory.
+    """
+    from penstock.dialects.launch import KernelOp
+    from penstock.lowering.access_bounds import unproven_accesses
+
+    objections: list[tuple[Operation, str]] = []
+    for kernel in program.body.block.ops:
+        if not isinstance(kernel, KernelOp):
+            continue
+        start = f"kernel '{kernel.sym_name.data}'"
+        if kernel.source is not None:
+            text = f"{start} brings Python source of its own, {_ONLY_IF_ALLOWED}"
+            objections.append((kernel, text))
+            continue
+        for op in unproven_accesses(kernel)[:1]:
+            text = f"{start} may reach outside of its memory by {op.name}"
+            objections.append((op, f"{text}, {_ONLY_IF_ALLOWED}"))
+    return objections
 
 
 def cpu_sources(program: ProgramOp, sources: Mapping[str, str]) -> dict[str, str]:

@@ -102,24 +102,17 @@ def read_model(compiler: Compiler, path: Path) -> Model:
     return Model(module, {}, path.parent)
 
 
-def check_own_sources(model: Model) -> None:
+def check_kernels(model: Model) -> None:
     """
-    Raise `Rejected` for each kernel of a program that comes with a source of its own,
-    which would be run as Python.
+    Raise `Rejected` for each kernel of a launch program that is only run if that is
+    allowed: it comes with Python source of its own, or may reach outside of its memory.
     """
     from penstock.dialects.launch import ProgramOp
     from penstock.tools.diagnostics import reject_if_any
-    from penstock.tools.loading import own_source_text, own_sources
+    from penstock.tools.loading import kernel_objections
 
-    reject_if_any(
-        (
-            (kernel, own_source_text(kernel.sym_name.data))
-            for program in model.entries
-            if isinstance(program, ProgramOp)
-            for kernel in own_sources(program)
-        ),
-        "",
-    )
+    programs = (entry for entry in model.entries if isinstance(entry, ProgramOp))
+    reject_if_any((x for each in programs for x in kernel_objections(each)), "")
 
 
 def lower(

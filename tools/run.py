@@ -18,7 +18,7 @@ from penstock.tools.comparing import report_errors
 from penstock.tools.errors import UsageError, needing_onnx, printable
 from penstock.tools.failures import exit_code_of
 from penstock.tools.loading import open_devices
-from penstock.tools.model import check_own_sources
+from penstock.tools.model import check_kernels
 from penstock.tools.progress import polled_progress
 from penstock.tools.run_arguments import PROGRAM, arguments
 from penstock.tools.saved_plan.known import KnownPlans, Request
@@ -209,7 +209,7 @@ def _compile(
         raise UsageError(f"the module has several jobs: give --job, one of {known}")
     # Before it is measured.
     if not args.allow_source:
-        check_own_sources(model)
+        check_kernels(model)
     oracle = model.only(args.job)
     _check_request(args, oracle, onnx)
     if given is not None:

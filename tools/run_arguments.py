@@ -139,8 +139,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-source",
         action="store_true",
-        help="run kernels that come with Python source of their own in a launch "
-        "program or a plan: it can do whatever you can",
+        help="run kernels of a launch program or a plan that come with Python source "
+        "of their own, or may reach outside of their memory: they can do whatever you "
+        "can",
     )
     parser.add_argument(
         "--repeat", type=count, default=1, metavar="N", help="run N times"

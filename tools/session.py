@@ -18,7 +18,7 @@ from penstock.tools.loading import kernel_sources, load, load_plan
 from penstock.tools.model import (
     KERNELS,
     Model,
-    check_own_sources,
+    check_kernels,
     lower,
     program_of,
     read_model,
@@ -75,8 +75,9 @@ class Session(Closing):
     assigns to a variable, none that uses it may run. `kernels` is a kernel database
     (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
     `guard` says what the streams of several threads may take, see `regst-plan-memory`.
-    A launch program whose kernels come with Python source of their own is refused,
-    unless with `allow_source`, as that runs what is in it.
+    A launch program whose kernels come with Python source of their own, or may reach
+    outside of their memory, is refused, unless with `allow_source`, as these can do
+    whatever you can.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Session(Closing):
 
         check_options(device, threads, engine)
         if not allow_source:
-            check_own_sources(model)
+            check_kernels(model)
         front, passes = compiler or installed_compiler()
         lower(
             front,
@@ -187,10 +188,11 @@ class Session(Closing):
     ) -> Self:
         """
         The session of a saved plan. Raises PenstockError for one whose kernels come
-        with Python source of their own, unless with `allow_source`.
+        with Python source of their own, or may reach outside of their memory, unless
+        with `allow_source`.
         """
         if not allow_source:
-            plan.check_own_sources()
+            plan.check_kernels()
         session = cls.__new__(cls)
         session._program, session._plan, session._model = None, plan, None
         session._jobs = load_plan(plan, threads, engine)

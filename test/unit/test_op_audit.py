@@ -39,6 +39,7 @@ from xdsl.utils.test_value import create_ssa_value
 from penstock.dialects import op as ops
 from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
+from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import dense_of, dtype_of, element_type_of
 from penstock.dialects.op import rounding, trigonometry
 from penstock.dialects.op.axes import int_list
@@ -49,7 +50,9 @@ from penstock.dialects.op.rates import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.rows import YieldRowsOp
 from penstock.dialects.op.wave import YieldWaveOp
 from penstock.dialects.signless import ui8
+from penstock.lowering.access_bounds import unproven_accesses
 from penstock.tools.compiler import installed_compiler
+from penstock.tools.model import lower
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
@@ -905,6 +908,16 @@ def outputs() -> dict[str, Array]:
     model = Model(ModuleOp([job]), {}, Path())
     with Session(model, compiler=installed_compiler()) as session:
         return session.run(arrays)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_kernels_are_proven_to_stay_in_their_memory(device: str) -> None:
+    model = Model(ModuleOp([job_of(COMPILED, device)[0]]), {}, Path())
+    lower(*installed_compiler(), model, device)
+    kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
+    assert len(kernels) > len(COMPILED) / 2
+    for kernel in kernels:
+        assert not unproven_accesses(kernel), str(kernel)
 
 
 @pytest.mark.parametrize("number", range(len(COMPILED)), ids=map(identity, COMPILED))

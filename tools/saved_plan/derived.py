@@ -21,7 +21,7 @@ from penstock.runtime.image import ProgramImage, image_from_json, image_of
 from penstock.runtime.kept_files import FOR_USER, clear
 from penstock.runtime.module_texts import digest_below
 from penstock.runtime.package_digest import code_of
-from penstock.tools.loading import own_sources
+from penstock.tools.loading import kernel_objections, own_sources
 from penstock.tools.report import Report, report_of
 from penstock.tools.saved_plan.archive import Archive, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
@@ -36,8 +36,9 @@ _MAKERS = frozenset({"lowering.numba_target", "tools.saved_plan.derived"})
 class Derived(NamedTuple):
     """
     The image of a program, the source of its kernels by name, the values of its
-    constants by name, what a person is told of it, and the kernels that come with a
-    source of their own, in place of one that is printed from their body.
+    constants by name, what a person is told of it, the kernels that come with a source
+    of their own, in place of one that is printed from their body, and why it is only
+    run if that is allowed, each with its place if it is known.
     """
 
     image: ProgramImage
@@ -45,6 +46,7 @@ class Derived(NamedTuple):
     constants: Mapping[str, Array]
     report: Report
     own_sources: Sequence[str]
+    objections: Sequence[str]
 
 
 def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
@@ -59,7 +61,19 @@ def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
     }
     own = [kernel.sym_name.data for kernel in own_sources(program)]
     image = in_no_folder(image_of(program))
-    return Derived(image, sources, constants, report_of(program), own)
+    return Derived(
+        image, sources, constants, report_of(program), own, _objections(program)
+    )
+
+
+def _objections(program: ProgramOp) -> list[str]:
+    """Why a program is only run if that is allowed, with places in no folder."""
+    from penstock.dialects.diagnostics import place_of
+
+    return [
+        text if (place := place_of(op)) is None else f"{basename(str(place))}: {text}"
+        for op, text in kernel_objections(program)
+    ]
 
 
 def in_no_folder(image: ProgramImage) -> ProgramImage:
@@ -86,6 +100,7 @@ def kept(text_hash: str) -> Derived | None:
             {name: read_array(archive, member) for name, member in index.items()},
             Report(*report),
             cast("list[str]", archive.manifest["own_sources"]),
+            cast("list[str]", archive.manifest["objections"]),
         )
     return None
 
@@ -99,7 +114,11 @@ def keep(text_hash: str, derived: Derived) -> None:
         "report.json": json.dumps(derived.report),
     }
     members = {name: [text.encode()] for name, text in texts.items()}
-    facts = {"constants": index, "own_sources": list(derived.own_sources)}
+    facts = {
+        "constants": index,
+        "own_sources": list(derived.own_sources),
+        "objections": list(derived.objections),
+    }
     path = _path(text_hash)
     with suppress(OSError, PlanError):
         clear(path)

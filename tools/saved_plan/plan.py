@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 from penstock.runtime.image import ProgramImage
 from penstock.runtime.loader import port_shape
 from penstock.runtime.package_digest import version_of
-from penstock.tools.loading import own_source_text
 from penstock.tools.saved_plan.archive import Archive, Json, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 from penstock.tools.saved_plan.derived import Derived, build, derive, keep, kept
@@ -67,13 +66,13 @@ class Plan:
         """The kinds of devices whose memory it needs."""
         return devices_of(self.image)
 
-    def check_own_sources(self) -> None:
+    def check_kernels(self) -> None:
         """
-        Raise PlanError if a kernel comes with a source of its own, which would be run
-        as Python.
+        Raise PlanError if a kernel is only run if that is allowed: it comes with Python
+        source of its own, or may reach outside of its memory.
         """
-        for kernel in self.derived.own_sources:
-            raise PlanError(own_source_text(kernel))
+        for objection in self.derived.objections:
+            raise PlanError(objection)
 
     def values(self) -> dict[str, Array]:
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -443,7 +444,7 @@ def test_source_in_a_program_is_run_only_if_that_is_allowed(
     text.write_bytes(read_plan(path).text.encode())
     # Also on a machine that has seen it.
     for _ in range(2):
-        with pytest.raises(PlanError, match=r"^kernel '\w+' brings Python source"):
+        with pytest.raises(PlanError, match=r"^program\.mlir:8:3: kernel '\w+' br"):
             Session.open(path)
     with pytest.raises(Rejected) as caught:
         Session.open(text)
@@ -459,6 +460,102 @@ def test_source_in_a_program_is_run_only_if_that_is_allowed(
     assert trace.exists()
     trace.unlink()
     assert run_tool([str(text), "--random-inputs", "1", "--allow-source"]) == 0
+
+
+FAR = """
+      %far = arith.constant 1000000000000 : index
+      %none = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      "scf.parallel"(%none, %one, %one)
+          <{{operandSegmentSizes = array<i32: 1, 1, 1, 0>}}> ({{
+      ^bb0(%at: index):
+        %element = memref.load %in[%far{more}] : memref<{type}>
+        memref.store %element, %in[%far{more}] : memref<{type}>
+        "scf.reduce"() : () -> ()
+      }}) : (index, index, index) -> ()
+"""
+
+
+def with_far_access(path: Path, target: Path) -> Path:
+    """A copy of a plan in which a kernel writes far behind its first argument."""
+
+    def edit(members: Members) -> None:
+        text = members["program.mlir"].decode()
+        head = r"launch\.kernel @[^\n]* \(%\w+: memref<([^>]*)>[^\n]*\n"
+        begin = re.search(head, text)
+        assert begin is not None
+        named = re.sub(r"\(%\w+:", "(%in:", begin[0])
+        old = re.search(r"\((%\w+):", begin[0])
+        assert old is not None
+        body, end = text[begin.end() :].split("\n  }", 1)
+        body = re.sub(rf"{old[1]}\b", "%in", body)
+        far = FAR.format(type=begin[1], more=", %none" * (begin[1].count("x") - 1))
+        changed_text = f"{text[: begin.start()]}{named}{far}{body}\n  }}{end}"
+        members["program.mlir"] = changed_text.encode()
+
+    return changed(path, target, edit, facts={"build": "another"})
+
+
+REACHES_OUT = (
+    r"kernel '\w+' may reach outside of its memory by memref\.load, which is only run "
+    r"if that is allowed \(--allow-source, allow_source=True\)"
+)
+
+
+def test_accesses_outside_of_memory_are_refused(
+    saved: tuple[Path, dict[str, Array]],
+    tmp_path: Path,
+    empty_cache: Path,
+    capsys: pytest.CaptureFixture[str],
+):
+    path = with_far_access(saved[0], tmp_path / "x.penstock")
+    text = tmp_path / "x.mlir"
+    with zipfile.ZipFile(path) as archive:
+        text.write_bytes(archive.read("program.mlir"))
+    # Also on a machine that has seen it.
+    for _ in range(2):
+        with pytest.raises(PlanError, match=rf"^program\.mlir:\d+:\d+: {REACHES_OUT}$"):
+            Session.open(path)
+    with pytest.raises(Rejected, match=REACHES_OUT):
+        Session.open(text)
+    for file, more in ((path, []), (text, []), (text, ["--tune"])):
+        assert run_tool([str(file), "--random-inputs", "1", *more]) == 1
+        (line,) = capsys.readouterr().err.splitlines()[:1]
+        assert re.search(rf"\.mlir:\d+:\d+: .*{REACHES_OUT}$|{REACHES_OUT}$", line)
+    # What is allowed is compiled, but this had better not run.
+    Session.open(path, allow_source=True).close()
+
+
+def damaged_place(text: str) -> str:
+    """The text of a program whose first register ends behind its chunk."""
+    return re.sub(r"(launch\.register [^\n]* at )\d+", r"\g<1>1048576", text, count=1)
+
+
+def damaged_kind(text: str) -> str:
+    """The text of a program with a kernel that takes more than it is given."""
+    begin = re.search(r"launch\.kernel @[^\n]* \(%\w+: memref<(\d+)x", text)
+    assert begin is not None
+    return f"{text[: begin.start(1)]}9{text[begin.start(1) :]}"
+
+
+@pytest.mark.parametrize("damage", [damaged_place, damaged_kind])
+def test_places_and_arguments_that_do_not_fit_are_refused(
+    damage: Callable[[str], str],
+    saved: tuple[Path, dict[str, Array]],
+    tmp_path: Path,
+    empty_cache: Path,
+    capsys: pytest.CaptureFixture[str],
+):
+    def edit(members: Members) -> None:
+        before = members["program.mlir"].decode()
+        members["program.mlir"] = damage(before).encode()
+        assert members["program.mlir"].decode() != before
+
+    facts = {"build": "another"}
+    path = changed(saved[0], tmp_path / "x.penstock", edit, facts=facts)
+    assert run_tool([str(path), "--random-inputs", "1"]) == 1
+    found = capsys.readouterr().err.splitlines()[0]
+    assert re.match(rf"{re.escape(str(path))}/program\.mlir:\d+:\d+: error: ", found)
 
 
 def test_text_that_is_no_program(
