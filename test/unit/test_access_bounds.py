@@ -475,7 +475,7 @@ def test_what_is_proven_of_random_indices_holds():
         stores = {op for op in phase.walk() if isinstance(op, memref.StoreOp)}
         proven += len(stores - unproven)
         for x in range(4):
-            known = {
+            known: dict[SSAValue, int] = {
                 op.results[0]: op.value.value.data
                 for op in kernel.body.block.ops
                 if isinstance(op, arith.ConstantOp) and isa(op.value, IntegerAttr)
