@@ -83,7 +83,8 @@ def merge(
 def _run(path: str, name: str) -> ModuleType:
     if not Path(path).is_file():
         raise UsageError(f"cannot load {path}: no such file")
-    spec = spec_from_file_location(name, path)
+    # The import system only joins a path to the current folder: `..` would stay in it.
+    spec = spec_from_file_location(name, os.path.abspath(path))
     if spec is None or spec.loader is None:
         raise UsageError(f"cannot load {path}: its name must end in .py")
     module = module_from_spec(spec)

@@ -2,7 +2,7 @@
 // RUN: penstock-opt %s --load %S/Inputs/kernels.py -p 'launch-select-kernels{refusals=true}' | filecheck %s
 // RUN: python %S/Inputs/plant_times.py %s %t.db 'swish: acme-swish' 12 'swish: rules' 9
 // RUN: penstock-opt %s --load %S/Inputs/kernels.py -p 'launch-select-kernels{vector-bytes=64 database="%t.db"}' | filecheck %s --check-prefix=MEASURED
-// RUN: not penstock-opt --load %S/Inputs/kernels.py --load %S/Inputs/kernels.py %s 2>&1 | filecheck %s --check-prefix=TWICE
+// RUN: not penstock-opt --load %S/Inputs/kernels.py --load %S/../lowering/Inputs/kernels.py %s 2>&1 | filecheck %s --check-prefix=TWICE
 
 // TWICE: penstock-opt: error: cannot load {{.*}}kernels.py:{{[0-9]+}}: AlternativeError: there already is an alternative 'acme-swish'
 
