@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, ValueInfoProto
     from torch import Tensor
 
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
     Tensors: TypeAlias = Mapping[str, Tensor]
     Forward: TypeAlias = Callable[[Tensors], Sequence[Tensor]]

@@ -10,7 +10,7 @@ from benchmarks.harness import Opener, Run
 from benchmarks.jax_runs import model_run
 from benchmarks.sessions import imported_model, penstock_run, runtime_run
 from benchmarks.workloads import WORKLOADS
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 
 
 def open_penstock(name: str, threads: int) -> Run:

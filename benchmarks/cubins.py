@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from xdsl.dialects.builtin import ModuleOp
 
-    from penstock.runtime.cubins import CompiledPhase
+    from penstock.runtime.jit.cubin import CompiledPhase
 
 ARCHITECTURES = ("sm_80", "sm_90")
 
@@ -79,7 +79,7 @@ def compiled(
     sources: Mapping[str, str], architecture: str
 ) -> tuple[list[CompiledPhase], float]:
     """The phases of kernels as machine code, and the seconds that took."""
-    from penstock.runtime.cubins import capability_of, compile_kernels
+    from penstock.runtime.jit.cubin import capability_of, compile_kernels
 
     start = perf_counter()
     found = compile_kernels(sources, capability_of(architecture))

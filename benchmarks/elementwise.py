@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from penstock.dialects.interfaces import TensorOp
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 TEXT = """\
 Milliseconds of an expression on `f32` (the median and the extremes of all rounds), and
@@ -203,7 +203,7 @@ def kernel_run(op: TensorOp, arrays: Mapping[str, Array], shape: Sequence[int]) 
     from penstock.dialects.kernel import kernel_body
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.numba_target import kernel_source
-    from penstock.runtime.jit import compile_cpu
+    from penstock.runtime.jit.cpu import compile_cpu
 
     source = kernel_source(KernelOp("kernel", "cpu", kernel_body(op)))
     compiled = compile_cpu(source, "kernel")

@@ -20,12 +20,12 @@ from numba import cfunc
 
 from benchmarks.harness import wait_until_idle
 from benchmarks.report import Section, Table
-from penstock.runtime.atomics import load_word
-from penstock.runtime.core import Core
-from penstock.runtime.edges import KERNEL, Callback
-from penstock.runtime.initializers import Array
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Tables
+from penstock.runtime.core.atomics import load_word
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import KERNEL, Callback
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Tables
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from penstock.dialects.interfaces import TensorOp
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 TEXT = """\
 Milliseconds of one op on `f32` (the median and the extremes of all rounds), and the
@@ -117,9 +117,9 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
         vector_bytes_here,
     )
     from penstock.lowering.numba_target import kernel_source
-    from penstock.runtime.image import panels_of
-    from penstock.runtime.jit import compile_cpu
-    from penstock.runtime.stored import as_stored
+    from penstock.runtime.jit.cpu import compile_cpu
+    from penstock.runtime.loading.weight_layout import as_stored
+    from penstock.runtime.program.executable import panels_of
 
     kernel = KernelOp("kernel", "cpu", kernel_body(op))
     schedule_kernel(kernel, vector_bytes_here(), constants={constant})
@@ -180,7 +180,7 @@ def open_winograd(name: str, threads: int) -> Run:
         WinogradJoinOp,
         WinogradSplitOp,
     )
-    from penstock.runtime.stored import winograd_weights
+    from penstock.runtime.loading.weight_layout import winograd_weights
 
     case = case_of(name)
     if threads > 1:

@@ -274,7 +274,7 @@ def run_all(parts: Mapping[str, Part], minutes: float, folder: Path) -> int:
 def run_section(name: str, path: Path) -> int:
     """Be a section, on the GPU of this machine."""
     from benchmarks.gpu_sections import SECTIONS, Setup
-    from penstock.runtime.cuda_driver_real import open_driver
+    from penstock.runtime.cuda.driver_real import open_driver
 
     driver = open_driver()
     driver.open(0)
@@ -315,7 +315,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = arguments([*parts]).parse_args(argv)
     if args.section:
         return run_section(args.section, args.rows)
-    from penstock.runtime.cuda_kernels import gpu_count
+    from penstock.runtime.cuda.simulator import gpu_count
 
     if not gpu_count():
         print(NO_GPU, file=sys.stderr)

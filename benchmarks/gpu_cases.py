@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
     Arrays: TypeAlias = Mapping[str, Array]
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 if TYPE_CHECKING:
-    from penstock.runtime.cuda_driver import Driver, Function, Handle, Launch, Span
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.cuda.driver import Driver, Function, Handle, Launch, Span
+    from penstock.runtime.loading.initializers import Array
     from penstock.tools.session import Model, Session
 
 
@@ -124,7 +124,7 @@ def replayed(
 
 def opened(model: str | Model, driver: object) -> Session:
     """A session whose devices for `cuda` a driver drives."""
-    from penstock.runtime import cuda
+    from penstock.runtime.cuda import device as cuda
     from penstock.tools.compiler import installed_compiler
     from penstock.tools.session import Model, Session
 

@@ -29,8 +29,8 @@ from benchmarks.gpu_replay import mean_seconds, opened, replayed
 from benchmarks.harness import timed
 
 if TYPE_CHECKING:
-    from penstock.runtime.cuda_driver import Driver
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.cuda.driver import Driver
+    from penstock.runtime.loading.initializers import Array
     from penstock.tools.session import Model
 
 OURS = "Penstock"
@@ -366,7 +366,7 @@ def libraries(setup: Setup) -> Iterator[Row]:
 
 def by_library(setup: Setup, case: Case) -> Iterator[Row]:
     """A case whose sums of products are generated, and computed by a library."""
-    from penstock.runtime.cuda_libraries import missing
+    from penstock.runtime.cuda.libraries.registry import missing
 
     model, library = with_library(case.text)
     if (reason := missing(library)) is not None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 Run: TypeAlias = "Callable[[], Sequence[Array]]"
 """Computes a workload once and returns its outputs."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
     from benchmarks.harness import Run
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 Values: TypeAlias = "Sequence[Array]"
 """Operands of a node: JAX's arrays, which have the operators of NumPy's."""

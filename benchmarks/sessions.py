@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from benchmarks.harness import Run
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
     from penstock.tools.session import Model
 
 

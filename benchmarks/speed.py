@@ -15,9 +15,9 @@ from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.launch import ActorOp, CallOp, ProgramOp
-from penstock.runtime.edges import KernelFunction
-from penstock.runtime.executor import Executor, check_inputs, point
-from penstock.runtime.initializers import Array
+from penstock.runtime.core.io_kernels import KernelFunction
+from penstock.runtime.executors.executor import Executor, check_inputs, point
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.session import Model, Session
 
 SPEED = """\

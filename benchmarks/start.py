@@ -43,7 +43,7 @@ def penstock_start(workload: str) -> Start:
     begin = time.perf_counter()
     from benchmarks.sessions import imported_model
     from benchmarks.workloads import WORKLOADS
-    from penstock.runtime.jit import compile_cpu
+    from penstock.runtime.jit.cpu import compile_cpu
     from penstock.tools.compiler import installed_compiler
     from penstock.tools.session import kernel_sources, load, lower, program_of
 

@@ -19,7 +19,7 @@ from benchmarks.report import Json, Section, Table
 
 if TYPE_CHECKING:
     from penstock.lowering.selection.alternatives import Request
-    from penstock.runtime.profiler import Effort
+    from penstock.runtime.observe.kernel_timer import Effort
     from penstock.tools.tuning import Subject
 
 TEXT = """\
@@ -58,8 +58,8 @@ def tuned(names: Sequence[str], folder: Path, effort: Effort) -> list[Subject]:
 
 def verdict(subject: Subject, effort: Effort) -> tuple[float, float]:
     """The nanoseconds of the rules and of what was chosen, measured once more."""
-    from penstock.runtime.image import kernel_image
-    from penstock.runtime.profiler import profile
+    from penstock.runtime.observe.kernel_timer import profile
+    from penstock.runtime.program.executable import kernel_image
     from penstock.tools.tuning import contenders_of
 
     names = ["rules", subject.same.get(subject.chosen.name, subject.chosen.name)]
@@ -75,7 +75,7 @@ def verdict(subject: Subject, effort: Effort) -> tuple[float, float]:
 
 def tuning(rounds: int, names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS)) -> Section:
     """Tune the kernels of all cases."""
-    from penstock.runtime.profiler import Effort
+    from penstock.runtime.observe.kernel_timer import Effort
 
     effort = Effort(rounds=5 * rounds, seconds=4.0)
     rows: list[list[str]] = []

@@ -21,8 +21,8 @@ from benchmarks.report import Json, Section, Table
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from penstock.runtime.initializers import Array
-    from penstock.runtime.jit import CompiledKernel
+    from penstock.runtime.jit.cpu import CompiledKernel
+    from penstock.runtime.loading.initializers import Array
 
 TEXT = """\
 Microseconds for 64 ops 2 x + 1 that need nothing of each other, on so many elements
@@ -73,7 +73,7 @@ def kernel_of(elements: int, is_wave: bool) -> CompiledKernel:
     """The only kernel of the program, compiled."""
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.numba_target import kernel_source
-    from penstock.runtime.jit import compile_cpu
+    from penstock.runtime.jit.cpu import compile_cpu
 
     module = lowered(elements, is_wave)
     (kernel,) = (op for op in module.walk() if isinstance(op, KernelOp))
@@ -116,8 +116,8 @@ def core_of(
     arrays: Arrays, elements: int, threads: int, is_wave: bool
 ) -> Generator[Callable[[int], None]]:
     """What makes so many runs of the wave, or of the kernels one by one."""
-    from penstock.runtime.core import Core
-    from penstock.runtime.tables import Actor, Call, Fixed, Tables
+    from penstock.runtime.core.core import Core
+    from penstock.runtime.program.tables import Actor, Call, Fixed, Tables
 
     kernel = kernel_of(elements, is_wave)
     words = [

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from xdsl.dialects.builtin import ModuleOp
 
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
     from penstock.tools.session import Model
 
 TEXT = """\

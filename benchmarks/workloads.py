@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.onnx_import.model import read_onnx, with_random_weights
 
 if TYPE_CHECKING:

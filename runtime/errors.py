@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.runtime.tables import Tables
+    from penstock.runtime.program.tables import Tables
 
 
 def printable(text: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of an `.npz` file by name. Raises UsageError if it cannot be read."""
-    from penstock.runtime.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
+    from penstock.runtime.loading.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
     try:
         with NpzArrays(path) as arrays:

@@ -32,7 +32,7 @@ from penstock.tools.files import explain_os_error, sha256_of
 from penstock.tools.safetensors_files import read_safetensors
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 MANIFEST = "manifest.json"
 FORMAT = "penstock checkpoint"
@@ -103,7 +103,11 @@ class Checkpoint:
         return dict(sorted(self._arrays(path).items()))
 
     def _arrays(self, path: Path) -> dict[str, Array]:
-        from penstock.runtime.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
+        from penstock.runtime.loading.npz import (
+            NPZ_ERRORS,
+            NpzArrays,
+            explain_npz_error,
+        )
 
         if path.suffix == ".safetensors" and find_spec("safetensors") is None:
             raise self._error(

@@ -10,7 +10,7 @@ from penstock.tools.failures import EXIT_FAILED, fail
 from penstock.tools.run_arguments import PROGRAM
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 _NO_FINITE_VALUES = "has no finite values to compare"
 
@@ -28,7 +28,7 @@ def report_errors(
     """
     if missing := sorted(set(outputs) - set(reference)):
         raise UsageError(f"{name} has no outputs {', '.join(missing)}")
-    from penstock.runtime.dtypes import reread
+    from penstock.runtime.loading.arrays import reread
 
     # In a file `bfloat16` is bytes, which the output says how to read.
     expected = {key: reread(reference[key], outputs[key].dtype) for key in outputs}
@@ -68,7 +68,7 @@ def proves_nothing(reference: Array) -> bool:
 
 
 def _holds_numbers(array: Array) -> bool:
-    from penstock.runtime.dtypes import is_float
+    from penstock.runtime.loading.arrays import is_float
 
     return array.dtype.kind in "biu" or is_float(array.dtype)
 

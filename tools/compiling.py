@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.runtime.devices import Cpu
-from penstock.runtime.image import Kernel
-from penstock.runtime.tables import Argument, Call
+from penstock.runtime.loading.devices import Cpu
+from penstock.runtime.program.executable import Kernel
+from penstock.runtime.program.tables import Argument, Call
 from penstock.tools.progress import Progress
 
 

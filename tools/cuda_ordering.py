@@ -21,13 +21,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from penstock.runtime.actors import CALLER, Call
-from penstock.runtime.cuda_driver import Span
-from penstock.runtime.cuda_driver_recorded import Entry, RecordedDriver
-from penstock.runtime.edges import Callback
-from penstock.runtime.image import ActorImage, ProgramImage
-from penstock.runtime.loader import LoadedProgram
-from penstock.runtime.tables import Tables
+from penstock.runtime.core.io_kernels import Callback
+from penstock.runtime.cuda.driver import Span
+from penstock.runtime.loading.loader import LoadedProgram
+from penstock.runtime.program.actors import CALLER, Call
+from penstock.runtime.program.executable import ActorImage, ProgramImage
+from penstock.runtime.program.tables import Tables
+from penstock.runtime.testing.cuda_recording_driver import Entry, RecordedDriver
 
 Lane: TypeAlias = tuple[str, int, int]
 """What does one thing after the other: a stream, an actor, a thread."""

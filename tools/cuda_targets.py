@@ -27,8 +27,8 @@ from xdsl.utils.target import Target
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
 
 NEEDS_DISASSEMBLER = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
 

@@ -62,8 +62,8 @@ def view() -> None:
 
 
 def _prepare(program: str) -> None:
-    from penstock.runtime.first_start import first_start
-    from penstock.runtime.numba_settings import ignore_settings_files
+    from penstock.runtime.jit.first_start import first_start
+    from penstock.runtime.jit.numba_settings import ignore_settings_files
 
     ignore_settings_files()
     _escape_names_in_what_is_printed()

@@ -5,8 +5,8 @@ All derive from `PenstockError`, and the text of each is what a person is told.
 docs/failures.md says what each means.
 """
 
-from penstock.runtime.cuda_driver import CaptureError, CudaError
-from penstock.runtime.cuda_products import LibraryError
+from penstock.runtime.cuda.driver import CaptureError, CudaError
+from penstock.runtime.cuda.libraries.problems import LibraryError
 from penstock.runtime.errors import (
     DeadlockError,
     KernelError,
@@ -16,7 +16,7 @@ from penstock.runtime.errors import (
     TaskError,
     WatchdogError,
 )
-from penstock.runtime.stream import EndOfData, NoRoom
+from penstock.runtime.executors.stream import EndOfData, NoRoom
 from penstock.tools.checkpoint import CheckpointError
 from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
 from penstock.tools.frontend.control import ScheduleError

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from penstock.dialects.launch import KernelOp, ProgramOp
-    from penstock.runtime.devices import Device
-    from penstock.runtime.jobs import JobExecutor
-    from penstock.runtime.shared_variables import SharedVariables
+    from penstock.runtime.executors.jobs import JobExecutor
+    from penstock.runtime.loading.devices import Device
+    from penstock.runtime.loading.shared_variables import SharedVariables
     from penstock.tools.model import Model
     from penstock.tools.saved_plan.plan import Plan
 
@@ -111,10 +111,10 @@ def load(
 
     cases = [op.memory_case for op in program.walk() if isinstance(op, ChunkOp)]
     devices = open_devices({case.device_kind for case in cases})
-    from penstock.runtime.compile_pool import compile_missing
-    from penstock.runtime.image import image_of
-    from penstock.runtime.jobs import JobExecutor
-    from penstock.runtime.loader import load_program_jobs
+    from penstock.runtime.executors.jobs import JobExecutor
+    from penstock.runtime.jit.pool import compile_missing
+    from penstock.runtime.loading.loader import load_program_jobs
+    from penstock.runtime.program.executable import image_of
     from penstock.tools.compiling import ShownCpu
 
     sources = kernel_sources(program, ("cpu", *devices))
@@ -145,9 +145,9 @@ def load_plan(plan: Plan, threads: int, engine: str) -> JobExecutor:
     it cannot run.
     """
     devices = open_devices(plan.devices)
-    from penstock.runtime.compile_pool import compile_missing
-    from penstock.runtime.jobs import JobExecutor
-    from penstock.runtime.loader import load_jobs
+    from penstock.runtime.executors.jobs import JobExecutor
+    from penstock.runtime.jit.pool import compile_missing
+    from penstock.runtime.loading.loader import load_jobs
 
     image, sources = plan.image, plan.derived.sources
     named = (kernel.name for kernel in image.kernels if kernel.target == "cpu")
@@ -196,6 +196,6 @@ def open_devices(kinds: Collection[str]) -> dict[str, Device]:
     """
     if "cuda" not in kinds:
         return {}
-    from penstock.runtime.cuda import open_cuda
+    from penstock.runtime.cuda.device import open_cuda
 
     return {"cuda": open_cuda()}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.dialects.job import JobOp
     from penstock.dialects.launch import ProgramOp
     from penstock.dialects.plan import PlanOp
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
 
@@ -183,7 +183,7 @@ def gpu_of_cuda() -> str:
     """
     What a kernel database calls the device of kernels for `cuda`, nothing without one.
     """
-    from penstock.runtime import cuda
+    from penstock.runtime.cuda import device as cuda
     from penstock.runtime.errors import PenstockError
 
     try:

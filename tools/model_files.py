@@ -14,7 +14,7 @@ from penstock.tools.errors import UsageError, explain_os_error
 from penstock.tools.safetensors_files import read_safetensors
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 SUFFIXES = (".npz", ".safetensors")
 

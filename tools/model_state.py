@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.jobs import MODEL
+from penstock.runtime.executors.jobs import MODEL
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
-    from penstock.runtime.initializers import Array
-    from penstock.runtime.jobs import JobExecutor
+    from penstock.runtime.executors.jobs import JobExecutor
+    from penstock.runtime.loading.initializers import Array
 
 INIT, LOAD, SAVE = f"{MODEL}Init", f"{MODEL}Load", f"{MODEL}Save"
 
@@ -33,7 +33,7 @@ def initial_state(
     """
     from penstock.dialects.launch import VariableOp
     from penstock.dialects.numpy_types import dtype_of
-    from penstock.runtime.initializers import WeightFiles, initial_value
+    from penstock.runtime.loading.initializers import WeightFiles, initial_value
 
     found: dict[str, Array] = {}
     with WeightFiles(directory) as files:
@@ -69,7 +69,7 @@ def load_state(jobs: JobExecutor, state: Mapping[str, Array], job: str = LOAD) -
     for each that fits, and no other.
     """
     # It may import Numba, which has to know before whether CUDA is simulated.
-    from penstock.runtime.loader import fitting, raise_if_any
+    from penstock.runtime.loading.loader import fitting, raise_if_any
 
     prefix = f"ForeignInput-{job}-"
     ports = {name.removeprefix(prefix): x for name, x in jobs.inputs(job).items()}

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.arguments import check_count, check_named
-from penstock.runtime.closing import Closing
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.options import check_count, check_named
+from penstock.runtime.options_closing import Closing
 from penstock.tools.errors import needing_onnx
 from penstock.tools.files import refuse_others
 from penstock.tools.saved_plan.known import KnownPlans, Request

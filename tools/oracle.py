@@ -29,7 +29,7 @@ from penstock.lowering.rates import PlanRates, job_turns, made
 from penstock.tools.diagnostics import UsageError
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
     from penstock.tools.session import Model
 
 
@@ -183,7 +183,7 @@ class _Evaluation:
 
 def variable_value(op: VariableOp, model: Model) -> Array:
     """The value that a variable starts from."""
-    from penstock.runtime.stored import winograd_weights
+    from penstock.runtime.loading.weight_layout import winograd_weights
 
     value = _part_of_weights(op, model)
     return value if op.winograd is None else winograd_weights(value)
@@ -191,7 +191,7 @@ def variable_value(op: VariableOp, model: Model) -> Array:
 
 def _part_of_weights(op: VariableOp, model: Model) -> Array:
     """The part of what goes by the name of a variable that it is, or is made of."""
-    from penstock.runtime.initializers import WeightFiles, initial_value
+    from penstock.runtime.loading.initializers import WeightFiles, initial_value
 
     name, type = op.port.data, tensor_type(op.result)
     if (given := model.weights.get(name)) is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
-from penstock.runtime.first_start import first_start
+from penstock.runtime.jit.first_start import first_start
 from penstock.tools.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.comparing import report_errors
 from penstock.tools.errors import UsageError, needing_onnx, printable
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from xdsl.ir import Operation
 
-    from penstock.runtime.initializers import Array
-    from penstock.runtime.loader import Port
+    from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.loader import Port
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
     from penstock.tools.saved_plan.plan import Plan
@@ -95,7 +95,7 @@ def _run(args: argparse.Namespace) -> int:
             session.save(args.save_plan)
         inputs = _inputs(args, session.inputs(args.job), given)
         if args.watchdog is not None:
-            from penstock.runtime.watchdog import Watchdog
+            from penstock.runtime.core.watchdog import Watchdog
 
             session.watch(Watchdog(args.watchdog))
         executor = session.executor_of(args.job)
@@ -245,7 +245,7 @@ def _tuned(
     args: argparse.Namespace, front: tuple[Compiler, PassTable], model: Model
 ) -> Path:
     """Measure the kernels of a model; the kernel database that knows them then."""
-    from penstock.runtime.cache import cache_dir
+    from penstock.runtime.jit.cache import cache_dir
     from penstock.tools.tuning import Tuning, problem_lines, tune, tuning_lines, usable
 
     named = args.kernels or os.environ.get(KERNELS)
@@ -330,8 +330,8 @@ def _check_inputs(
     from penstock.dialects.job import InputOp, JobOp
     from penstock.dialects.numpy_types import dtype_of
     from penstock.lowering.rates import is_rated
-    from penstock.runtime.executor import refuse_names
-    from penstock.runtime.loader import fitting
+    from penstock.runtime.executors.executor import refuse_names
+    from penstock.runtime.loading.loader import fitting
 
     if not isinstance(entry, JobOp):
         return
@@ -382,7 +382,7 @@ def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
     """
     import numpy as np
 
-    from penstock.runtime.dtypes import is_float
+    from penstock.runtime.loading.arrays import is_float
 
     generator = np.random.default_rng(seed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from penstock.runtime.arguments import DEVICES, ENGINES
+from penstock.runtime.options import DEVICES, ENGINES
 from penstock.tools.dims import add_dim_option
 from penstock.tools.failures import CommandParser, add_debug_option
 from penstock.tools.session import KERNELS

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from penstock.runtime.initializers import Array
+    from penstock.runtime.loading.initializers import Array
 
 Json: TypeAlias = dict[str, Any]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from penstock.runtime.arguments import check_options
-from penstock.runtime.closing import Closing
+from penstock.runtime.options import check_options
+from penstock.runtime.options_closing import Closing
 from penstock.tools.errors import reading
 from penstock.tools.loading import kernel_sources, load, load_plan
 from penstock.tools.model import (
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.dialects.launch import ProgramOp
-    from penstock.runtime.executor import Executor
-    from penstock.runtime.initializers import Array
-    from penstock.runtime.loader import Port
-    from penstock.runtime.shared_variables import SharedVariables
-    from penstock.runtime.stream import Stream
-    from penstock.runtime.watchdog import Watchdog
+    from penstock.runtime.core.watchdog import Watchdog
+    from penstock.runtime.executors.executor import Executor
+    from penstock.runtime.executors.stream import Stream
+    from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.loader import Port
+    from penstock.runtime.loading.shared_variables import SharedVariables
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
     from penstock.tools.report import Report
@@ -267,9 +267,9 @@ class Session(Closing):
     def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
         """
         A run of a job whose inputs bring pieces as they come, and in unequal numbers:
-        see `penstock.runtime.stream`. `capacity` pieces of an input wait at most. No
-        other run of the job may be made until it is closed. Raises PenstockError for a
-        job that takes turns with others.
+        see `penstock.runtime.executors.stream`. `capacity` pieces of an input wait at
+        most. No other run of the job may be made until it is closed. Raises
+        PenstockError for a job that takes turns with others.
         """
         return self._jobs.stream(job, capacity)
 
@@ -302,7 +302,7 @@ class Session(Closing):
 
         if has_model_jobs(self._jobs):
             return save_state(self._jobs)
-        from penstock.runtime.variables import read_variables
+        from penstock.runtime.loading.variables import read_variables
 
         with self._jobs.stopped():
             return read_variables(self._jobs.program)
@@ -318,7 +318,7 @@ class Session(Closing):
         if has_model_jobs(self._jobs):
             load_state(self._jobs, state)
             return
-        from penstock.runtime.variables import write_variables
+        from penstock.runtime.loading.variables import write_variables
 
         with self._jobs.stopped():
             write_variables(self._jobs.program, state)

@@ -40,8 +40,8 @@ from penstock.lowering.selection.database import (
 )
 from penstock.lowering.selection.keys import Key, machine_here
 from penstock.lowering.selection.registry import alternatives
-from penstock.runtime.cuda import device_name
-from penstock.runtime.kept_files import FOR_USER, is_private
+from penstock.runtime.cuda.device import device_name
+from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.compiler import run_pipeline
 from penstock.tools.diagnostics import UsageError
 from penstock.tools.progress import Progress
@@ -49,8 +49,8 @@ from penstock.tools.session import Model
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp, ProgramOp
-    from penstock.runtime.cuda_driver import Driver
-    from penstock.runtime.profiler import Contender, Effort, Result
+    from penstock.runtime.cuda.driver import Driver
+    from penstock.runtime.observe.kernel_timer import Contender, Effort, Result
     from penstock.tools.compiler import Compiler
     from penstock.tools.pass_pipeline import PassTable
 
@@ -150,7 +150,7 @@ def tune(
 
 def driver_here() -> Driver | None:
     """What drives the GPU, unless that is only simulated."""
-    from penstock.runtime import cuda
+    from penstock.runtime.cuda import device as cuda
 
     driver = cuda.open_cuda().driver
     return None if driver.is_simulated else driver
@@ -268,7 +268,7 @@ def make_source(subject: Subject, candidate: Candidate) -> None:
 
 def compile_subjects(subjects: Sequence[Subject]) -> None:
     """Compile the candidates for the processor, as far as other processes can."""
-    from penstock.runtime.compile_pool import compile_missing
+    from penstock.runtime.jit.pool import compile_missing
 
     sources = {
         f"{number} {name}": text
@@ -282,8 +282,8 @@ def compile_subjects(subjects: Sequence[Subject]) -> None:
 
 def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
     """Measure the candidates of a kernel, and tell the database."""
-    from penstock.runtime.image import kernel_image
-    from penstock.runtime.profiler import profile
+    from penstock.runtime.observe.kernel_timer import profile
+    from penstock.runtime.program.executable import kernel_image
 
     if subject.request.target == "cuda":
         measure_on_device(subject, tuning, database)
@@ -306,8 +306,8 @@ def measure_on_device(
     subject: Subject, tuning: Tuning, database: KernelDatabase
 ) -> None:
     """Measure the candidates of a kernel for `cuda`, and tell the database."""
-    from penstock.runtime.cuda_profiler import profile_on_device
-    from penstock.runtime.image import kernel_image
+    from penstock.runtime.cuda.kernel_timer import profile_on_device
+    from penstock.runtime.program.executable import kernel_image
 
     assert tuning.driver is not None, "there are no such subjects without it"
     if len(subject.sources) < 2:
@@ -353,9 +353,9 @@ def confirmed(
 
 def contenders_of(subject: Subject) -> Iterator[Contender]:
     """The candidates in machine code, as far as they can be compiled."""
-    from penstock.runtime.image import panels_of
-    from penstock.runtime.jit import compile_cpu
-    from penstock.runtime.profiler import Contender
+    from penstock.runtime.jit.cpu import compile_cpu
+    from penstock.runtime.observe.kernel_timer import Contender
+    from penstock.runtime.program.executable import panels_of
 
     for name, source in subject.sources.items():
         try:

@@ -49,8 +49,8 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
 
 def keep_function_of_pass(function: object) -> None:
     """Keep machine code of a pass in the cache folder."""
-    from penstock.runtime.core_folder import packing_folder
-    from penstock.runtime.kept_functions import keep_function
+    from penstock.runtime.core.object_key import packing_folder
+    from penstock.runtime.jit.cached_functions import keep_function
 
     keep_function(function, packing_folder())
 

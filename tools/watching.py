@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 from penstock.tools.files import write_whole
 
 if TYPE_CHECKING:
-    from penstock.runtime.executor import Executor
-    from penstock.runtime.measures import CostObserver, Expense
-    from penstock.runtime.trace import Trace
+    from penstock.runtime.executors.executor import Executor
+    from penstock.runtime.observe.chrome_trace import Trace
+    from penstock.runtime.observe.metrics import CostObserver, Expense
 
 HEAD = ("task", "op", "calls", "total ms", "%", "GFLOP/s", "GB/s")
 
@@ -28,11 +28,11 @@ class Watching:
         self._cost: CostObserver | None = None
         # Their modules are imported only where they are of use.
         if trace is not None:
-            from penstock.runtime.trace import Trace
+            from penstock.runtime.observe.chrome_trace import Trace
 
             self._trace = executor.observers.attach(Trace())
         if profile:
-            from penstock.runtime.measures import CostObserver
+            from penstock.runtime.observe.metrics import CostObserver
 
             self._cost = executor.observers.attach(CostObserver())
 

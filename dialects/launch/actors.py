@@ -424,9 +424,9 @@ class ActorOp(IRDLOperation):
     "rest"` in the others.
 
     An actor of another `kind` needs less than all of its registers
-    (`penstock.runtime.kinds`): `case`, `esac`, `lock` and `send_ids` have no steps, and
-    the latter two `lists` of numbers; `input_wise` does steps `on = @x` when there is a
-    piece of that register.
+    (`penstock.runtime.program.actor_kinds`): `case`, `esac`, `lock` and `send_ids` have
+    no steps, and the latter two `lists` of numbers; `input_wise` does steps `on = @x`
+    when there is a piece of that register.
 
     ```mlir
     launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {

@@ -33,8 +33,9 @@ def convolution_of(
     op: LinalgStructuredOperation, contraction: Contraction
 ) -> dict[str, object] | str:
     """
-    A contraction with windows as a `penstock.runtime.cuda_products.Convolution` by its
-    fields but `adds`; or why it is none.
+    A contraction with windows as a
+    `penstock.runtime.cuda.libraries.problems.Convolution` by its fields but `adds`; or
+    why it is none.
     """
     nest = nest_of(op)
     assert isinstance(nest, Nest), "a contraction has loops"

@@ -29,7 +29,7 @@ from penstock.lowering.numba.contractions import (
 from penstock.lowering.numba.finishing import root_of
 
 PRODUCT, CONVOLUTION = "Product", "Convolution"
-"""What libraries compute, as `penstock.runtime.cuda_products` calls it."""
+"""What libraries compute, as `penstock.runtime.cuda.libraries.problems` calls it."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ def start_of(
 
 def product_of(contraction: Contraction) -> dict[str, object] | str:
     """
-    A contraction as a `penstock.runtime.cuda_products.Product` by its fields but
-    `adds`, or why it is none.
+    A contraction as a `penstock.runtime.cuda.libraries.problems.Product` by its fields
+    but `adds`, or why it is none.
     """
     rows, columns, terms = contraction.extents
     a, b = contraction.a_steps, contraction.b_steps

@@ -73,8 +73,8 @@ def cuda_source(kernel: KernelOp) -> str:
     """
     The module text of a kernel: functions `phase_<n>(<arguments>, status)`, the dtypes
     of the arguments as `PARAMETERS`, and a list `PHASES` of
-    `penstock.runtime.cuda_phases.Phase`. If libraries compute phases, a list
-    `LIBRARY_CALLS` says so (`penstock.runtime.cuda_libraries`).
+    `penstock.runtime.kernels.cuda.phases.Phase`. If libraries compute phases, a list
+    `LIBRARY_CALLS` says so (`penstock.runtime.cuda.libraries.registry`).
 
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
@@ -130,7 +130,7 @@ class CudaPrinter(DevicePrinter):
         self.print_phases()
         self.finish()
         names = ", ".join(sorted({"Phase", *self.scalars.names}))
-        lines = [f"from penstock.runtime.cuda_support import {names}"]
+        lines = [f"from penstock.runtime.kernels.cuda.support import {names}"]
         for function in self.functions:
             lines += ["", "", *function]
         types = [type_name(type.element_type) or "" for type in self.kernel.arguments]

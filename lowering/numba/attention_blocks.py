@@ -13,8 +13,9 @@ block sees, and powers of those that only some of them see are 0 for the others.
 
 A unit is a block of queries for one turn of all other loops. Units write different
 rows, so that any part of a kernel may compute any of them at any time. What is called
-is in `penstock.runtime.tiles`, `penstock.runtime.panels` and
-`penstock.runtime.attention`.
+is in `penstock.runtime.kernels.cpu.matmul.tile`,
+`penstock.runtime.kernels.cpu.matmul.packing` and
+`penstock.runtime.kernels.cpu.attention`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 BYTES = {"f32": 4, "f64": 8}
 ATTENTION_NAMES = frozenset(("column_shares", "mixed", "mixed_once", "row_shares"))
-"""The functions of `penstock.runtime.attention`."""
+"""The functions of `penstock.runtime.kernels.cpu.attention`."""
 KEPT = 4
 """The numbers that are kept of each row between blocks of keys."""
 DECAY, SHARE = 2, 3

@@ -2,10 +2,11 @@
 Parallel iterations around sequential loops, as vectors.
 
 The innermost parallel loop of a phase is made of *columns*
-(`penstock.runtime.columns`) if there are loops in it, if all that these compute is
-floats of one type, or comparisons of them, and if what is loaded and stored follows
-each other from one iteration to the next. Each column does what it does in order, so a
-kernel may store where it has loaded. Blocks of columns are what threads share.
+(`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if all that
+these compute is floats of one type, or comparisons of them, and if what is loaded and
+stored follows each other from one iteration to the next. Each column does what it does
+in order, so a kernel may store where it has loaded. Blocks of columns are what threads
+share.
 """
 
 from __future__ import annotations
@@ -195,7 +196,9 @@ class ColumnPrinter:
 
     @property
     def names(self) -> frozenset[str]:
-        """The functions of `penstock.runtime.columns` that are used."""
+        """
+        The functions of `penstock.runtime.kernels.cpu.outer_vector_loop` that are used.
+        """
         return frozenset(("columns",) if self.count else ())
 
     def print_parallel(self, found: Columns) -> None:

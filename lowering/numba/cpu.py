@@ -205,22 +205,22 @@ class CpuPrinter(BodyPrinter):
         elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
         elsewhere |= QUAD_NAMES | MATRIX_NAMES | POOL_NAMES
         names = {
-            "attention": of_strips & ATTENTION_NAMES,
-            "columns": of_columns,
-            "depthwise": of_strips & DEPTHWISE_NAMES,
-            "kernel_support": self.scalars.names,
-            "lines": of_lines,
-            "matrices": of_strips & MATRIX_NAMES,
-            "panels": of_strips & PANEL_NAMES,
-            "pools": of_strips & POOL_NAMES,
-            "quads": of_strips & QUAD_NAMES,
-            "tiles": of_strips - elsewhere - of_transforms
+            "cpu.attention": of_strips & ATTENTION_NAMES,
+            "cpu.outer_vector_loop": of_columns,
+            "cpu.depthwise": of_strips & DEPTHWISE_NAMES,
+            "cpu.support": self.scalars.names,
+            "cpu.vector_loop": of_lines,
+            "cpu.matmul.amx": of_strips & MATRIX_NAMES,
+            "cpu.matmul.packing": of_strips & PANEL_NAMES,
+            "cpu.pooling": of_strips & POOL_NAMES,
+            "cpu.matmul.int8": of_strips & QUAD_NAMES,
+            "cpu.matmul.tile": of_strips - elsewhere - of_transforms
             | {"address_of" for _ in of_lines | of_columns | of_transforms},
-            "transforms": of_transforms,
-            "upright": of_strips & UPRIGHT_NAMES,
+            "cpu.winograd": of_transforms,
+            "cpu.matmul.transposed_tile": of_strips & UPRIGHT_NAMES,
         }
         return [
-            f"from penstock.runtime.{module} import {', '.join(sorted(used))}"
+            f"from penstock.runtime.kernels.{module} import {', '.join(sorted(used))}"
             for module, used in names.items()
             if used
         ]

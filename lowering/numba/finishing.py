@@ -55,7 +55,10 @@ VECTOR_OPS = frozenset(
         *("arith.select", "arith.subf"),
     )
 )
-"""The scalar ops of `arith` that `penstock.runtime.lanes.Lanes` has for vectors."""
+"""
+The scalar ops of `arith` that `penstock.runtime.kernels.cpu.simd.Lanes` has for
+vectors.
+"""
 
 CASTS = ("arith.extf", "arith.truncf")
 """What stands between floats of 16 bits and those that they are computed in."""

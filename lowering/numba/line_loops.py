@@ -1,14 +1,14 @@
 """
 Loops of kernels over elements that follow each other, as vectors.
 
-A loop becomes a *line* (`penstock.runtime.lines`) if all that it computes is floats of
-one type, or comparisons of them; if what it loads is the same in all turns or up to
-`MAX_STEP` elements apart; if what it stores follows each other; and if what it carries
-from turn to turn are sums and products that may be taken in any order, or the largest
-or least of numbers. What is the same in all turns is loaded before. Floats of 16 bits
-may be loaded, stored and rounded to in a line of `f32`; so may integers of up to 32
-bits, which are cast from or to it, and added and multiplied as such. Any other loop is
-printed as a loop of Python, which LLVM may vectorise.
+A loop becomes a *line* (`penstock.runtime.kernels.cpu.vector_loop`) if all that it
+computes is floats of one type, or comparisons of them; if what it loads is the same in
+all turns or up to `MAX_STEP` elements apart; if what it stores follows each other; and
+if what it carries from turn to turn are sums and products that may be taken in any
+order, or the largest or least of numbers. What is the same in all turns is loaded
+before. Floats of 16 bits may be loaded, stored and rounded to in a line of `f32`; so
+may integers of up to 32 bits, which are cast from or to it, and added and multiplied as
+such. Any other loop is printed as a loop of Python, which LLVM may vectorise.
 """
 
 from __future__ import annotations

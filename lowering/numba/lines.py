@@ -59,7 +59,7 @@ class LinePrinter:
 
     @property
     def names(self) -> frozenset[str]:
-        """The functions of `penstock.runtime.lines` that are used."""
+        """The functions of `penstock.runtime.kernels.cpu.vector_loop` that are used."""
         return frozenset(("line",) if self.count else ())
 
     def print_for(self, op: scf.ForOp) -> bool:

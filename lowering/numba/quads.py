@@ -1,8 +1,9 @@
 """
 The source of products of bytes in quads: loops over strips, as those of other tiles.
 
-What quads are is in `penstock.runtime.quads`, and registers of matrices that multiply
-them in `penstock.runtime.matrices`. Columns are always packed as windows are.
+What quads are is in `penstock.runtime.kernels.cpu.matmul.int8`, and registers of
+matrices that multiply them in `penstock.runtime.kernels.cpu.matmul.amx`. Columns are
+always packed as windows are.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from penstock.dialects.launch.schedule import QUAD, SIDE
 from penstock.lowering.numba.strips import StripPrinter
 
 MATRIX_NAMES = frozenset(("matrix_strip", "pack_matrices"))
-"""The functions of `penstock.runtime.matrices`."""
+"""The functions of `penstock.runtime.kernels.cpu.matmul.amx`."""
 QUAD_NAMES = frozenset(("pack_quad_rows", "pack_quads", "quad_strip"))
-"""The functions of `penstock.runtime.quads`."""
+"""The functions of `penstock.runtime.kernels.cpu.matmul.int8`."""
 
 
 class QuadPrinter(StripPrinter):

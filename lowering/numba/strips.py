@@ -10,7 +10,8 @@ The source of contractions that have a schedule: loops over strips of tiles.
 A unit is the columns of one tile, down the rows of one block, for one turn of all other
 loops; or, where a copy of these rows is reused, of so many tiles, one after the other.
 Units write different elements, so that any part of a kernel may compute any of them at
-any time. What they are is in `penstock.runtime.tiles` and `penstock.runtime.panels`.
+any time. What they are is in `penstock.runtime.kernels.cpu.matmul.tile` and
+`penstock.runtime.kernels.cpu.matmul.packing`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 PANEL_NAMES = frozenset(("pack", "pack_rows", "pack_windows", "scratch"))
-"""The functions of `penstock.runtime.panels`."""
+"""The functions of `penstock.runtime.kernels.cpu.matmul.packing`."""
 LINE = 64
 """The bytes of a line of a cache."""
 FAR_BYTES = 1 << 20
@@ -150,7 +151,10 @@ class StripPrinter:
         self.factor_size = self.size if self.contraction.signs is None else 1
         self.rows, self.columns, self.terms = self.contraction.extents
         self.names: set[str] = set()
-        """The functions of `penstock.runtime.tiles` and `panels` that are used."""
+        """
+        The functions of `penstock.runtime.kernels.cpu.matmul.tile` and `panels` that
+        are used.
+        """
 
     @property
     def is_blocked(self) -> bool:

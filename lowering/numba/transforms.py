@@ -11,7 +11,7 @@ loops are the units of work:
         ...where unit i0 begins...
         transform_0(...)
 
-What `transform_0` is stands in `penstock.runtime.transforms`.
+What `transform_0` is stands in `penstock.runtime.kernels.cpu.winograd`.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class TransformPrinter:
     """Prints a group: the definition of its transform, and the loops that call it."""
 
     names = frozenset(("tile_transform",))
-    """The functions of `penstock.runtime.transforms` that are used."""
+    """The functions of `penstock.runtime.kernels.cpu.winograd` that are used."""
 
     def __init__(self, printer: BodyPrinter, group: TransformGroup, number: int):
         self.printer, self.group, self.number = printer, group, number

@@ -7,7 +7,7 @@ The source of contractions in upright tiles: loops over panels of rows.
 
 A unit is the rows of one panel, along the columns of one block. How these are cut into
 tiles stands in `penstock.lowering.numba.upright_lines`, what a strip is in
-`penstock.runtime.upright`.
+`penstock.runtime.kernels.cpu.matmul.transposed_tile`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.lowering.numba.strips import Addresses, Places, StripPrinter
 from penstock.lowering.numba.upright_lines import Lines, lines_of
 
 UPRIGHT_NAMES = frozenset(("upright_strip",))
-"""The functions of `penstock.runtime.upright`."""
+"""The functions of `penstock.runtime.kernels.cpu.matmul.transposed_tile`."""
 
 
 class UprightPrinter(StripPrinter):

@@ -91,8 +91,8 @@ def loop_over(number: int, group: Group, is_split: bool) -> Iterator[str]:
 def imports_of(groups: Sequence[Group]) -> list[str]:
     """The lines that import what the members and the wave use."""
     names: dict[str, set[str]] = {
-        "penstock.runtime.kernel_support": {"c_kernel"},
-        "penstock.runtime.members": {"member"},
+        "penstock.runtime.kernels.cpu.support": {"c_kernel"},
+        "penstock.runtime.kernels.cpu.support_members": {"member"},
     }
     for group in groups:
         for line in group.text.splitlines():

@@ -10,7 +10,7 @@ a convolution the source is
         strip_0(...)
 
 and a pool is one call for all units of a part. What `strip_0` is stands in
-`penstock.runtime.depthwise` and `penstock.runtime.pools`.
+`penstock.runtime.kernels.cpu.depthwise` and `penstock.runtime.kernels.cpu.pooling`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from penstock.lowering.numba.body import BodyPrinter
 
 DEPTHWISE_NAMES = frozenset(("depthwise_strip",))
-"""The functions of `penstock.runtime.depthwise`."""
+"""The functions of `penstock.runtime.kernels.cpu.depthwise`."""
 POOL_NAMES = frozenset(("pool_strip",))
-"""The functions of `penstock.runtime.pools`."""
+"""The functions of `penstock.runtime.kernels.cpu.pooling`."""
 BYTES = {"f32": 4, "f64": 8}
 MAX_PRODUCTS = 200
 """The products of vectors of a tile, or what it combines, which are not in loops."""

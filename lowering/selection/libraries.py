@@ -5,7 +5,7 @@ cuDNN.
 A library is only taken where it was measured to be faster, as nobody knows before
 whether it is there, nor what it gains; what it computes was compared then with what the
 generated kernel does. Where it is missing when a program is loaded, that says so
-(`penstock.runtime.cuda_libraries`).
+(`penstock.runtime.cuda.libraries.registry`).
 """
 
 from __future__ import annotations

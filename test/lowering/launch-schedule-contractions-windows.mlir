@@ -7,7 +7,7 @@
 // CHECK-LABEL: launch.kernel
 // CHECK:         {windows = array<i64: 2, 2, 1, 1, 1, 1>, schedule = #launch.windows<lanes {{8|4}}, lines 7>}
 
-// SOURCE:      from penstock.runtime.depthwise import depthwise_strip
+// SOURCE:      from penstock.runtime.kernels.cpu.depthwise import depthwise_strip
 // SOURCE:      strip_0 = depthwise_strip("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
 // SOURCE:          for [[UNIT:i[0-9]+]] in range(16):
 // SOURCE-NEXT:         strip_0([[X:v[0-9]+]] + [[UNIT]] // 2 * 1456, [[W:v[0-9]+]] + [[UNIT]] % 8 * 36, [[B:v[0-9]+]] + [[UNIT]] % 8 * 4, [[O:v[0-9]+]] + [[UNIT]] * 392)
@@ -26,7 +26,7 @@ job.job @depthwise placement <cpu, [0:0]> {
 // CHECK-LABEL: launch.program @pool
 // CHECK:         {windows = array<i64: 2, 2, 0, 1, 1, 1, 3, 2>, schedule = #launch.windows<lanes {{16|8|4}}, lines 14>}
 
-// SOURCE:      from penstock.runtime.pools import pool_strip
+// SOURCE:      from penstock.runtime.kernels.cpu.pooling import pool_strip
 // SOURCE:      strip_0 = pool_strip("f32", {{16|8|4}}, (14, 7), image=(28, 13), result=(14, 7), taps=(3, 2), strides=(2, 2), before=(0, 1), dilations=(1, 1))
 // SOURCE:          strip_0({{v[0-9]+}}, {{v[0-9]+}}, 0, 8)
 job.job @pool placement <cpu, [0:0]> {

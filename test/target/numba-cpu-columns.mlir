@@ -3,9 +3,9 @@
 // A loop within parallel iterations, all of whose elements follow each other from one to
 // the next, is done by vectors of these; what it carries stays in them.
 // CHECK-LABEL: # kernel sums
-// CHECK-NEXT:  from penstock.runtime.columns import columns
-// CHECK-NEXT:  from penstock.runtime.kernel_support import buffer_f32, c_kernel
-// CHECK-NEXT:  from penstock.runtime.tiles import address_of
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.outer_vector_loop import columns
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.matmul.tile import address_of
 // CHECK:       def column_0(x, p0, p1):
 // CHECK-NEXT:      def turn_0(i0, v0):
 // CHECK-NEXT:          v1 = x.load(p0, 0, (i0, 100))

@@ -4,8 +4,8 @@
 // in it are a function of vectors. Columns that do not fill a tile have a strip of their
 // own. As many parts as there is work for share the units.
 // CHECK-LABEL: # kernel product
-// CHECK-NEXT:  from penstock.runtime.kernel_support import buffer_f32, c_kernel
-// CHECK-NEXT:  from penstock.runtime.tiles import address_of, outer_strip
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.matmul.tile import address_of, outer_strip
 // CHECK-EMPTY:
 // CHECK-NEXT:  PARTS = 3
 // CHECK:       def finish_0(x, s, p0):
@@ -42,7 +42,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // Blocks of terms are packed one after the other, and add to the result, which holds
 // the sums so far. Another phase makes part 0 do all the work.
 // CHECK-LABEL: # kernel blocks
-// CHECK:       from penstock.runtime.panels import pack, scratch
+// CHECK:       from penstock.runtime.kernels.cpu.matmul.packing import pack, scratch
 // CHECK:       PARTS = 1
 // CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(30, 1), b=16, c=16, rest=0, blocked=True, fetch=True)
 // CHECK-NEXT:  pack_0 = pack("f32", 1, 16, (16, 1))
@@ -84,7 +84,7 @@ launch.kernel @windows target "cpu" (%w: memref<4x5x2x2xf32>, %x: memref<5x6x6xf
 // Upright tiles read windows where they lie, two to a line of 6 here, for two panels of
 // weights; the last block ends with the line that is left over.
 // CHECK-LABEL: # kernel upright
-// CHECK:       from penstock.runtime.upright import upright_strip
+// CHECK:       from penstock.runtime.kernels.cpu.matmul.transposed_tile import upright_strip
 // CHECK:       strip_0 = upright_strip("f32", 1, 16, terms=((3, 64), (3, 8), (3, 1)), tiles=((1, 2, 6),), steps=(8, 1), turn=16, c=30, tail=(1, 6))
 // CHECK:           for [[I:i[0-9]+]] in range(4):
 // CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] % 2

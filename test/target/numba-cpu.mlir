@@ -3,9 +3,9 @@
 // A module text per kernel: buffers by address, shapes and strides as constants.
 // Loops that all operands walk alike are one loop, which is a line of vectors.
 // CHECK-LABEL: # kernel add
-// CHECK-NEXT:  from penstock.runtime.kernel_support import buffer_f32, c_kernel
-// CHECK-NEXT:  from penstock.runtime.lines import line
-// CHECK-NEXT:  from penstock.runtime.tiles import address_of
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.vector_loop import line
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.matmul.tile import address_of
 // CHECK:       PARTS = 1
 // CHECK:       def body_0(x, p0, p1):
 // CHECK-NEXT:      v0 = p0 + p1

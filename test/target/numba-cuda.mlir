@@ -3,7 +3,7 @@
 // What follows each other is written 16 bytes at once, four floats an item; where the
 // buffers are not at multiples of 16 bytes, the fallback does the same one by one.
 // CHECK-LABEL: # kernel product
-// CHECK-NEXT:  from penstock.runtime.cuda_support import Phase, f32, first_item, fma, i32, item_step, quotient, remainder, store_4
+// CHECK-NEXT:  from penstock.runtime.kernels.cuda.support import Phase, f32, first_item, fma, i32, item_step, quotient, remainder, store_4
 // CHECK:       def phase_0(a, b, o, status):
 // CHECK-NEXT:      e = first_item()
 // CHECK-NEXT:      while e < 6:

@@ -34,9 +34,9 @@ from penstock.lowering import regst_plan_memory
 from penstock.lowering.machine_code import keep_machine_code_with
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
-from penstock.runtime.core import Core
-from penstock.runtime.core_folder import core_folder, packing_folder
-from penstock.runtime.entries import address_of_entry
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.entry_points import address_of_entry
+from penstock.runtime.core.object_key import core_folder, packing_folder
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.universe import keep_function_of_pass
 
@@ -387,15 +387,15 @@ def _run_kernel(kernel: KernelOp, arrays: Sequence[Array]) -> None:
 
 
 def _run_on_cpu(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime.jit import compile_cpu
+    from penstock.runtime.jit.cpu import compile_cpu
 
     args = np.array([array.ctypes.data for array in arrays], np.int64)
     return compile_cpu(source, "kernel")(args.ctypes.data)
 
 
 def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime.cuda import Cuda, open_cuda
-    from penstock.runtime.cuda_driver_guarded import guarded
+    from penstock.runtime.cuda.device import Cuda, open_cuda
+    from penstock.runtime.testing.cuda_guarded_driver import guarded
 
     driver, guards = guarded(open_cuda().driver)
     code = Cuda(driver).run_kernel(source, [stored(array) for array in arrays])
@@ -404,7 +404,7 @@ def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
 
 
 def _run_on_lanes(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime.cuda_lanes import run_lanes
+    from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
     return run_lanes(source, [stored(array) for array in arrays])
 

@@ -35,7 +35,7 @@ from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
 from penstock.lowering.job_control import needed_orders
 from penstock.lowering.plan_graph import PlanGraph
-from penstock.runtime.simulator import Act
+from penstock.runtime.executors.simulator import Act
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
 

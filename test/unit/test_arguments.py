@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import compile_pool
-from penstock.runtime.arguments import MOST_EACH, warn_of_threads
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.jit import pool as compile_pool
+from penstock.runtime.options import MOST_EACH, warn_of_threads
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

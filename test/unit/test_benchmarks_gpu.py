@@ -22,10 +22,11 @@ from benchmarks import gpu, gpu_cases, gpu_sections
 from benchmarks.gpu import Part
 from benchmarks.gpu_replay import replayed
 from benchmarks.gpu_sections import EAGER, OURS, Row, Setup
-from penstock.runtime import cuda_driver_real, cuda_libraries
-from penstock.runtime.cuda_driver import Handle, Launch
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
-from penstock.runtime.cuda_products import Convolution, Product, Sum
+from penstock.runtime.cuda import driver_real as cuda_driver_real
+from penstock.runtime.cuda.driver import Handle, Launch
+from penstock.runtime.cuda.libraries import registry as cuda_libraries
+from penstock.runtime.cuda.libraries.problems import Convolution, Product, Sum
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 
 
 class Tensor:
@@ -391,7 +392,7 @@ def test_each_section_has_a_command():
 def test_without_a_gpu_it_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.cuda_kernels.gpu_count", lambda: 0)
+    monkeypatch.setattr("penstock.runtime.cuda.simulator.gpu_count", lambda: 0)
     monkeypatch.setattr(gpu, "NEEDED", ("penstock",))
     assert gpu.main([]) == 1
     assert capsys.readouterr().err == f"{gpu.NO_GPU}\n"

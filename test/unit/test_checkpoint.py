@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools import checkpoint
 from penstock.tools.checkpoint import MANIFEST, Checkpoint, CheckpointError, Checkpoints
 from penstock.tools.compiler import installed_compiler

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime import child
-from penstock.runtime.child import child_command
+from penstock.runtime.jit import child
+from penstock.runtime.jit.child import child_command
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = "dialects", "lowering", "runtime", "tools"
@@ -30,7 +30,7 @@ raise ImportError("this lay beside a model")
 """
 
 RUN = """
-from penstock.runtime import compile_pool
+from penstock.runtime.jit import pool as compile_pool
 compile_pool.processors = lambda: 2
 from penstock.tools.entry import run
 run()
@@ -97,7 +97,7 @@ def test_a_child_has_what_the_environment_names_and_not_the_current_folder(
     named.mkdir()
     (named / "theirs.py").write_text("PLACE = 'named by PYTHONPATH'\n")
     (planted / "theirs.py").write_text(PLANT)
-    command = child_command("penstock.runtime.compile_worker")
+    command = child_command("penstock.runtime.jit.worker")
     code = "import sys, theirs; print(theirs.PLACE, '' in sys.path, sys.path)"
     words = [*command[: command.index("-m")], "-c", code]
     done, ran = run(words, planted, PYTHONPATH=str(named))
@@ -106,9 +106,9 @@ def test_a_child_has_what_the_environment_names_and_not_the_current_folder(
     assert str(planted) not in done.stdout
 
 
-@pytest.mark.parametrize("worker", ["compile_worker", "cubin_worker"])
+@pytest.mark.parametrize("worker", ["worker", "cubin_worker"])
 def test_workers_run_nothing_of_the_current_folder(planted: Path, worker: str) -> None:
-    done, ran = run(child_command(f"penstock.runtime.{worker}"), planted)
+    done, ran = run(child_command(f"penstock.runtime.jit.{worker}"), planted)
     assert (ran, done.returncode, done.stderr) == ([], 0, "")
 
 
@@ -155,12 +155,12 @@ def texts() -> Mapping[str, str]:
 def test_one_function_alone_starts_python() -> None:
     starting = re.compile(r"sys\.executable|multiprocessing|os\.(exec|spawn|posix)")
     found = {path for path, text in texts().items() if starting.search(text)}
-    assert found == {"runtime/child.py"}
+    assert found == {"runtime/jit/child.py"}
 
 
 def test_no_module_changes_where_modules_are_looked_for() -> None:
     found = {path for path, text in texts().items() if "sys.path" in text}
-    assert found == {"runtime/child.py"}, "it says so in words"
+    assert found == {"runtime/jit/child.py"}, "it says so in words"
 
 
 YAML = """
@@ -200,8 +200,8 @@ def test_every_process_of_ours_ignores_settings_files() -> None:
         path for path, text in texts().items() if "ignore_settings_files()" in text
     }
     assert found == {
-        "runtime/compile_worker.py",
-        "runtime/cubin_worker.py",
-        "runtime/numba_settings.py",
+        "runtime/jit/worker.py",
+        "runtime/jit/cubin_worker.py",
+        "runtime/jit/numba_settings.py",
         "tools/entry.py",
     }

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.runtime import simulator
-from penstock.runtime.actors import CALLER, Actor, Call, Register
-from penstock.runtime.core import Core
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.interrupt_shield import Shield
+from penstock.runtime.core.io_kernels import Callback
+from penstock.runtime.core.state_layout import RUNNING, STOP
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, TaskError, WatchdogError
-from penstock.runtime.reference import SequentialRun
-from penstock.runtime.shield import Shield
-from penstock.runtime.simulator import VirtualClock
-from penstock.runtime.stream_core import StreamCore
-from penstock.runtime.tables import Tables
-from penstock.runtime.watchdog import Watchdog
-from penstock.runtime.words import RUNNING, STOP
+from penstock.runtime.executors import simulator
+from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.executors.simulator import VirtualClock
+from penstock.runtime.executors.stream_core import StreamCore
+from penstock.runtime.program.actors import CALLER, Actor, Call, Register
+from penstock.runtime.program.tables import Tables
 
 PATIENCE = 60
 Hook = Callable[[int], object]

@@ -16,15 +16,15 @@ import pytest
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import PIPELINES
-from penstock.runtime import cuda
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
+from penstock.runtime.cuda import device as cuda
 from penstock.runtime.errors import TaskError
-from penstock.runtime.executor import Executor
-from penstock.runtime.faults import KernelFault, inject
-from penstock.runtime.initializers import Array
-from penstock.runtime.loader import load_program
-from penstock.runtime.shared_variables import SharedVariables
-from penstock.runtime.variables import read_variables
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.loading.loader import load_program
+from penstock.runtime.loading.shared_variables import SharedVariables
+from penstock.runtime.loading.variables import read_variables
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
+from penstock.runtime.testing.fault_injection import KernelFault, inject
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
 

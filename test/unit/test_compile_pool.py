@@ -14,21 +14,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime import cache, child, compile_pool, jit
-from penstock.runtime.cache import (
+from penstock.runtime.jit import cache, child
+from penstock.runtime.jit import cpu as jit
+from penstock.runtime.jit import pool as compile_pool
+from penstock.runtime.jit.cache import (
     DEFAULT_LIMIT,
     LIMIT_VARIABLE,
     SPARED,
     keep_within,
     size_limit,
 )
-from penstock.runtime.compile_pool import compile_missing
-from penstock.runtime.compile_worker import main
-from penstock.runtime.jit import compile_cpu, is_kept
-from penstock.runtime.kept_files import mark_used
+from penstock.runtime.jit.cache_files import mark_used
+from penstock.runtime.jit.cpu import compile_cpu, is_kept
+from penstock.runtime.jit.pool import compile_missing
+from penstock.runtime.jit.worker import main
 
 SOURCE = """
-from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32
 
 
 @c_kernel
@@ -113,7 +115,7 @@ def test_a_worker_that_ends_leaves_the_rest(
 def test_an_interrupt_ends_the_workers_at_once(folder: Path) -> None:
     # Many short sources keep two processes busy for long.
     code = f"""
-from penstock.runtime.compile_pool import compile_missing
+from penstock.runtime.jit.pool import compile_missing
 text = {SOURCE!r}
 def done(name):
     print(name, flush=True)

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.runtime.core import Core
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import (
     DeadlockError,
     PenstockError,
     TaskError,
     find_deadlock,
 )
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.tables import Actor, Call, Register, Slot, Tables, Words
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables, Words
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
@@ -490,7 +490,7 @@ def test_failure_of_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch)
     job = Job([0, 1], [Flow(0, [1], 2)])
     with Core(job.tables()) as core:
         with monkeypatch.context() as patch:
-            patch.setattr("penstock.runtime.core.attend", fail)
+            patch.setattr("penstock.runtime.core.core.attend", fail)
             with pytest.raises(PenstockError) as caught:
                 core.run(1)
         expected = "a worker's thread failed: MemoryError('no ring')"
@@ -599,8 +599,8 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 PROGRAM = """
 import os, signal, sys, threading, time
-from penstock.runtime.core import Core
-from penstock.runtime.tables import *
+from penstock.runtime.core.core import Core
+from penstock.runtime.program.tables import *
 registers = [Register(f"r{i}", i, 2) for i in range(5)]
 actors = [
     Actor(f"t{i}", i // 3, (i - 1,) if i else (), (i,) if i < 5 else ())
@@ -644,8 +644,8 @@ def test_second_interrupt_does_not_wait_for_a_kernel_and_the_core_runs_again():
         PROGRAM
         + """
 from types import SimpleNamespace
-from penstock.runtime import core as cores
-from penstock.runtime.edges import Callback
+from penstock.runtime.core import core as cores
+from penstock.runtime.core.io_kernels import Callback
 
 begun, gate, stopping = (threading.Event() for _ in range(3))
 
@@ -702,7 +702,7 @@ def test_process_ends_with_a_core_left_open():
 @pytest.mark.slow
 def test_second_process_compiles_nothing():
     run = python(
-        "from penstock.runtime.workers import tend, serve, can_act\n"
+        "from penstock.runtime.core.scheduler import tend, serve, can_act\n"
         "for function in (tend, serve, can_act):\n"
         "    assert sum(function.stats.cache_hits.values()) == 1\n"
         "    assert not function.stats.cache_misses\n"

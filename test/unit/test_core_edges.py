@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from penstock.runtime.core import Core
-from penstock.runtime.edges import (
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import (
     CALLBACK_FAILED,
     Callback,
     KernelFunction,
@@ -16,7 +16,15 @@ from penstock.runtime.edges import (
     fetch_kernel,
 )
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
+from penstock.runtime.program.tables import (
+    Actor,
+    Call,
+    Fixed,
+    Register,
+    Slot,
+    Tables,
+    Words,
+)
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 

@@ -12,14 +12,22 @@ import numpy as np
 import pytest
 from numba import cfunc
 
-from penstock.runtime.atomics import load_word, store_word
-from penstock.runtime.core import Core
-from penstock.runtime.edges import KERNEL, Callback
+from penstock.runtime.core.atomics import load_word, store_word
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import KERNEL, Callback
+from penstock.runtime.core.os_calls import sleep, thread_number
+from penstock.runtime.core.state_layout import RUNNING, STOP
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.system import sleep, thread_number
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
-from penstock.runtime.words import RUNNING, STOP
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.program.tables import (
+    Actor,
+    Call,
+    Fixed,
+    Register,
+    Slot,
+    Tables,
+    Words,
+)
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
@@ -246,9 +254,9 @@ def test_process_that_has_one_core_keeps_to_it():
 import os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import numpy as np
-from penstock.runtime.core import Core
-from penstock.runtime.edges import copy_kernel
-from penstock.runtime.tables import Actor, Call, Fixed, Tables
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import copy_kernel
+from penstock.runtime.program.tables import Actor, Call, Fixed, Tables
 size, data = np.array([8]), np.array([7, 0])
 words = size.ctypes.data, data.ctypes.data, data.ctypes.data + 8
 call = Call(copy_kernel(), tuple(map(Fixed, words)), parts=8)

@@ -20,26 +20,34 @@ import numpy as np
 import pytest
 from numba import cfunc, types
 
-from penstock.runtime.atomics import (
+from penstock.runtime.core.atomics import (
     arrays_at,
     fetch_add,
     load_word,
     store_word,
     words,
 )
-from penstock.runtime.core import Core
-from penstock.runtime.edges import KERNEL
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import KERNEL
+from penstock.runtime.core.os_calls import pause
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import (
     DeadlockError,
     MessageError,
     TaskError,
     find_deadlock,
 )
-from penstock.runtime.faults import FaultyCore, MessageFault
-from penstock.runtime.reference import SequentialRun
-from penstock.runtime.system import pause
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
-from penstock.runtime.watchdog import Watchdog
+from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.program.tables import (
+    Actor,
+    Call,
+    Fixed,
+    Register,
+    Slot,
+    Tables,
+    Words,
+)
+from penstock.runtime.testing.fault_injection import FaultyCore, MessageFault
 
 CHUNKS, PLANS = 4, 500
 LIMIT = 1_000_003

@@ -15,12 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import cfunc
 
-from penstock.runtime.atomics import load_word, store_word
-from penstock.runtime.core import Core
-from penstock.runtime.edges import KERNEL, Callback
+from penstock.runtime.core.atomics import load_word, store_word
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import KERNEL, Callback
 from penstock.runtime.errors import DeadlockError, TaskError, find_deadlock
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables, Words
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.program.tables import (
+    Actor,
+    Call,
+    Fixed,
+    Register,
+    Slot,
+    Tables,
+    Words,
+)
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
@@ -252,9 +260,9 @@ def test_interrupt_stops_a_run_and_the_core_runs_again(threads: int, parts: int)
     code = f"""
 import os, signal, threading, time
 import numpy as np
-from penstock.runtime.core import Core
-from penstock.runtime.edges import copy_kernel
-from penstock.runtime.tables import *
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import copy_kernel
+from penstock.runtime.program.tables import *
 size = np.array([8])
 data = np.zeros(2, np.int64)
 words = size.ctypes.data, data.ctypes.data, data.ctypes.data + 8

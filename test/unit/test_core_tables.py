@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables
+from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Slot, Tables
 
 
 def refused(registers: list[Register], actors: list[Actor]) -> str:

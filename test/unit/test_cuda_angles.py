@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 from llvmlite import ir
 
-from penstock.runtime import cuda_angles
+from penstock.runtime.kernels.cuda import trig_f32 as cuda_angles
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 FUNCTIONS = {"sin": 1.6, "cos": 1.6, "tan": 3.1}

@@ -16,7 +16,7 @@ from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.lowering.cuda.attention import device_attention_of
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.cuda_lanes import run_lanes
+from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 Array: TypeAlias = NDArray[np.generic]

@@ -24,10 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.cubins import cubins as compiled_models
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import cubins, kept_files
-from penstock.runtime.cubins import CompiledPhase, capability_of, compile_kernels
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.extras import how_to_install
+from penstock.runtime.jit import cache_files as kept_files
+from penstock.runtime.jit import cubin as cubins
+from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.cuda_targets import disassembled
 from penstock.tools.onnx_import.model import import_file
@@ -596,7 +597,7 @@ def test_scalar_ops_have_no_more_bits_than_their_type(
 def copying(count: int) -> str:
     """The source of a kernel that copies elements."""
     return f"""
-from penstock.runtime.cuda_support import Phase, first_item
+from penstock.runtime.kernels.cuda.support import Phase, first_item
 
 
 def phase_0(a, o, status):

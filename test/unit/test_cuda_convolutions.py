@@ -20,21 +20,23 @@ from penstock.dialects.launch import KernelOp, LibraryAttr
 from penstock.lowering.cuda.libraries import LibrarySum, library_sum_of
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.pipelines import pipeline
-from penstock.runtime import cuda, cuda_cudnn, cuda_libraries
-from penstock.runtime.cuda_cudnn import Cudnn
-from penstock.runtime.cuda_driver import CudaError, Handle, Launch
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
-from penstock.runtime.cuda_products import (
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.cuda.driver import CudaError, Handle, Launch
+from penstock.runtime.cuda.libraries import cudnn as cuda_cudnn
+from penstock.runtime.cuda.libraries import registry as cuda_libraries
+from penstock.runtime.cuda.libraries.cudnn import Cudnn
+from penstock.runtime.cuda.libraries.problems import (
     Convolution,
     LibraryError,
     Product,
     Sum,
 )
-from penstock.runtime.cuda_resources import Rooms
+from penstock.runtime.cuda.resources import Rooms
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.executor import Executor
-from penstock.runtime.memory import host_bytes
-from penstock.runtime.profiler import Effort
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.memory import host_bytes
+from penstock.runtime.observe.kernel_timer import Effort
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
 from penstock.tools.session import Model, Session

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
+from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 
 START = """
 from pathlib import Path
@@ -154,7 +154,7 @@ def test_a_piece_that_fails_leaves_variables_and_others_exchange_them():
 
 def test_weights_and_chunks_of_the_device():
     check("""
-        from penstock.runtime.memory import allocation_count
+        from penstock.runtime.loading.memory import allocation_count
 
         session = open_text(MIXED)
         program = session.executor.program

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import cuda_driver_real as real
-from penstock.runtime.cubins import CompiledPhase
-from penstock.runtime.cuda_driver import CaptureError, CudaError, Span
-from penstock.runtime.cuda_driver_real import RealDriver
+from penstock.runtime.cuda import driver_real as real
+from penstock.runtime.cuda.driver import CaptureError, CudaError, Span
+from penstock.runtime.cuda.driver_real import RealDriver
 from penstock.runtime.errors import OutOfMemory, PenstockError
+from penstock.runtime.jit.cubin import CompiledPhase
 
 ATTRIBUTES = {
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 9,
@@ -410,7 +410,7 @@ int cuGetProcAddress_v2(
 """A driver of one device whose waits end when another thread says so."""
 WAIT = """
 import ctypes, threading, time
-from penstock.runtime.cuda_driver_real import open_driver
+from penstock.runtime.cuda.driver_real import open_driver
 
 name = "libcuda.so.1"
 library = ctypes.CDLL(name)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.runtime import cuda
-from penstock.runtime.cuda_driver import CudaError, Function, Handle, Launch, Span
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.cuda.driver import CudaError, Function, Handle, Launch, Span
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.runtime import cuda
-from penstock.runtime.cuda_driver_guarded import guarded
-from penstock.runtime.cuda_kernels import gpu_count
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.cuda.simulator import gpu_count
 from penstock.runtime.errors import TaskError
+from penstock.runtime.testing.cuda_guarded_driver import guarded
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 
@@ -129,7 +129,7 @@ def test_an_assertion_is_the_error_of_its_act_and_over_then():
 
 
 COPY = """
-from penstock.runtime.cuda_support import Phase, first_item, i32, item_step
+from penstock.runtime.kernels.cuda.support import Phase, first_item, i32, item_step
 
 
 def phase_0(a, b, status):
@@ -144,8 +144,8 @@ PHASES = [Phase(phase_0, 1000)]
 """
 OPEN = f"""
 import numpy as np
-from penstock.runtime.cuda import open_cuda
-from penstock.runtime.cuda_driver import CudaError, Span
+from penstock.runtime.cuda.device import open_cuda
+from penstock.runtime.cuda.driver import CudaError, Span
 from penstock.runtime.errors import OutOfMemory
 cuda, source = open_cuda(), {COPY!r}
 

@@ -13,16 +13,16 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.runtime.cuda import Cuda
-from penstock.runtime.cuda_driver import CudaError
-from penstock.runtime.cuda_driver_guarded import guarded
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
-from penstock.runtime.cuda_driver_simulated import SimulatedDriver
-from penstock.runtime.cuda_kernels import SIMULATOR
-from penstock.runtime.cuda_lanes import run_lanes
+from penstock.runtime.cuda.device import Cuda
+from penstock.runtime.cuda.driver import CudaError
+from penstock.runtime.cuda.driver_simulated import SimulatedDriver
+from penstock.runtime.cuda.simulator import SIMULATOR
+from penstock.runtime.testing.cuda_guarded_driver import guarded
+from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 
 KERNEL = """
-from penstock.runtime.cuda_support import Phase, cuda, f32, i32, take_4, u64
+from penstock.runtime.kernels.cuda.support import Phase, cuda, f32, i32, take_4, u64
 
 
 def phase_0(a, b, status):
@@ -59,7 +59,7 @@ def test_lanes_stay_inside_of_what_there_is(statement: str) -> None:
 
 SIMULATED = """
 import numpy as np
-from penstock.runtime.cuda import open_cuda
+from penstock.runtime.cuda.device import open_cuda
 cuda = open_cuda()
 for source in {sources!r}:
     try:

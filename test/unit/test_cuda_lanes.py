@@ -18,9 +18,9 @@ from scipy import special
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import cuda_scalars
-from penstock.runtime.cuda_lanes import run_lanes
-from penstock.runtime.cuda_warps import from_bf16, to_bf16
+from penstock.runtime.kernels.cuda.emulator import scalars as cuda_scalars
+from penstock.runtime.kernels.cuda.emulator.warp import from_bf16, to_bf16
+from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 HERE = Path(__file__).parent
 Array: TypeAlias = NDArray[np.generic]
@@ -155,7 +155,7 @@ def test_reductions_are_shared_by_threads(
 
 
 EXCHANGE = """
-from penstock.runtime.cuda_support import Phase, cuda, f32, load_4, thread
+from penstock.runtime.kernels.cuda.support import Phase, cuda, f32, load_4, thread
 
 
 def phase_0(a, o, status):

@@ -23,19 +23,22 @@ from penstock.lowering.numba.contractions import (
 )
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
-from penstock.runtime import cuda, cuda_cublas, cuda_driver_real, cuda_libraries
-from penstock.runtime.cuda_cublas import Cublas, matrix
-from penstock.runtime.cuda_driver import CudaError, Handle, Launch, Span
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
-from penstock.runtime.cuda_libraries import calls_of
-from penstock.runtime.cuda_products import (
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.cuda import driver_real as cuda_driver_real
+from penstock.runtime.cuda.driver import CudaError, Handle, Launch, Span
+from penstock.runtime.cuda.libraries import cublas as cuda_cublas
+from penstock.runtime.cuda.libraries import registry as cuda_libraries
+from penstock.runtime.cuda.libraries.cublas import Cublas, matrix
+from penstock.runtime.cuda.libraries.problems import (
     Library,
     LibraryError,
     Product,
     Sum,
 )
-from penstock.runtime.memory import host_bytes
-from penstock.runtime.profiler import Effort
+from penstock.runtime.cuda.libraries.registry import calls_of
+from penstock.runtime.loading.memory import host_bytes
+from penstock.runtime.observe.kernel_timer import Effort
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
 from penstock.tools.tuning import Subject, Tuning, tune

@@ -18,9 +18,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.job import JobOp
-from penstock.runtime import cuda
-from penstock.runtime.cubins import compile_kernels
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.jit.cubin import compile_kernels
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -21,11 +21,11 @@ import numpy.typing as npt
 import pytest
 
 from penstock.dialects.job import PlacementAttr
-from penstock.runtime import cuda
-from penstock.runtime.cuda_driver import Span
-from penstock.runtime.cuda_driver_recorded import Entry, RecordedDriver
-from penstock.runtime.executor import Executor
-from penstock.runtime.loader import LoadedProgram
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.cuda.driver import Span
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.loader import LoadedProgram
+from penstock.runtime.testing.cuda_recording_driver import Entry, RecordedDriver
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
 from penstock.tools.session import Model, Session

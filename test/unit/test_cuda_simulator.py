@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.cuda_driver import Function
-from penstock.runtime.cuda_kernels import SIMULATOR
-from penstock.runtime.cuda_work import chosen
+from penstock.runtime.cuda.driver import Function
+from penstock.runtime.cuda.launches import chosen
+from penstock.runtime.cuda.simulator import SIMULATOR
 
 HERE = Path(__file__).parent
 
@@ -52,7 +52,7 @@ def test_kernels_agree_with_numpy_in_the_simulator(file: str) -> None:
 def test_simulator_is_wanted_if_the_environment_says_so(
     when: str, value: str | None, found: str
 ) -> None:
-    module = "penstock.runtime.cuda_kernels"
+    module = "penstock.runtime.cuda.simulator"
     code = f"{when}from {module} import *\nprint(is_simulator_wanted())"
     variables = {} if value is None else {SIMULATOR: value}
     assert run_python(code, **variables).stdout == f"{found}\n"
@@ -61,7 +61,7 @@ def test_simulator_is_wanted_if_the_environment_says_so(
 def test_simulator_cannot_be_wanted_after_numba_is_imported() -> None:
     code = (
         "import os, numba\n"
-        "from penstock.runtime.cuda_kernels import *\n"
+        "from penstock.runtime.cuda.simulator import *\n"
         "os.environ[SIMULATOR] = '1'\n"
         "is_simulator_wanted()"
     )
@@ -72,11 +72,11 @@ def test_simulator_cannot_be_wanted_after_numba_is_imported() -> None:
 
 
 PHASES = """
-from penstock.runtime.cuda import open_cuda
+from penstock.runtime.cuda.device import open_cuda
 import numpy as np
 cuda = open_cuda()
 source = '''
-from penstock.runtime.cuda_support import Phase, first_item, i32, item_step
+from penstock.runtime.kernels.cuda.support import Phase, first_item, i32, item_step
 
 
 def phase_0(a, b, status):
@@ -151,12 +151,12 @@ def test_fallbacks_are_chosen_for_addresses_that_are_not_aligned() -> None:
 
 
 ALL_LANES = """
-from penstock.runtime.cuda import open_cuda
+from penstock.runtime.cuda.device import open_cuda
 import numpy as np
 cuda = open_cuda()
 source = '''
-from penstock.runtime.cuda_support import Phase, block, i32, load_2, load_if
-from penstock.runtime.cuda_support import shuffle_xor, store_2, store_if, thread
+from penstock.runtime.kernels.cuda.support import Phase, block, i32, load_2, load_if
+from penstock.runtime.kernels.cuda.support import shuffle_xor, store_2, store_if, thread
 
 
 def phase_0(a, b, status):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.cuda_lanes import run_lanes
+from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 Doubles: TypeAlias = NDArray[np.float64]

@@ -17,7 +17,7 @@ from scipy import signal
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.cuda_lanes import run_lanes
+from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 Array: TypeAlias = NDArray[np.generic]
@@ -206,7 +206,7 @@ def test_convolutions_with_epilogues(
 
 
 COPYING = """
-from penstock.runtime.cuda_support import (
+from penstock.runtime.kernels.cuda.support import (
     Phase, await_copies, commit_copies, copy_async, cuda, thread, u16
 )
 
@@ -285,7 +285,7 @@ def test_copies_that_go_wrong_are_found(text: dict[str, str], message: str) -> N
 
 SIMULATED = """
 import numpy as np
-from penstock.runtime.cuda_kernels import simulate, simulated_phases
+from penstock.runtime.cuda.simulator import simulate, simulated_phases
 
 a, b = np.load("a.npy"), np.load("b.npy")
 o, status = np.zeros(16 * 24, np.uint16), np.zeros(1, np.int32)

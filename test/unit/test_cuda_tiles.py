@@ -14,7 +14,7 @@ from scipy import signal
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.launch_schedule_tiles import CHOICES, best_tiles
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.cuda_lanes import run_lanes
+from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 Floats: TypeAlias = NDArray[np.float32]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.runtime import cuda_compiler
+from penstock.runtime.jit import ptx as cuda_compiler
 
 
 def test_what_newer_numpy_has_no_longer_is_added(tmp_path: Path):

@@ -18,8 +18,8 @@ from penstock.lowering.deadlock import (
     smallest_increase,
 )
 from penstock.runtime.errors import find_deadlock
-from penstock.runtime.tables import Actor, Tables
-from penstock.runtime.tables import Register as TableRegister
+from penstock.runtime.program.tables import Actor, Tables
+from penstock.runtime.program.tables import Register as TableRegister
 
 
 def random_registers(rng: random.Random, tasks: int) -> list[Register]:

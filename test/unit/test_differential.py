@@ -44,7 +44,7 @@ from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumOp
 from penstock.lowering.pipelines import pipeline
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.oracle import evaluate_model, has_numpy_meaning
 from penstock.tools.pass_pipeline import parse_passes

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.runtime.core.watchdog import print_report
 from penstock.runtime.errors import (
     DeadlockError,
     PenstockError,
@@ -20,7 +21,6 @@ from penstock.runtime.errors import (
     WatchdogError,
     printable,
 )
-from penstock.runtime.watchdog import print_report
 from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
 
 ESCAPE = "\x1b]0;owned\x07\x9b31m\r"

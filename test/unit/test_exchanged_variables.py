@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

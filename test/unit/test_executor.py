@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pytest
 
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.executor import Executor
-from penstock.runtime.initializers import Array
-from penstock.runtime.loader import BATCH
-from penstock.runtime.memory import allocation_count
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.loading.loader import BATCH
+from penstock.runtime.loading.memory import allocation_count
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from numba import cfunc
 
-from penstock.runtime.atomics import load_word, store_word
-from penstock.runtime.edges import KERNEL, Callback
+from penstock.runtime.core.atomics import load_word, store_word
+from penstock.runtime.core.io_kernels import KERNEL, Callback
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import (
     DeadlockError,
     MessageError,
@@ -21,11 +22,16 @@ from penstock.runtime.errors import (
     TaskError,
     WatchdogError,
 )
-from penstock.runtime.faults import Fault, FaultyCore, KernelFault, MessageFault, inject
-from penstock.runtime.measures import CountObserver
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Tables
-from penstock.runtime.watchdog import Watchdog
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.observe.metrics import CountObserver
+from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Tables
+from penstock.runtime.testing.fault_injection import (
+    Fault,
+    FaultyCore,
+    KernelFault,
+    MessageFault,
+    inject,
+)
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -15,11 +15,11 @@ import pytest
 from numba import njit, types
 
 from penstock.lowering.packing import insertion, search
-from penstock.runtime import first_start as first_start_module
-from penstock.runtime import kept_files
-from penstock.runtime.core_folder import packing_folder
-from penstock.runtime.first_start import FirstStart, first_start
-from penstock.runtime.kept_functions import keep_function
+from penstock.runtime.core.object_key import packing_folder
+from penstock.runtime.jit import cache_files as kept_files
+from penstock.runtime.jit import first_start as first_start_module
+from penstock.runtime.jit.cached_functions import keep_function
+from penstock.runtime.jit.first_start import FirstStart, first_start
 from penstock.tools import progress, run
 
 ROOT = Path(__file__).parents[2]
@@ -109,9 +109,10 @@ def test_nothing_is_compiled_into_the_folder_of_the_package() -> None:
 def test_imports_compile_nothing(tmp_path: Path) -> None:
     # Else it would take long before anything can be said of it.
     code = (
-        "import penstock.tools.run, penstock.tools.onnx_session, penstock.runtime.jobs;"
-        "import penstock.runtime.watchdog, penstock.runtime.devices, sys;"
-        "from penstock.runtime.first_start import first_start;"
+        "import penstock.tools.run, penstock.tools.onnx_session;"
+        "import penstock.runtime.executors.jobs;"
+        "import penstock.runtime.core.watchdog, penstock.runtime.loading.devices, sys;"
+        "from penstock.runtime.jit.first_start import first_start;"
         "print(first_start.functions, 'numba' in sys.modules)"
     )
     done = subprocess.run(

@@ -18,7 +18,7 @@ from scipy.special import erf, expit
 import penstock
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.op import Op
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.frontend.dtypes import short_name
 from penstock.tools.frontend.jobs import Job
 from penstock.tools.frontend.structures import flattened

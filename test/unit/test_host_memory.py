@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.memory import HUGE_PAGE, PAGE, HostChunk, host_bytes
+from penstock.runtime.loading.memory import HUGE_PAGE, PAGE, HostChunk, host_bytes
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 
 from penstock.dialects.job import InitAttr
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.initializers import (
+from penstock.runtime.loading.initializers import (
     Array,
     WeightFiles,
     initial_value,
 )
-from penstock.runtime.npz import NpzArrays
+from penstock.runtime.loading.npz import NpzArrays
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -215,7 +215,7 @@ def test_files_are_opened_once_and_closed(
         opened.append(NpzArrays(path))
         return opened[-1]
 
-    monkeypatch.setattr("penstock.runtime.initializers.NpzArrays", note)
+    monkeypatch.setattr("penstock.runtime.loading.initializers.NpzArrays", note)
     with WeightFiles(folder) as files:
         for name in ("w", "other"):
             initial_value(npz("weights.npz", name), name, (2, 3), F32, files)

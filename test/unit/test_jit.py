@@ -17,16 +17,17 @@ import pytest
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import cache, kept_files
-from penstock.runtime.c_functions import assembly_of
-from penstock.runtime.jit import compile_cpu, more_vectors
-from penstock.runtime.objects import read_object, write_object
-from penstock.runtime.processor import processor_here
+from penstock.runtime.jit import cache
+from penstock.runtime.jit import cache_files as kept_files
+from penstock.runtime.jit.c_function import assembly_of
+from penstock.runtime.jit.cpu import compile_cpu, more_vectors
+from penstock.runtime.jit.object_file import read_object, write_object
+from penstock.runtime.kernels.cpu_features import processor_here
 
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
 
 SOURCE = """
-from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32
 
 
 @c_kernel
@@ -38,7 +39,7 @@ def kernel(args, part, parts):
 CHILD = """
 import sys
 import numpy as np
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 source = open(sys.argv[1]).read()
 kernel = compile_cpu(source, "kernel")
 number = np.array([3], np.float32)

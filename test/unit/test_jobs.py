@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.faults import KernelFault, inject
-from penstock.runtime.image import image_from_json, image_of
-from penstock.runtime.initializers import Array
-from penstock.runtime.jobs import JobFacts, sections_of
-from penstock.runtime.loader import load_program
-from penstock.runtime.memory import allocation_count
-from penstock.runtime.observers import Event, Observer
+from penstock.runtime.executors.jobs import JobFacts, sections_of
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.loading.loader import load_program
+from penstock.runtime.loading.memory import allocation_count
+from penstock.runtime.observe.observers import Event, Observer
+from penstock.runtime.program.executable import image_from_json, image_of
+from penstock.runtime.testing.fault_injection import KernelFault, inject
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session, kernel_sources
 

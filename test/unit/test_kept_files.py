@@ -13,15 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime import cache, jit, kept_files
-from penstock.runtime.cache import cache_dir
-from penstock.runtime.jit import compile_cpu, key_of
-from penstock.runtime.kept_files import keep, keep_text, read_kept
+from penstock.runtime.jit import cache
+from penstock.runtime.jit import cache_files as kept_files
+from penstock.runtime.jit import cpu as jit
+from penstock.runtime.jit.cache import cache_dir
+from penstock.runtime.jit.cache_files import keep, keep_text, read_kept
+from penstock.runtime.jit.cpu import compile_cpu, key_of
 
 KEY = "0123456789abcdef" * 2
 
 SOURCE = """
-from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32
 
 
 @c_kernel

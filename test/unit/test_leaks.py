@@ -16,12 +16,12 @@ import pytest
 
 import penstock
 from penstock import Tensor
-from penstock.runtime.core import Core
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import DeadlockError
-from penstock.runtime.faults import FaultyCore, MessageFault
-from penstock.runtime.measures import TimeObserver
-from penstock.runtime.tables import Actor, Register, Tables
-from penstock.runtime.watchdog import Watchdog
+from penstock.runtime.observe.metrics import TimeObserver
+from penstock.runtime.program.tables import Actor, Register, Tables
+from penstock.runtime.testing.fault_injection import FaultyCore, MessageFault
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.frontend.jobs import Job
 from penstock.tools.session import Model, Session

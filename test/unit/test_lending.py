@@ -10,10 +10,10 @@ import pytest
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.errors import TaskError
-from penstock.runtime.executor import Executor
-from penstock.runtime.image import image_of
-from penstock.runtime.lending import lendings_of
-from penstock.runtime.loader import LoadedProgram, load_program
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.loader import LoadedProgram, load_program
+from penstock.runtime.program.executable import image_of
+from penstock.runtime.program.io_binding import lendings_of
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import kernel_sources
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.generic]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]

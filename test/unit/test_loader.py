@@ -8,14 +8,14 @@ import pytest
 
 from penstock.dialects.job import InitAttr
 from penstock.dialects.launch import ProgramOp
-from penstock.runtime.devices import Cpu, Device
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.executor import Executor
-from penstock.runtime.image import Kernel
-from penstock.runtime.initializers import Array, WeightFiles, initial_value
-from penstock.runtime.loader import LoadedProgram, load_program
-from penstock.runtime.memory import PAGE, allocation_count
-from penstock.runtime.tables import Argument, Call
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.devices import Cpu, Device
+from penstock.runtime.loading.initializers import Array, WeightFiles, initial_value
+from penstock.runtime.loading.loader import LoadedProgram, load_program
+from penstock.runtime.loading.memory import PAGE, allocation_count
+from penstock.runtime.program.executable import Kernel
+from penstock.runtime.program.tables import Argument, Call
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import kernel_sources
 
@@ -262,7 +262,7 @@ def test_a_kernel_is_compiled_once_for_all_its_calls():
 
 
 IN_PARTS = """
-from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32
 
 PARTS = 3
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime.executor import Executor
-from penstock.runtime.faults import KernelFault, inject
-from penstock.runtime.image import image_of
-from penstock.runtime.loader import load_program
-from penstock.runtime.observers import Event, Observer
-from penstock.runtime.stream import Stream
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.stream import Stream
+from penstock.runtime.loading.loader import load_program
+from penstock.runtime.observe.observers import Event, Observer
+from penstock.runtime.program.executable import image_of
+from penstock.runtime.testing.fault_injection import KernelFault, inject
 
 sys.path.insert(0, str(Path(__file__).parent))
 

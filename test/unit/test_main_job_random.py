@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import DictionaryAttr
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
-from penstock.runtime.executor import Executor
-from penstock.runtime.loader import load_program
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.loader import load_program
 from penstock.tools.compiler import installed_compiler, run_pipeline
 
 Array = npt.NDArray[np.float32]

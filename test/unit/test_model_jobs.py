@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.runtime.actors import Fixed
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.initializers import Array
-from penstock.runtime.observers import Event, Observer
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.observe.observers import Event, Observer
+from penstock.runtime.program.actors import Fixed
 from penstock.tools.checkpoint import Checkpoints
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.errors import UsageError

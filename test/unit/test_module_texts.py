@@ -11,44 +11,57 @@ import pytest
 
 from penstock import runtime
 from penstock.lowering.selection import keys
-from penstock.runtime import jit, module_texts
-from penstock.runtime.module_texts import imported_modules, modules_below
+from penstock.runtime.jit import cpu as jit
+from penstock.runtime.jit import source_digest as module_texts
+from penstock.runtime.jit.source_digest import imported_modules, modules_below
 
 ROOT = Path(runtime.__file__).parents[1]
-GENERATORS = "lowering.numba_target", "lowering.launch_select_kernels", "runtime.jit"
+GENERATORS = (
+    "lowering.numba_target",
+    "lowering.launch_select_kernels",
+    "runtime.jit.cpu",
+)
 
 LINES = """
 from __future__ import annotations
 import numpy
-import penstock.runtime.tiles
-from penstock.runtime.lines import (
+import penstock.runtime.kernels.cpu.matmul.tile
+from penstock.runtime.kernels.cpu.vector_loop import (
     line_of,
     other,
 )
-from penstock.runtime import lanes, vector_math as vectors, nothing
+from penstock.runtime.kernels.cpu import simd as lanes
+from penstock.runtime.kernels.math import f32 as vectors
+from penstock.runtime import nothing
 from penstock.dialects.launch import KernelOp
 
 if TYPE_CHECKING:
-    from penstock.runtime.workers import act
+    from penstock.runtime.core.scheduler import act
 
-    from penstock.runtime.state import State
+    from penstock.runtime.core.state import State
 
 def later():
-    from penstock.runtime.panels import panel
+    from penstock.runtime.kernels.cpu.matmul.packing import panel
 """
 
 
 def test_imports_are_found_wherever_they_stand() -> None:
+    kernels = "cpu", "math", "cpu.simd", "cpu.vector_loop", "math.f32"
+    matmuls = "cpu.matmul.packing", "cpu.matmul.tile"
     assert imported_modules(LINES) == {
-        *("dialects.launch", "runtime", "runtime.lanes", "runtime.lines"),
-        *("runtime.panels", "runtime.tiles", "runtime.vector_math"),
+        *("dialects.launch", "runtime"),
+        *(f"runtime.kernels.{name}" for name in (*kernels, *matmuls)),
     }
 
 
 def test_what_imports_import_is_found_too() -> None:
-    found = modules_below(["runtime.attention"])
-    assert {"runtime.attention", "runtime.lanes", "runtime.vector_math"} <= found
-    assert "runtime.workers" not in found
+    found = modules_below(["runtime.kernels.cpu.attention"])
+    assert {
+        "runtime.kernels.cpu.attention",
+        "runtime.kernels.cpu.simd",
+        "runtime.kernels.math.f32",
+    } <= found
+    assert "runtime.core.scheduler" not in found
 
 
 def _loaded_by(tree: ast.AST) -> set[str]:
@@ -72,7 +85,7 @@ def _loaded_by(tree: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["runtime", "lowering/numba", "lowering/cuda"])
 def test_no_import_of_ours_is_missed(folder: str) -> None:
-    for path in sorted((ROOT / folder).glob("*.py")):
+    for path in sorted((ROOT / folder).rglob("*.py")):
         text = path.read_text()
         assert _loaded_by(ast.parse(text)) <= imported_modules(text), path.name
 
@@ -88,9 +101,9 @@ def forget() -> None:
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """The folder of a package with some modules, in place of ours."""
     folder = tmp_path / "runtime"
-    folder.mkdir()
+    (folder / "jit").mkdir(parents=True)
     for name, text in {
-        "jit": "",
+        "jit/cpu": "",
         "first": "from penstock.runtime.second import number\n",
         "second": "number = 1\n",
         "apart": "",
@@ -113,19 +126,20 @@ def test_a_kernel_is_compiled_anew_when_what_it_uses_changes(package: Path) -> N
     after = [jit.key_of(user) for user in users]
     assert after[0] != before[0]
     assert after[1] == before[1]
-    (package / "jit.py").write_text("# Compiles in another way.\n")
+    (package / "jit" / "cpu.py").write_text("# Compiles in another way.\n")
     forget()
     assert jit.key_of(users[1]) != before[1]
 
 
 def test_what_numba_keeps_of_the_core_is_found_by_all_modules_of_the_core() -> None:
-    from penstock.runtime import fault_kernel
-    from penstock.runtime.core_folder import core_folder
+    from penstock.runtime.core import fault_kernel
+    from penstock.runtime.core.object_key import core_folder
 
     wait = cast("Any", fault_kernel.wait)
     assert Path(wait.stats.cache_path).name == core_folder().name
-    names = {f"runtime.{name}" for name in ("atomics", "general", "parts", "workers")}
-    assert names <= modules_below(["runtime.core_entry"])
+    modules = ("atomics", "dataflow_rules", "scheduler", "work_sharing")
+    names = {f"runtime.core.{name}" for name in modules}
+    assert names <= modules_below(["runtime.core.entry_module"])
 
 
 def test_a_measured_time_is_one_of_all_modules_that_make_code() -> None:

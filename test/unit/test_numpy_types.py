@@ -37,8 +37,8 @@ from penstock.dialects.numpy_types import (
 )
 from penstock.dialects.op import Op
 from penstock.dialects.op.constant import ConstantOp
-from penstock.runtime.dtypes import numpy_dtype
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.loading.arrays import numpy_dtype
 
 DTYPES = list(DTYPE_NAMES.values())
 SHAPES = [(), (1,), (5,), (2, 3), (0,), (2, 0, 3), (40, 3)]

@@ -17,23 +17,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.runtime.core import Core
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.executor import Executor
-from penstock.runtime.initializers import Array
-from penstock.runtime.log import Log, RecordedRun
-from penstock.runtime.measures import (
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.simulator import simulate
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.observe.event_log import Log, RecordedRun
+from penstock.runtime.observe.metrics import (
     CostObserver,
     CountObserver,
     MemoryObserver,
     Sampled,
     TimeObserver,
 )
-from penstock.runtime.observers import Event, Observer, Observers
-from penstock.runtime.simulator import simulate
-from penstock.runtime.subject import subject_of
-from penstock.runtime.tables import Actor, Call, Register, Tables
+from penstock.runtime.observe.observers import Event, Observer, Observers
+from penstock.runtime.observe.program_info import subject_of
+from penstock.runtime.program.tables import Actor, Call, Register, Tables
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime import package_digest
-from penstock.runtime.jit import key_of
-from penstock.runtime.package_digest import code_of, code_of_plugins, packages_in
+from penstock.runtime.jit import package_digest
+from penstock.runtime.jit.cpu import key_of
+from penstock.runtime.jit.package_digest import code_of, code_of_plugins, packages_in
 
 TOOLS = "llvmlite", "numba", "numpy", "onnx", "xdsl"
 
@@ -90,7 +90,10 @@ def test_a_package_that_is_not_there_is_no_error(site: Path) -> None:
 
 
 def test_kernels_are_kept_by_the_content_of_what_they_import(site: Path) -> None:
-    text = "from acme_tools import helper\nfrom penstock.runtime.tiles import x\n"
+    text = (
+        "from acme_tools import helper\n"
+        "from penstock.runtime.kernels.cpu.matmul.tile import x\n"
+    )
     before = key_of(text)
     forget()
     assert key_of(text) == before

@@ -24,9 +24,9 @@ from penstock.dialects.op.winograd import WinogradSplitOp
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba.transforms import transform_of
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.image import panels_of as image_of_panels
-from penstock.runtime.jit import compile_cpu
-from penstock.runtime.stored import as_stored
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.loading.weight_layout import as_stored
+from penstock.runtime.program.executable import panels_of as image_of_panels
 
 Array = NDArray[np.floating]
 EPSILON = {np.float32: 2.0**-24, np.float64: 2.0**-53}

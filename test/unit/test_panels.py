@@ -25,9 +25,9 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.image import Panels, panels_of
-from penstock.runtime.jit import compile_cpu
-from penstock.runtime.stored import as_stored, as_usual
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.loading.weight_layout import as_stored, as_usual
+from penstock.runtime.program.executable import Panels, panels_of
 
 Array: TypeAlias = NDArray[np.floating]
 TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}

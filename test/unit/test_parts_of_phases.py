@@ -9,7 +9,7 @@ import pytest
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 
 HEADS, PAST, DEPTH = 6, 1000, 32
 

@@ -11,7 +11,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.lowering.pipelines import PIPELINES, pipeline
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.oracle import evaluate_model, has_numpy_meaning
 from penstock.tools.pass_pipeline import parse_passes

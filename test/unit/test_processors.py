@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import pytest
 from llvmlite import binding
 
-from penstock.runtime import matrices, quads
-from penstock.runtime.c_functions import assembly_of
-from penstock.runtime.columns import ColumnLanes, columns
-from penstock.runtime.lines import LineLanes, line
-from penstock.runtime.processor import Processor, processor_here
+from penstock.runtime.jit.c_function import assembly_of
+from penstock.runtime.kernels.cpu.matmul import amx as matrices
+from penstock.runtime.kernels.cpu.matmul import int8 as quads
+from penstock.runtime.kernels.cpu.outer_vector_loop import ColumnLanes, columns
+from penstock.runtime.kernels.cpu.vector_loop import LineLanes, line
+from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
 Signs = tuple[bool, bool]
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.image import Panels, TensorKind
-from penstock.runtime.jit import compile_cpu
-from penstock.runtime.profiler import (
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.loading.weight_layout import as_stored
+from penstock.runtime.observe.kernel_timer import (
     Arguments,
     Contender,
     Effort,
@@ -22,10 +22,10 @@ from penstock.runtime.profiler import (
     relative_error,
     time_calls,
 )
-from penstock.runtime.stored import as_stored
+from penstock.runtime.program.executable import Panels, TensorKind
 
 SOURCE = """
-from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32
 
 PARTS = {parts}
 

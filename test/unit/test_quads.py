@@ -34,11 +34,14 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime import jit, matrices, matrix_unit, quads
-from penstock.runtime.image import panels_of
-from penstock.runtime.jit import compile_cpu
-from penstock.runtime.processor import Processor, processor_here
-from penstock.runtime.stored import as_stored
+from penstock.runtime.jit import cpu as jit
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.kernels.cpu import amx_permission as matrix_unit
+from penstock.runtime.kernels.cpu.matmul import amx as matrices
+from penstock.runtime.kernels.cpu.matmul import int8 as quads
+from penstock.runtime.kernels.cpu_features import Processor, processor_here
+from penstock.runtime.loading.weight_layout import as_stored
+from penstock.runtime.program.executable import panels_of
 
 Array: TypeAlias = NDArray[np.integer]
 Signs: TypeAlias = tuple[bool, bool]
@@ -198,7 +201,7 @@ def test_machine_code_with_registers_of_matrices_is_code_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever may not use them finds none of it, nor the other way round."""
-    source = "from penstock.runtime.matrices import matrix_strip"
+    source = "from penstock.runtime.kernels.cpu.matmul.amx import matrix_strip"
     keys: set[str] = set()
     for may in (True, False):
 

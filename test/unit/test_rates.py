@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.dialects.rates import MOST_ACTS, Flow, RateError, TooManyActs, turns
-from penstock.runtime.core import Core
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import (
     DeadlockError,
     PenstockError,
     TaskError,
     find_deadlock,
 )
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.simulator import simulate
-from penstock.runtime.tables import Actor, Call, Register, Slot, Tables, Words
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.executors.simulator import simulate
+from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables, Words
 
 Piece = tuple[int, ...]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.runtime.stream import Stream
+from penstock.runtime.executors.stream import Stream
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.errors import UsageError
 from penstock.tools.oracle import evaluate_model

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.executor import Executor
-from penstock.runtime.image import image_from_json, image_of
-from penstock.runtime.loader import LoadedProgram, load_program
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.loading.loader import LoadedProgram, load_program
+from penstock.runtime.program.executable import image_from_json, image_of
 from penstock.tools.compiler import installed_compiler
 
 PROGRAM = (
@@ -99,7 +99,7 @@ def test_ports_take_and_give_all_pieces_of_a_turn_as_one_array(
 def test_observers_see_each_act_of_a_turn(
     load: Callable[[int], LoadedProgram],
 ) -> None:
-    from penstock.runtime.observers import Event, Observer
+    from penstock.runtime.observe.observers import Event, Observer
 
     class Counter(Observer):
         def __init__(self) -> None:

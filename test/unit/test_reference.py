@@ -5,10 +5,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.reference import run_sequential
-from penstock.runtime.tables import Actor, Call, Fixed, Register, Slot, Tables
+from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Slot, Tables
 
 
 def counting(slots: int) -> tuple[Tables, list[int]]:

@@ -41,7 +41,7 @@ from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
 from penstock.lowering.regst_alias import RegstAliasRegistersPass
 from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
 from penstock.lowering.verify_plan import VerifyPlanPass
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.oracle import evaluate_model
 from penstock.tools.session import Model, Session

@@ -31,7 +31,7 @@ from penstock.dialects.op import (
     YieldRowsOp,
 )
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.generic]
 Floats: TypeAlias = NDArray[np.float64]

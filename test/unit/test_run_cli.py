@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from penstock.dialects.launch import ProgramOp
-from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
+from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.extras import how_to_install
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.comparing import relative_error, report_errors
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.opt import run_tool as opt_tool
@@ -41,7 +41,7 @@ job.job @small placement <cpu, [0:0]> {
 }
 """
 
-START = """from penstock.runtime.kernel_support import c_kernel
+START = """from penstock.runtime.kernels.cpu.support import c_kernel
 @c_kernel
 def kernel(args, part, parts):
     """

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from penstock.runtime.sections import Locks, Request, Section, Sections
+from penstock.runtime.executors.job_locks import Locks, Request, Section, Sections
 
 Names = tuple[str, ...]
 """Resources; those that are only read end in `?`."""

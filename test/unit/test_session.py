@@ -10,7 +10,7 @@ import pytest
 from scipy.special import erf
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.diagnostics import Rejected, UsageError
 from penstock.tools.oracle import evaluate_model

@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.image import Memory, ProgramImage, Queue, TensorKind, Variable
-from penstock.runtime.memory import PAGE
-from penstock.runtime.shared_variables import SharedVariables, moved
-from penstock.runtime.variables import read_variables, write_variables
+from penstock.runtime.loading.memory import PAGE
+from penstock.runtime.loading.shared_variables import SharedVariables, moved
+from penstock.runtime.loading.variables import read_variables, write_variables
+from penstock.runtime.program.executable import (
+    Memory,
+    ProgramImage,
+    Queue,
+    TensorKind,
+    Variable,
+)
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
-from penstock.runtime.simulator import Simulation, simulate
-from penstock.runtime.tables import Actor, Call, Register, Slot, Tables
+from penstock.runtime.executors.simulator import Simulation, simulate
+from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables
 from penstock.tools.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

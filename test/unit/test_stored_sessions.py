@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penstock.dialects.launch import VariableOp
-from penstock.runtime.shared_variables import SharedVariables
+from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 

@@ -13,9 +13,9 @@ import pytest
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
-from penstock.runtime.executor import Executor
-from penstock.runtime.loader import load_program
-from penstock.runtime.stream import Ending, EndOfData, NoRoom, Stream
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.stream import Ending, EndOfData, NoRoom, Stream
+from penstock.runtime.loading.loader import load_program
 from penstock.tools.compiler import installed_compiler
 
 Start: TypeAlias = Callable[..., "Future[Any]"]

@@ -18,8 +18,11 @@ from penstock.runtime.errors import (
     PenstockError,
     TaskError,
 )
-from penstock.runtime.executor import Executor
-from penstock.runtime.faults import (
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.stream import Ending, EndOfData, Stream
+from penstock.runtime.executors.stream_ports import Wiring
+from penstock.runtime.program.tables import Tables
+from penstock.runtime.testing.fault_injection import (
     Fault,
     FaultyCore,
     FaultyStreamCore,
@@ -27,9 +30,6 @@ from penstock.runtime.faults import (
     MessageFault,
     inject,
 )
-from penstock.runtime.stream import Ending, EndOfData, Stream
-from penstock.runtime.stream_wiring import Wiring
-from penstock.runtime.tables import Tables
 
 sys.path.insert(0, str(Path(__file__).parent))
 

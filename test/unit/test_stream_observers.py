@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime import stream as stream_module
+from penstock.runtime.core.state_layout import WHOLE
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.executor import Executor
-from penstock.runtime.log import RING, StreamLog
-from penstock.runtime.measures import CountObserver, MemoryObserver, Sampled
-from penstock.runtime.observers import Event, Level, Observer
-from penstock.runtime.stream import Stream
-from penstock.runtime.tables import Actor, Tables
-from penstock.runtime.trace import Trace
-from penstock.runtime.words import WHOLE
+from penstock.runtime.executors import stream as stream_module
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.stream import Stream
+from penstock.runtime.observe.chrome_trace import Trace
+from penstock.runtime.observe.event_log import RING, StreamLog
+from penstock.runtime.observe.metrics import CountObserver, MemoryObserver, Sampled
+from penstock.runtime.observe.observers import Event, Level, Observer
+from penstock.runtime.program.tables import Actor, Tables
 
 sys.path.insert(0, str(Path(__file__).parent))
 

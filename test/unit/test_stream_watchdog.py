@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import stream as stream_module
+from penstock.runtime.core.state_layout import CONDITION, QUEUED, SEAT_WORDS, TAKEN
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, WatchdogError
-from penstock.runtime.faults import Fault, KernelFault, inject
-from penstock.runtime.log import StreamLog
-from penstock.runtime.measures import CountObserver
-from penstock.runtime.stream import Stream
-from penstock.runtime.stream_core import StreamCore, is_idle
-from penstock.runtime.watchdog import Watchdog
-from penstock.runtime.words import CONDITION, QUEUED, SEAT_WORDS, TAKEN
+from penstock.runtime.executors import stream as stream_module
+from penstock.runtime.executors.stream import Stream
+from penstock.runtime.executors.stream_core import StreamCore, is_idle
+from penstock.runtime.observe.event_log import StreamLog
+from penstock.runtime.observe.metrics import CountObserver
+from penstock.runtime.testing.fault_injection import Fault, KernelFault, inject
 
 sys.path.insert(0, str(Path(__file__).parent))
 

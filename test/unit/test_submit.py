@@ -16,10 +16,10 @@ from penstock.dialects.launch import ActorOp
 from penstock.lowering.job_exclusion import exclusive_by_writing
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.faults import KernelFault, inject
-from penstock.runtime.initializers import Array
-from penstock.runtime.jobs import JobFacts, facts_of, sections_of
-from penstock.runtime.observers import Event, Observer
+from penstock.runtime.executors.jobs import JobFacts, facts_of, sections_of
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.observe.observers import Event, Observer
+from penstock.runtime.testing.fault_injection import KernelFault, inject
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.session import Model, Session
 

@@ -18,7 +18,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating | np.integer]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]

@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from penstock.runtime.core import Core
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import TaskError
-from penstock.runtime.log import Log
-from penstock.runtime.observers import Observers
-from penstock.runtime.simulator import simulate
-from penstock.runtime.subject import subject_of
-from penstock.runtime.tables import Actor, Call, Register, Tables
-from penstock.runtime.trace import Trace
+from penstock.runtime.executors.simulator import simulate
+from penstock.runtime.observe.chrome_trace import Trace
+from penstock.runtime.observe.event_log import Log
+from penstock.runtime.observe.observers import Observers
+from penstock.runtime.observe.program_info import subject_of
+from penstock.runtime.program.tables import Actor, Call, Register, Tables
 
 Json: TypeAlias = "dict[str, Any]"
 

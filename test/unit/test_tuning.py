@@ -33,8 +33,8 @@ from penstock.lowering.selection.alternatives import (
 from penstock.lowering.selection.choice import WORTH
 from penstock.lowering.selection.contractions import schedule
 from penstock.lowering.selection.database import Entry, KernelDatabase
-from penstock.runtime.jit import CompiledKernel
-from penstock.runtime.profiler import (
+from penstock.runtime.jit.cpu import CompiledKernel
+from penstock.runtime.observe.kernel_timer import (
     Array,
     Contender,
     Effort,

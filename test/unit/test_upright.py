@@ -32,9 +32,9 @@ from penstock.lowering.numba.finishing import phases_of
 from penstock.lowering.numba.stored import panels_of
 from penstock.lowering.numba.upright_lines import lines_of
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.image import panels_of as image_of_panels
-from penstock.runtime.jit import compile_cpu
-from penstock.runtime.stored import as_stored
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.loading.weight_layout import as_stored
+from penstock.runtime.program.executable import panels_of as image_of_panels
 
 Array: TypeAlias = NDArray[np.floating]
 EPSILON = {np.float32: 2.0**-24, np.float64: 2.0**-53}

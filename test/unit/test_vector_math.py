@@ -21,16 +21,14 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 from scipy import special
 
-from penstock.runtime import (
-    circular_math,
-    kernel_support,
-    vector_math,
-    wide_angles,
-    wide_math,
-)
-from penstock.runtime.lanes import Code, Lanes
-from penstock.runtime.own_functions import FUNCTIONS
-from penstock.runtime.vector_math import DOUBLE, FLOAT
+from penstock.runtime.kernels.cpu import support as kernel_support
+from penstock.runtime.kernels.cpu.simd import Code, Lanes
+from penstock.runtime.kernels.math import f32 as vector_math
+from penstock.runtime.kernels.math import f64 as wide_math
+from penstock.runtime.kernels.math import trig_f32 as circular_math
+from penstock.runtime.kernels.math import trig_f64 as wide_angles
+from penstock.runtime.kernels.math.f32 import DOUBLE, FLOAT
+from penstock.runtime.kernels.math.registry import FUNCTIONS
 
 Floats: TypeAlias = NDArray[np.floating]
 Truth: TypeAlias = Callable[..., NDArray[np.longdouble]]

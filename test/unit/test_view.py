@@ -30,7 +30,7 @@ from penstock.dialects.launch import (
     VariableOp,
 )
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.runtime.image import ProgramImage, image_of
+from penstock.runtime.program.executable import ProgramImage, image_of
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.memory_map import y_axis
 from penstock.tools.run import run_tool as run_model

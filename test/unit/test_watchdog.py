@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from penstock.runtime.core import Core
-from penstock.runtime.edges import Callback
+from penstock.runtime.core.core import Core
+from penstock.runtime.core.io_kernels import Callback
+from penstock.runtime.core.state_layout import RUNNING, STOP
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, WatchdogError
-from penstock.runtime.tables import Actor, Call, Register, Tables
-from penstock.runtime.watchdog import Watchdog
-from penstock.runtime.words import RUNNING, STOP
+from penstock.runtime.program.tables import Actor, Call, Register, Tables
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.session import Model, Session
 
@@ -302,9 +302,9 @@ def test_closing_ends_the_thread_and_so_does_dropping_the_core():
 
 def test_script_may_end_without_closing():
     code = """
-from penstock.runtime.core import Core
-from penstock.runtime.tables import Actor, Tables
-from penstock.runtime.watchdog import Watchdog
+from penstock.runtime.core.core import Core
+from penstock.runtime.program.tables import Actor, Tables
+from penstock.runtime.core.watchdog import Watchdog
 core = Core(Tables([], [Actor("t")]))
 core.watch(Watchdog(60))
 core.run(3)

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime.measures import Expense, Times
-from penstock.runtime.observers import Event
-from penstock.runtime.trace import Trace
+from penstock.runtime.observe.chrome_trace import Trace
+from penstock.runtime.observe.metrics import Expense, Times
+from penstock.runtime.observe.observers import Event
 from penstock.tools import progress
 from penstock.tools.progress import Progress, polled_progress
 from penstock.tools.run import run_tool

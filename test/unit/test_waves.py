@@ -14,7 +14,7 @@ from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.byte_ranges import ByteRanges, Range
 from penstock.lowering.numba_target import kernel_source
 from penstock.lowering.pipelines import pipeline
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.report import report_of
 from penstock.tools.session import Model, Session

@@ -33,7 +33,7 @@ from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
 from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
-from penstock.runtime.jit import compile_cpu
+from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating]
 GUARD = 7.5

@@ -34,9 +34,9 @@ from penstock.dialects.op.winograd import (
 from penstock.lowering.launch_schedule_contractions import schedule_kernel
 from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.jit import compile_cpu
-from penstock.runtime.shared_variables import SharedVariables
-from penstock.runtime.stored import WINOGRAD, winograd_weights
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.loading.shared_variables import SharedVariables
+from penstock.runtime.loading.weight_layout import WINOGRAD, winograd_weights
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.diagnostics import UsageError
 from penstock.tools.oracle import evaluate_model

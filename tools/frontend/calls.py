@@ -42,7 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.numpy_types import dense_of, element_type_of
 from penstock.dialects.splat import SplatAttr
-from penstock.runtime.arguments import is_integer
+from penstock.runtime.options import is_integer
 from penstock.tools.diagnostics import suggest
 from penstock.tools.frontend.dtypes import DType, dtype_named
 from penstock.tools.frontend.errors import refuse, refusing

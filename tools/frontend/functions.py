@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from penstock.runtime.dtypes import is_float
+from penstock.runtime.loading.arrays import is_float
 from penstock.tools.frontend.calls import as_tensor, functions_of
 from penstock.tools.frontend.dtypes import DType, dtype_named
 from penstock.tools.frontend.errors import refuse, refusing

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from penstock.runtime.arguments import is_integer
+from penstock.runtime.options import is_integer
 from penstock.tools.frontend.calls import functions_of
 from penstock.tools.frontend.dtypes import short_name
 from penstock.tools.frontend.errors import refuse

@@ -24,8 +24,8 @@ from typing import (
 
 import numpy as np
 
-from penstock.runtime.dtypes import is_float
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.loading.arrays import is_float
 from penstock.tools.frontend.dtypes import DType, array_text, dtype_named
 from penstock.tools.frontend.errors import TraceError, first_line
 from penstock.tools.frontend.guards import (

@@ -22,12 +22,12 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from penstock.runtime.arguments import check_count, check_options
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.image import ProgramImage
-from penstock.runtime.shared_variables import SharedVariables
-from penstock.runtime.variables import read_variables, write_variables
-from penstock.runtime.watchdog import Watchdog
+from penstock.runtime.loading.shared_variables import SharedVariables
+from penstock.runtime.loading.variables import read_variables, write_variables
+from penstock.runtime.options import check_count, check_options
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools import session as compiled
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.frontend.dispatcher import Call, Dispatcher

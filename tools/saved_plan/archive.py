@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 from zlib import crc32
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.kept_files import is_private
+from penstock.runtime.jit.cache_files import is_private
 from penstock.tools.drafts import drafting
 from penstock.tools.errors import explain_os_error
 

@@ -16,11 +16,11 @@ from os.path import basename
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from penstock.runtime.cache import cache_dir, content_hash
-from penstock.runtime.image import ProgramImage, image_from_json, image_of
-from penstock.runtime.kept_files import FOR_USER, clear
-from penstock.runtime.module_texts import digest_below
-from penstock.runtime.package_digest import code_of
+from penstock.runtime.jit.cache import cache_dir, content_hash
+from penstock.runtime.jit.cache_files import FOR_USER, clear
+from penstock.runtime.jit.package_digest import code_of
+from penstock.runtime.jit.source_digest import digest_below
+from penstock.runtime.program.executable import ProgramImage, image_from_json, image_of
 from penstock.tools.loading import kernel_objections, own_sources
 from penstock.tools.report import Report, report_of
 from penstock.tools.saved_plan.archive import Archive, PlanError, write_archive

@@ -20,15 +20,15 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from penstock.runtime.cache import (
+from penstock.runtime.jit.cache import (
     cache_dir,
     content_hash,
     keep_within,
     size_limit,
 )
-from penstock.runtime.kept_files import FOR_USER, clear, keep, mark_used, read_kept
-from penstock.runtime.module_texts import digest_of_all
-from penstock.runtime.package_digest import code_of, code_of_plugins
+from penstock.runtime.jit.cache_files import FOR_USER, clear, keep, mark_used, read_kept
+from penstock.runtime.jit.package_digest import code_of, code_of_plugins
+from penstock.runtime.jit.source_digest import digest_of_all
 from penstock.tools.files import sha256_of
 from penstock.tools.model import KERNELS
 from penstock.tools.saved_plan.archive import PlanError

@@ -12,9 +12,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from penstock.runtime.image import ProgramImage
-from penstock.runtime.loader import port_shape
-from penstock.runtime.package_digest import version_of
+from penstock.runtime.jit.package_digest import version_of
+from penstock.runtime.loading.loader import port_shape
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.saved_plan.archive import Archive, Json, PlanError, write_archive
 from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 from penstock.tools.saved_plan.derived import Derived, build, derive, keep, kept
@@ -80,7 +80,7 @@ class Plan:
         PenstockError if an array does not fit.
         """
         # It may import Numba, which has to know before whether CUDA is simulated.
-        from penstock.runtime.loader import part_of
+        from penstock.runtime.loading.loader import part_of
 
         return {
             variable.name: self.derived.constants[variable.name]

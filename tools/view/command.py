@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from penstock.runtime.image import ProgramImage, image_of
+from penstock.runtime.program.executable import ProgramImage, image_of
 from penstock.tools.errors import UsageError
 from penstock.tools.failures import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.run_arguments import count

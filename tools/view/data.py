@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from penstock.runtime.image import ActorImage, ProgramImage, Queue, Step
+from penstock.runtime.program.executable import ActorImage, ProgramImage, Queue, Step
 from penstock.tools.view.layout import Edge, positions_of
 from penstock.tools.view.trace_file import TraceFile
 

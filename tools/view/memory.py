@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.runtime.image import ActorImage, ProgramImage, Queue, TensorKind, Variable
+from penstock.runtime.program.executable import (
+    ActorImage,
+    ProgramImage,
+    Queue,
+    TensorKind,
+    Variable,
+)
 from penstock.tools.memory_report import (
     Block,
     Chunk,

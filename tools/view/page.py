@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import islice
 
-from penstock.runtime.image import ProgramImage
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.memory_map import (
     HATCH,
     OTHER,

@@ -12,7 +12,7 @@ from penstock.lowering.selection.alternatives import Alternative, Request, Varia
 from penstock.lowering.selection.registry import register_alternative
 
 SOURCE = """
-from penstock.runtime.kernel_support import buffer_f32, c_kernel, f32
+from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32
 
 
 @c_kernel

@@ -16,9 +16,9 @@ from onnx import ModelProto
 
 from penstock.dialects.job import VariableOp
 from penstock.dialects.op import AttentionOp
-from penstock.runtime import cuda
-from penstock.runtime.cuda_driver_recorded import RecordedDriver
-from penstock.runtime.executor import Executor
+from penstock.runtime.cuda import device as cuda
+from penstock.runtime.executors.executor import Executor
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.comparing import relative_error
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.cuda_ordering import RAN, RUN, problems, watched

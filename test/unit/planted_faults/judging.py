@@ -29,9 +29,9 @@ from penstock.dialects.regst import (
     BlockOp,
     RegisterOp,
 )
-from penstock.runtime.dtypes import numpy_dtype
-from penstock.runtime.image import ProgramImage, image_of
-from penstock.runtime.initializers import WeightFiles, initial_value
+from penstock.runtime.loading.arrays import numpy_dtype
+from penstock.runtime.loading.initializers import WeightFiles, initial_value
+from penstock.runtime.program.executable import ProgramImage, image_of
 from planted_faults.compiling import only, parsed, run_passes
 from planted_faults.jobs import (
     with_most_rows,

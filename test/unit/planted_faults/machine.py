@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.runtime.image import (
+from penstock.runtime.program.executable import (
     ActorImage,
     ProgramImage,
     Queue,

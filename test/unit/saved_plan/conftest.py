@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtime import cache
-from penstock.runtime.initializers import Array
+from penstock.runtime.jit import cache
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.session import Session
 
 JOB = """

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
 from penstock.lowering.selection.database import KernelDatabase
-from penstock.runtime import package_digest
-from penstock.runtime.kept_files import keep
+from penstock.runtime.jit import package_digest
+from penstock.runtime.jit.cache_files import keep
 from penstock.tools import onnx_session, run
 from penstock.tools.errors import UsageError
 from penstock.tools.onnx_import.model import import_file

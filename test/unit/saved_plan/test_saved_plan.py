@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pytest
 from xdsl.passes import ModulePass
 
-from penstock.runtime.cuda_kernels import SIMULATOR, gpu_count
+from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.image import image_from_json, image_of
-from penstock.runtime.initializers import Array
-from penstock.runtime.variables import read_variables
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.loading.variables import read_variables
+from penstock.runtime.program.executable import image_from_json, image_of
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.run import run_tool
 from penstock.tools.saved_plan import plan as plans

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.initializers import Array
+from penstock.runtime.loading.initializers import Array
 from penstock.tools.arrays import read_arrays
 from penstock.tools.diagnostics import Rejected
 from penstock.tools.errors import UsageError
@@ -404,7 +404,7 @@ def with_own_source(path: Path, target: Path, trace: Path) -> Path:
     """A copy of a plan in which all kernels do nothing but leave a trace."""
     source = f"""
 from pathlib import Path
-from penstock.runtime.kernel_support import c_kernel
+from penstock.runtime.kernels.cpu.support import c_kernel
 Path({str(trace)!r}).touch()
 
 @c_kernel

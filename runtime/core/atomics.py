@@ -1,0 +1,268 @@
+"""What compiled code needs and Python lacks: atomics, raw memory, calls by address."""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.typeinfer import register_dispatcher
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+from penstock.runtime.core.object_key import core_folder
+from penstock.runtime.jit.cached_functions import keep_function
+from penstock.runtime.program.tables import Words
+
+Integer: TypeAlias = int | np.int64
+"""A word in compiled code."""
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+WORD = ir.IntType(64)
+
+words = types.Array(types.int64, 1, "C")
+"""The compiled type of `Words`."""
+
+
+def compiled(
+    signature: object, *, inline: bool = True, for_python: bool = False
+) -> Callable[[Function], Function]:
+    """
+    Compile a function for this signature, without the GIL, and cache it on disk, where
+    what any module of the core made is found by none but the same modules.
+
+    It may not allocate. Arrays are not counted as used while it runs, as the counts of
+    arrays inside tuples take more time than the rest of the executor. `inline` is for
+    what is called often, `for_python` for what not only compiled code calls: to take
+    Python's arguments to pieces takes longer to compile than most functions.
+    """
+    decorate = cast("Callable[..., Callable[[Function], Any]]", njit)
+    options = {
+        "error_model": "numpy",
+        "forceinline": inline,
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": not for_python,
+    }
+
+    def compile_it(function: Function) -> Function:
+        made = decorate(nogil=True, _nrt=False, **options)(function)
+        keep_function(made, core_folder())
+        with register_dispatcher(made):
+            made.compile(signature)
+        made.disable_compile()
+        return made
+
+    return compile_it
+
+
+def _element(context, builder, signature, args):
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    return builder.gep(array.data, [args[1]])
+
+
+def _pointer(builder, address):
+    return builder.inttoptr(address, WORD.as_pointer())
+
+
+@intrinsic
+def _load_acquire(_typing, array, index):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _store_release(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        builder.store_atomic(args[2], pointer, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def _peek(_typing, array, index):
+    def generate(context, builder, signature, args):
+        return builder.load(_element(context, builder, signature, args))
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _poke(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        builder.store(args[2], _element(context, builder, signature, args))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def _fetch_add(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        return builder.atomic_rmw("add", pointer, args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def _fetch_min(_typing, array, index, value):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        return builder.atomic_rmw("min", pointer, args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def _fence(_typing):
+    def generate(context, builder, signature, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def _replace(_typing, array, index, old, new):
+    def generate(context, builder, signature, args):
+        pointer = _element(context, builder, signature, args)
+        result = builder.cmpxchg(pointer, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(result, 1)
+
+    return types.boolean(array, types.int64, types.int64, types.int64), generate
+
+
+def arrays_at(kind: types.NamedUniTuple) -> Callable[[Integer], Any]:
+    """
+    A function for compiled code: the named tuple of `Words` that a table describes.
+
+    The table at the address has two words for each array: its address and its size.
+    This takes no time, where a tuple that Python passes takes 100 ns an array.
+    """
+
+    @intrinsic
+    def read(_typing, address):
+        def generate(context, builder, signature, args):
+            arrays = [
+                _array_at(context, builder, builder.add(args[0], WORD(16 * i)))
+                for i in range(len(kind))
+            ]
+            return context.make_tuple(builder, kind, arrays)
+
+        return kind(types.int64), generate
+
+    return cast("Callable[[Integer], Any]", read)
+
+
+def _array_at(context, builder, entry):
+    address = builder.load(_pointer(builder, entry))
+    size = builder.load(_pointer(builder, builder.add(entry, WORD(8))))
+    array = context.make_array(words)(context, builder)
+    populate_array(
+        array,
+        data=_pointer(builder, address),
+        shape=[size],
+        strides=[WORD(8)],
+        itemsize=WORD(8),
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+@intrinsic
+def _address_of(_typing, array, index):
+    def generate(context, builder, signature, args):
+        return builder.ptrtoint(_element(context, builder, signature, args), WORD)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def _call_kernel(_typing, kernel, args, part, parts):
+    def generate(context, builder, signature, args):
+        function = ir.FunctionType(ir.IntType(32), [WORD, WORD, WORD])
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return types.int32(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _load_word(_typing, address):
+    def generate(context, builder, signature, args):
+        return builder.load(_pointer(builder, args[0]))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _store_word(_typing, address, value):
+    def generate(context, builder, signature, args):
+        builder.store(args[1], _pointer(builder, args[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def _copy_bytes(_typing, destination, source, size):
+    def generate(context, builder, signature, args):
+        byte = ir.IntType(8).as_pointer()
+        destination, source = (builder.inttoptr(arg, byte) for arg in args[:2])
+        cgutils.raw_memcpy(builder, destination, source, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+peek = cast("Callable[[Words, Integer], int]", _peek)
+"""`array[index]` for an index that is not negative, which Numba would look at."""
+
+poke = cast("Callable[[Words, Integer, Integer], None]", _poke)
+"""`array[index] = value` for an index that is not negative."""
+
+load_acquire = cast("Callable[[Words, Integer], int]", _load_acquire)
+"""`array[index]`, and all that its writer had written before it stored this value."""
+
+store_release = cast("Callable[[Words, Integer, Integer], None]", _store_release)
+"""`array[index] = value`, and with it all that this thread has written before."""
+
+fetch_add = cast("Callable[[Words, Integer, Integer], int]", _fetch_add)
+"""Add a value to `array[index]` at once; its value before."""
+
+fetch_min = cast("Callable[[Words, Integer, Integer], int]", _fetch_min)
+"""Set `array[index]` to a value if that is less, at once; its value before."""
+
+fence = cast("Callable[[], None]", _fence)
+"""Let nothing that is read after this have been read before what was written."""
+
+replace = cast("Callable[[Words, Integer, Integer, Integer], bool]", _replace)
+"""Set `array[index]` from `old` to `new` at once; False if it was not `old`."""
+
+address_of = cast("Callable[[Words, Integer], int]", _address_of)
+"""The address of `array[index]`."""
+
+call_kernel = cast("Callable[[Integer, Integer, Integer, Integer], int]", _call_kernel)
+"""The code returned by the kernel at an address for a row, a part and all parts."""
+
+load_word = cast("Callable[[Integer], int]", _load_word)
+"""The word at an address."""
+
+store_word = cast("Callable[[Integer, Integer], None]", _store_word)
+"""Write a word at an address."""
+
+copy_bytes = cast("Callable[[Integer, Integer, Integer], None]", _copy_bytes)
+"""Copy to an address from an address a number of bytes; the two do not overlap."""

@@ -1,0 +1,517 @@
+"""
+The compiled executor: threads that run actors without Python or the GIL.
+
+The thread that calls `Core.run` works too, in slices between which Python handles
+signals: a short run has ended before another thread could have woken up. Only where
+actors call Python it just waits, as what a signal raises must not end up in their code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.runtime.core.dataflow_tables import General, general_tables
+from penstock.runtime.core.entry_points import (
+    Starter,
+    address_of_entry,
+    attend,
+    halt,
+    leave_all_seats,
+    take_all_seats,
+    take_part,
+)
+from penstock.runtime.core.interrupt_shield import Shield
+from penstock.runtime.core.io_kernels import CALLBACK_FAILED
+from penstock.runtime.core.state_layout import (
+    ACTS,
+    BAD_NUMBER,
+    CLAIM,
+    CLOSED,
+    CONDITION,
+    CONTROL_WORDS,
+    CORES,
+    DEADLOCKED,
+    FAILED,
+    FAILED_ACTOR,
+    FAILED_CALL,
+    FAILED_CODE,
+    FOREVER,
+    INTERRUPTED,
+    LEFT,
+    LEFT_OUT,
+    LENT,
+    LOG,
+    LOOP,
+    MODE,
+    MOST_PARTS,
+    NAP,
+    NOT_HELD,
+    OBSERVER,
+    OPEN,
+    PHASE,
+    PLAIN_LOOP,
+    QUEUED,
+    RUNNING,
+    SEAT_WORDS,
+    SLICE,
+    STOP,
+    STOPPED,
+    TABLES,
+    TARGET,
+    THREAD_OF_CALLER,
+    TURNS,
+    UNFINISHED,
+    WAKE,
+    WHOLE_ACTS,
+    WRONG_ACTOR,
+    WRONG_CALL,
+    WRONG_CODE,
+    State,
+)
+from penstock.runtime.core.watchdog import STALLED, CoreMemory, Watchdog, Watcher
+from penstock.runtime.errors import (
+    DeadlockError,
+    PenstockError,
+    TaskError,
+    WatchdogError,
+    failure_of_callback,
+)
+from penstock.runtime.executors.resumed import ResumedRun
+from penstock.runtime.options_closing import Closing
+from penstock.runtime.program.actor_kinds import not_held, refusal
+from penstock.runtime.program.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
+
+if TYPE_CHECKING:
+    from penstock.runtime.observe.event_log import Log
+
+CHUNKS = 8
+"""Parts of a kernel for each thread, so that late threads find some too."""
+NAP_TIME = 10_000_000
+"""Nanoseconds after which a thread that sleeps in a run looks again."""
+START_SECONDS = 1.0
+"""How long a thread may take to begin."""
+RETRY_SECONDS = 0.0005
+"""How often a run that was interrupted is asked whether it has stopped."""
+
+
+class _MainThread:
+    """The number of the main thread, which is that of the thread that forks."""
+
+    def __init__(self) -> None:
+        self.ask()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.ask)
+
+    def ask(self) -> None:
+        """Look again which thread is the main one."""
+        self.number = threading.main_thread().ident
+
+
+_main_thread = _MainThread()
+
+
+def address_of_recorder(is_general: bool) -> int:
+    """What runs need that fill a log; it is loaded by the first one, or here before."""
+    return address_of_entry("general_recorder" if is_general else "recorder")
+
+
+class _Memory:
+    """The words that threads share; `address` is that of their table."""
+
+    def __init__(self, tables: Tables, threads: int, general: General | None):
+        self.layout = tables.layout
+        self.general = general
+        self.state = State(
+            counters=tables.counters(),
+            actors=_aligned(int(tables.layout.place.max(initial=0)) + ACTOR_WORDS),
+            rows=_aligned(len(tables.rows)),
+            rings=_aligned(int(tables.layout.ring_start[-1])),
+            seats=_aligned(tables.workers * SEAT_WORDS),
+            threads=_aligned(threads),
+            control=_aligned(CONTROL_WORDS),
+        )
+        self.state.control[CORES] = _cores()
+        self.state.control[LEFT_OUT] = -1
+        # A board is seen by those that run workers which are free.
+        helpers = threads - len(tables.bound)
+        most = min(CHUNKS * helpers, CLAIM) if helpers > 1 else 1
+        self.state.control[MOST_PARTS] = most
+        self.state.control[NAP + 1] = NAP_TIME
+        self.state.control[MODE] = PLAIN_LOOP if general is None else TURNS
+        arrays = (*self.layout, *self.state, *(general or ()))
+        words = [word for x in arrays for word in (x.ctypes.data, x.size)]
+        self._table = np.array(words, np.int64)
+        self.address: int = self._table.ctypes.data
+        self.state.control[TABLES] = self.address
+        self.state.control[WHOLE_ACTS] = tables.assigns
+        # The general loop computes addresses before each act.
+        self._lent = lent_table(tables, self.state.rows if general is None else None)
+        self.state.control[LENT] = self._lent.ctypes.data if self._lent.size else 0
+        self.reset(tables)
+
+    def reset(self, tables: Tables) -> None:
+        """Go back to the state before the first act. Nobody may be acting."""
+        state, places = self.state, self.layout.place
+        state.counters[:] = tables.counters()
+        state.actors[places + ACTS] = 0
+        state.actors[places + QUEUED] = 0
+        state.actors[places + PHASE] = 0
+        if self.general is not None:
+            self.general.scratch[:] = 0
+        state.actors[places + CONDITION] = self.layout.condition_start[:-1]
+        state.rows[:] = tables.rows
+        state.seats[LEFT::SEAT_WORDS] = 0
+        state.seats[WRONG_ACTOR::SEAT_WORDS] = 0
+        state.control[TARGET] = 0
+        state.control[OPEN] = 0
+
+
+def lent_table(tables: Tables, rows: Words | None) -> Words:
+    """The table of registers that are lent, for argument rows; empty if none are."""
+    if rows is None or not tables.lent_words:
+        return np.zeros(0, np.int64)
+    words = [len(tables.lent_words)]
+    for word, lent in tables.lent_words:
+        words += [
+            rows.ctypes.data + word * rows.itemsize,
+            lent.pointer,
+            int(tables.rows[word]),
+            lent.shift,
+            lent.alignment - 1,
+        ]
+    return np.array(words, np.int64)
+
+
+def _cores() -> int:
+    """A bit for each core that this thread may run on, 0 if there is no choice."""
+    if sys.platform != "linux":
+        return 0
+    cores = os.sched_getaffinity(0)
+    if len(cores) == 1 or max(cores) > 62:
+        return 0
+    return sum(1 << core for core in cores)
+
+
+def _aligned(size: int) -> Words:
+    """Zeros from the start of a cache line on."""
+    words = np.zeros(size + CACHE_LINE, np.int64)
+    skip = -(words.ctypes.data // words.itemsize) % CACHE_LINE
+    return words[skip : skip + size]
+
+
+class _Thread:
+    """A thread that takes part in all runs until they are halted as closed."""
+
+    def __init__(self, number: int, memory: _Memory):
+        self._number = number
+        self._memory = memory
+        self.error: BaseException | None = None
+        # A daemon, as else Python waits for idle threads before it lets anyone close
+        # them; `Core` joins them at exit.
+        self.thread = threading.Thread(
+            target=self._serve, name=f"penstock-worker-{number}", daemon=True
+        )
+
+        self._asked = False
+        self._begun = threading.Event()
+
+    def start(self) -> None:
+        """Start the thread, unless an earlier call did that before an interrupt."""
+        if not self._has_begun():
+            self._asked = True
+            self.thread.start()
+
+    def join(self) -> None:
+        """Wait for the end of the thread, if it has begun."""
+        if self._has_begun():
+            self.thread.join()
+
+    def _has_begun(self) -> bool:
+        return self._asked and self._begun.wait(START_SECONDS)
+
+    def _serve(self) -> None:
+        self._begun.set()
+        threads = self._memory.state.threads
+        threads[self._number] = threading.get_native_id()
+        try:
+            attend(self._memory.address, self._number)
+        except BaseException as error:
+            self.error = error
+            halt(self._memory.address, INTERRUPTED)
+        finally:
+            threads[self._number] = 0
+
+
+def _close_threads(threads: list[_Thread], memory: _Memory) -> None:
+    halt(memory.address, CLOSED)
+    while threads:
+        threads[-1].join()
+        threads.pop()
+
+
+class Core(Closing):
+    """
+    The executor of one program, on `threads` threads, or as many as it has workers if
+    that is more; those besides the caller's live from the first run until `close`.
+
+    It is also closed when it is collected, when a `with` block over it ends and when
+    Python exits. After a failed run it is as new, but for what is in the registers.
+    The `general` loop runs any program, the plain one those that need no other.
+    """
+
+    def __init__(self, tables: Tables, threads: int = 1, *, general: bool = False):
+        self.tables = tables
+        self.is_general: bool = general or tables.is_general
+        """Whether the general loop runs it."""
+        self._count = max(threads, tables.workers)
+        # Where nothing calls Python, the caller is the first thread.
+        self._caller = OBSERVER if tables.bound else 0
+        self._first = self._caller + 1
+        kinds = general_tables(tables) if self.is_general else None
+        self._memory = _Memory(tables, self._count, kinds)
+        self._control = self._memory.state.control
+        self._lock = threading.Lock()
+        self._threads: list[_Thread] = []
+        self._started = False
+        self._has_actors = bool(tables.actors)
+        self._log: Log | None = None
+        self._record(None)
+        self._watcher: Watcher | None = None
+        self._control[THREAD_OF_CALLER] = self._caller
+        self._wake = tables.workers > 1 or self._caller == OBSERVER
+        self._control[WAKE] = self._wake
+        self._start = Starter(self._memory.address)
+        self._clean = True
+        self._shield = Shield()
+        self._closed = False
+        self._close_threads = weakref.finalize(
+            self, _close_threads, self._threads, self._memory
+        )
+
+    @property
+    def memory(self) -> CoreMemory:
+        """The words that its threads share, to be looked at."""
+        return self._memory
+
+    def acts_made(self) -> int:
+        """How many acts all actors have made so far, also while they run."""
+        return int(self._memory.state.actors[self._memory.layout.place + ACTS].sum())
+
+    def run(self, acts: int, log: Log | None = None) -> None:
+        """
+        Let every actor act this many times, or make its acts of so many turns; one
+        thread at a time, others wait. A log that was made for so many acts is filled
+        with what happens when.
+
+        Raises TaskError if a kernel fails, DeadlockError if no actor can go on, and
+        what a signal raises in the calling thread, once all threads have stopped.
+        """
+        if acts < 0:
+            raise PenstockError(f"the number of acts must not be negative, got {acts}")
+        if self._threads:
+            self._check_caller()
+        with self._lock:
+            if self._closed:
+                raise PenstockError("the core is closed")
+            if not self._clean:
+                self._stop()
+            if acts > 0 and self._has_actors:
+                if log is not None or self._log is not None:
+                    self._record(log)
+                self._run(acts)
+
+    def _record(self, log: Log | None) -> None:
+        """Let threads fill a log in the next run, or none."""
+        self._log = log
+        self._control[LOG] = 0 if log is None else log.address
+        if log is not None:
+            log.first = int(self._control[TARGET])
+        if log is not None or self.tables.wires:
+            self._control[LOOP] = address_of_recorder(self.is_general)
+        else:
+            self._control[LOOP] = address_of_entry("general") if self.is_general else 0
+
+    def watch(
+        self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
+    ) -> None:
+        """
+        Let a watchdog look at all runs from now on, in place of any before. `kernels`
+        says what each actor calls, for its reports.
+        """
+        with self._lock:
+            if self._watcher is not None:
+                self._watcher.close()
+            self._watcher = Watcher(watchdog, self.tables, self._memory, kernels)
+            weakref.finalize(self, self._watcher.close)
+
+    def close(self) -> None:
+        """Stop a run that another thread is in, and end the threads."""
+        self._check_caller()
+        self._closed = True
+        halt(self._memory.address, CLOSED)
+        with self._lock:
+            if not self._clean:
+                self._stop()
+            self._close_threads()
+            if self._watcher is not None:
+                self._watcher.close()
+
+    def _check_caller(self) -> None:
+        if self._threads:
+            caller = threading.current_thread()
+            if any(worker.thread is caller for worker in self._threads):
+                raise PenstockError(
+                    "a callback cannot run or close the core that calls it"
+                )
+
+    def _run(self, acts: int) -> None:
+        address, caller = self._memory.address, self._caller
+        # Python handles signals in the main thread only.
+        in_main = threading.get_ident() == _main_thread.number
+        limit = SLICE if in_main else FOREVER
+        self._clean = False
+        try:
+            if not self._started:
+                self._start_threads()
+            if self._watcher is not None:
+                self._watcher.begin(acts)
+            state = self._start(acts, limit)
+            while state == UNFINISHED:
+                state = take_part(address, caller, limit)
+            if self._watcher is not None:
+                self._watcher.end()
+            if state == STOPPED:
+                raise self._error(acts)
+        except BaseException as error:
+            if self._watcher is not None:
+                self._watcher.end()
+            failure = self._stop(error, acts)
+            if failure is None:
+                raise
+            raise failure from failure.__cause__
+        self._clean = True
+
+    def _start_threads(self) -> None:
+        for number in range(self._first + len(self._threads), self._count):
+            self._threads.append(_Thread(number, self._memory))
+        for worker in self._threads:
+            worker.start()
+        self._started = True
+
+    def settle(self) -> None:
+        """End what is left of a run that was interrupted, if anything is."""
+        with self._lock:
+            if not self._clean:
+                self._stop()
+
+    def _stop(
+        self, error: BaseException | None = None, acts: int = 0
+    ) -> TaskError | None:
+        """
+        Stop all threads, bring turns to their end in which a variable was assigned to,
+        and go back to the state before the first act. What has failed of a turn before
+        that of the error, if that is of a task in the last `acts` turns.
+        """
+        halt(self._memory.address, INTERRUPTED)
+        work = partial(self._end_turns, error, acts)
+        return self._shield.run(work) if self.tables.assigns else work()
+
+    def _end_turns(self, error: BaseException | None, acts: int) -> TaskError | None:
+        address = self._memory.address
+        while not take_all_seats(address):
+            time.sleep(RETRY_SECONDS)
+        failure = None
+        if self.tables.assigns:
+            failure = self._settled(error, acts)
+        self.tables.go_back()
+        self._memory.reset(self.tables)
+        if any(worker.error for worker in self._threads):
+            _close_threads(self._threads, self._memory)
+            self._started = False
+        if not self._closed:
+            self._control[STOP] = RUNNING
+        leave_all_seats(address)
+        self._clean = True
+        return failure if isinstance(error, TaskError) else None
+
+    def _settled(self, error: BaseException | None, acts: int) -> TaskError | None:
+        """
+        Bring turns to their end, while nobody acts; see `SequentialRun.settle`. The
+        failure of the earliest turn, for which that of `error` is taken if it is one.
+        """
+        tables, state = self.tables, self._memory.state
+        before = int(state.control[TARGET]) - acts
+        failures: dict[int, TaskError] = {}
+        if isinstance(error, TaskError):
+            failures[int(state.control[FAILED_ACTOR])] = error
+        for seat in range(0, state.seats.size, SEAT_WORDS):
+            index = int(state.seats[seat + WRONG_ACTOR]) - 1
+            if index >= 0 and index not in failures:
+                call, code = state.seats[[seat + WRONG_CALL, seat + WRONG_CODE]]
+                failures[index] = self._task_error(index, int(call), int(code), before)
+        known = list(failures)
+        run = ResumedRun(
+            tables,
+            int(state.control[TARGET]),
+            (self._memory.layout, state),
+            failures,
+            is_plain=not self.is_general,
+        )
+        found = run.settle()
+        for index in run.failures.keys() - known:
+            run.failures[index].act -= before * tables.turns[index]
+        return found
+
+    def _error(self, acts: int) -> PenstockError:
+        """What the first thread that stopped has noted."""
+        control, state = self._control, self._memory.state
+        if control[STOP] == FAILED:
+            return self._task_error(
+                int(control[FAILED_ACTOR]),
+                int(control[FAILED_CALL]),
+                int(control[FAILED_CODE]),
+                int(control[TARGET]) - acts,
+            )
+        if control[STOP] == DEADLOCKED:
+            acts_made = state.actors[self.tables.layout.place + ACTS]
+            before = (control[TARGET] - acts) * np.array(self.tables.turns, np.int64)
+            done = (acts_made - before).tolist()
+            return DeadlockError(self.tables.stuck(state.counters, done, acts))
+        if control[STOP] == STALLED and self._watcher is not None:
+            seconds = self._watcher.watchdog.seconds
+            return WatchdogError(seconds, self._watcher.stuck)
+        for worker in self._threads:
+            if worker.error:
+                return PenstockError(f"a worker's thread failed: {worker.error!r}")
+        return PenstockError("the core was closed during a run")
+
+    def _task_error(self, index: int, made: int, code: int, start: int) -> TaskError:
+        """
+        The failure of an actor at its next act, counted from turn `start` on: of a
+        call, all of which are numbered through.
+        """
+        tables = self.tables
+        acts = self._memory.state.actors[tables.layout.place[index] + ACTS]
+        act = int(acts) - start * tables.turns[index]
+        actor = tables.actors[index]
+        if made == BAD_NUMBER:
+            error = TaskError(actor.name, act, code, refusal(actor, code))
+            return tables.placed(error)
+        if made == NOT_HELD:
+            return tables.placed(TaskError(actor.name, act, code, not_held(code)))
+        call = actor.calls[made - int(tables.layout.call_start[index])]
+        error = TaskError(actor.name, act, code, call.message_of(code))
+        if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
+            error = failure_of_callback(
+                error, tables.callbacks[call.kernel].take_error()
+            )
+        return tables.placed(error)

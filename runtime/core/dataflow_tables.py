@@ -1,0 +1,263 @@
+"""
+The flat tables that only the general loop needs, which runs actors of all kinds.
+
+Unlike the plain loop it looks at each register of an actor on its own: what there is to
+read, whether there is room to write, whether there will be more, and where the piece
+lies whose number the counters say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.runtime.program.actor_kinds import KINDS, WAITING, WHEN
+from penstock.runtime.program.tables import (
+    CALLER,
+    Actor,
+    Register,
+    Slot,
+    Tables,
+    Words,
+    columns,
+)
+
+PLACE_WORDS = 5
+"""Words of a register in `General.places`."""
+
+
+class General(NamedTuple):
+    """
+    `x_start[i]` to `x_start[i + 1]` are the entries of i in x; only `scratch` is
+    written.
+    """
+
+    kind: Words
+    turns: Words
+    round: Words
+    """Actor: the number of its kind, its acts in a turn and in a round."""
+    places: Words
+    """
+    Register: address, frames, parts in a frame, bytes from frame to frame and from part
+    to part.
+    """
+    read_start: Words
+    read_register: Words
+    read_produced: Words
+    read_consumed: Words
+    read_ended: Words
+    read_every: Words
+    """Actor: what it reads, where that is counted, and how many acts a piece lasts."""
+    write_start: Words
+    write_register: Words
+    write_produced: Words
+    write_ended: Words
+    write_every: Words
+    """Actor: what it writes."""
+    room_start: Words
+    room_consumed: Words
+    room_slots: Words
+    """Entry of what is written: the counter of each reader, and the slots."""
+    arg_start: Words
+    arg_word: Words
+    arg_register: Words
+    arg_counter: Words
+    arg_slice: Words
+    arg_every: Words
+    """Actor: the words of its rows that are addresses of slots."""
+    when: Words
+    on: Words
+    """Call: when it is made, and on what the actor reads, -1 for all."""
+    list_start: Words
+    list_of: Words
+    lists: Words
+    """
+    Actor: its lists. Entry i of `list_of` is where list i starts in `lists`, and the
+    next entry is where it ends; each actor has an entry more than it has lists.
+    """
+    filled_ended: Words
+    filled_produced: Words
+    filled_consumed: Words
+    filled_slots: Words
+    """What the caller fills, once for each reader: where that is counted, and slots."""
+    taken_produced: Words
+    taken_consumed: Words
+    """Where what the caller takes is counted."""
+    wire_start: Words
+    wire_own: Words
+    wire_place: Words
+    """Actor: its counters that others see elsewhere, and where they do."""
+    change_start: Words
+    change_number: Words
+    change_by: Words
+    """Entry of the wires: moves of the counter by another number than one."""
+    scratch_start: Words
+    scratch: Words
+    """Actor: what was left over of each register it reads, and what its kind notes."""
+
+
+def general_tables(tables: Tables) -> General:
+    """The tables of a program for the general loop."""
+    return _Maker(tables).make()
+
+
+class _Maker:
+    def __init__(self, tables: Tables):
+        self.tables = tables
+        self.edge_of = {edge: number for number, edge in enumerate(tables.edges)}
+        self.readers: list[list[int]] = [[] for _ in tables.registers]
+        for register, reader in tables.edges:
+            self.readers[register].append(reader)
+
+    def make(self) -> General:
+        tables, actors = self.tables, self.tables.actors
+        starts, offsets, items = self._lists()
+        sizes = [scratch_words(actor) for actor in actors]
+        taken = [r for r, register in enumerate(tables.registers) if register.is_taken]
+        calls = [(actor, call) for actor in actors for call in actor.calls]
+        words: list[Words] = [
+            _words(KINDS.index(actor.kind) for actor in actors),
+            _words(tables.turns),
+            _words(actor.round for actor in actors),
+            _words(word for r in tables.registers for word in _place(r)),
+            *columns([self._reads(i) for i in range(len(actors))], 5),
+            *columns([self._writes(actor) for actor in actors], 4),
+            *columns([self._rooms(r) for actor in actors for r in actor.writes], 2),
+            *columns(self._args(), 5),
+            _words(WHEN.index(call.when) for _, call in calls),
+            _words(
+                -1 if call.on is None else actor.reads.index(call.on)
+                for actor, call in calls
+            ),
+            starts,
+            offsets,
+            items,
+            *columns([self._filled()], 4)[1:],
+            _words(tables.seen(tables.produced_at(register)) for register in taken),
+            _words(tables.consumed_at(self.edge_of[r, CALLER]) for r in taken),
+            *self._wires(),
+            np.cumsum([0, *sizes], dtype=np.int64),
+            np.zeros(sum(sizes), np.int64),
+        ]
+        return General(*words)
+
+    def _reads(self, index: int) -> list[tuple[int, int, int, int, int]]:
+        actor, tables = self.tables.actors[index], self.tables
+        return [
+            (
+                register,
+                tables.seen(tables.produced_at(register)),
+                tables.consumed_at(self.edge_of[register, index]),
+                tables.ended_at(register),
+                actor.acts_for(register),
+            )
+            for register in actor.reads
+        ]
+
+    def _writes(self, actor: Actor) -> list[tuple[int, int, int, int]]:
+        tables = self.tables
+        return [
+            (
+                register,
+                tables.produced_at(register),
+                tables.ended_at(register),
+                actor.acts_for(register),
+            )
+            for register in actor.writes
+        ]
+
+    def _rooms(self, register: int) -> list[tuple[int, int]]:
+        slots = self.tables.registers[register].slots
+        return [
+            (self._seen_consumed(register, reader), slots)
+            for reader in self.readers[register]
+        ]
+
+    def _seen_consumed(self, register: int, reader: int) -> int:
+        edge = self.edge_of[register, reader]
+        return self.tables.seen(self.tables.consumed_at(edge))
+
+    def _filled(self) -> list[tuple[int, int, int, int]]:
+        tables = self.tables
+        return [
+            (
+                tables.ended_at(index),
+                tables.produced_at(index),
+                self._seen_consumed(index, reader),
+                register.slots,
+            )
+            for index, register in enumerate(tables.registers)
+            for reader in self.readers[index]
+            if register.producer == CALLER
+        ]
+
+    def _wires(self) -> list[Words]:
+        tables = self.tables
+        ordered = sorted(tables.wires, key=lambda wire: wire.actor)
+        wires: list[list[tuple[int, int]]] = [[] for _ in tables.actors]
+        for wire in ordered:
+            wires[wire.actor].append((wire.counter, wire.place))
+        changes = [sorted(wire.changes.items()) for wire in ordered]
+        return [*columns(wires, 2), *columns(changes, 2)]
+
+    def _args(self) -> list[list[tuple[int, int, int, int, int]]]:
+        tables = self.tables
+        rows: list[list[tuple[int, int, int, int, int]]] = []
+        call_number = 0
+        for index, actor in enumerate(tables.actors):
+            rows.append([])
+            for call in actor.calls:
+                row = int(tables.layout.row[call_number])
+                call_number += 1
+                for word, arg in enumerate(call.args):
+                    if isinstance(arg, Slot):
+                        counter = self._counter(index, arg.register)
+                        every = actor.acts_for(arg.register)
+                        rows[-1].append(
+                            (row + word, arg.register, counter, arg.slice, every)
+                        )
+        return rows
+
+    def _counter(self, actor: int, register: int) -> int:
+        """Where the number is counted of the piece that an actor uses."""
+        if register in self.tables.actors[actor].writes:
+            return self.tables.produced_at(register)
+        return self.tables.consumed_at(self.edge_of[register, actor])
+
+    def _lists(self) -> tuple[Words, Words, Words]:
+        starts, offsets, items = [0], list[int](), list[int]()
+        for actor in self.tables.actors:
+            for numbers in actor.lists:
+                offsets.append(len(items))
+                items += numbers
+            offsets.append(len(items))
+            starts.append(len(offsets))
+        return _words(starts), _words(offsets), _words(items)
+
+
+def _words(numbers: Iterable[int]) -> Words:
+    return np.fromiter(numbers, np.int64)
+
+
+def _place(register: Register) -> tuple[int, ...]:
+    frames = register.slots // register.parts
+    size = register.stride, register.step
+    return register.address, frames, register.parts, *size
+
+
+def scratch_words(actor: Actor) -> int:
+    """The words that an actor needs for what it notes."""
+    match actor.kind:
+        case "case":
+            own = len(actor.writes)
+        case "input_wise":
+            own = 1 + len(actor.reads)
+        case "lock":
+            own = len(actor.lists) + 2 + 2 * WAITING
+        case "plain":
+            own = 0
+        case _:
+            own = 1
+    return len(actor.reads) + own

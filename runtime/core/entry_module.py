@@ -1,0 +1,96 @@
+"""The compiled core as one C function, and the edges: what `entries` compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.runtime.core.atomics import load_word
+from penstock.runtime.core.dataflow_rules import GENERAL_OFFSET, general_at
+from penstock.runtime.core.dataflow_scheduler import looping, outlook
+from penstock.runtime.core.fault_kernel import fault
+from penstock.runtime.core.io_kernels_compiled import copy, feed, fetch
+from penstock.runtime.core.scheduler import (
+    NOBODY,
+    acting,
+    attend,
+    begin,
+    halt,
+    leave_all_seats,
+    move_on,
+    start,
+    take_all_seats,
+    take_part,
+)
+from penstock.runtime.core.state import STATE_OFFSET, layout_at, state_at
+from penstock.runtime.jit.c_function import compile_c_function
+from penstock.runtime.jit.object_file import ObjectCode
+
+
+def core(words: int) -> int:
+    """
+    Do what `penstock.runtime.core.entry_points` has a function for: given the address
+    of its number there and of its three arguments.
+    """
+    verb, tables = load_word(words), load_word(words + 8)
+    first, second = load_word(words + 16), load_word(words + 24)
+    if verb == 0:
+        attend(tables, first)
+    elif verb == 1:
+        begin(tables, first, second != 0)
+    elif verb == 2:
+        return int(take_part(tables, first, second))
+    elif verb == 3:
+        halt(tables, first)
+    elif verb == 4:
+        return int(take_all_seats(tables))
+    elif verb == 5:
+        leave_all_seats(tables)
+    elif verb == 6:
+        move_on(tables, first, second)
+    elif verb == 7:
+        return int(start(tables, first, second))
+    return 0
+
+
+def make_recorder() -> Callable[[int, int, int], int]:
+    """What threads do instead of `act` where acts are recorded."""
+    act = acting(True)
+
+    def recorder(tables: int, worker: int, deadline: int) -> int:
+        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
+        return 1 if act(worker, layout, state, deadline) else 0
+
+    return recorder
+
+
+def make_general(is_recorded: bool) -> Callable[[int, int, int], int]:
+    """What threads do instead of `act` where actors are of any kind."""
+    loop = looping(is_recorded)
+
+    def general(tables: int, worker: int, deadline: int) -> int:
+        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
+        tables_of_all = general_at(tables + GENERAL_OFFSET)
+        if worker == NOBODY:
+            return outlook(layout, state, tables_of_all)
+        return 1 if loop(worker, layout, state, tables_of_all, deadline) else 0
+
+    return general
+
+
+_MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
+    "core": (lambda: core, 1, 64),
+    "feed": (lambda: feed, 3, 32),
+    "fetch": (lambda: fetch, 3, 32),
+    "copy": (lambda: copy, 3, 32),
+    "fault": (lambda: fault, 3, 32),
+    "recorder": (make_recorder, 3, 32),
+    "general": (lambda: make_general(False), 3, 32),
+    "general_recorder": (lambda: make_general(True), 3, 32),
+}
+"""By name: what makes the function, its number of words, and the bits of its result."""
+
+
+def compile_entry(name: str) -> ObjectCode:
+    """The machine code of the function of that name, as a C function."""
+    make, words, bits = _MAKERS[name]
+    return compile_c_function(make(), f"penstock_{name}", words, bits)

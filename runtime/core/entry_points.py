@@ -1,0 +1,137 @@
+"""
+The functions of the compiled core, for Python.
+
+Their machine code is looked up in the cache folder; only if it is not there is Numba
+imported to compile it. A call lets go of the GIL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+from penstock.runtime.core.object_key import core_folder
+from penstock.runtime.jit.first_start import first_start
+from penstock.runtime.jit.object_file import (
+    ObjectCode,
+    load_object,
+    read_object,
+    write_object,
+)
+
+_Core = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+_Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
+_NOBODY = -1
+_ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
+_MOVE_ON, _START = 6, 7
+
+
+@cache
+def address_of_entry(name: str) -> int:
+    """
+    The address of the C function `core`, `recorder`, `general`, `general_recorder`,
+    `feed`, `fetch`, `copy` or `fault`.
+    """
+    path = core_folder() / f"{name}.o"
+    found = read_object(path)
+    if found and (address := load_object(found)):
+        return address
+    made = _compiled(name)
+    write_object(path, made)
+    address = load_object(made)
+    assert address is not None, "Numba has been imported, with all that it needs"
+    return address
+
+
+def _compiled(name: str) -> ObjectCode:
+    first_start.begin("the executor")
+    try:
+        from penstock.runtime.core.entry_module import compile_entry
+
+        return compile_entry(name)
+    finally:
+        first_start.end()
+
+
+@cache
+def compiled_core() -> Callable[[int | ctypes.c_int64], int]:
+    """
+    The compiled core. Whoever loads a program asks for it, so that no run, which may
+    have to be quick to end, is the first to.
+    """
+    return _Core(address_of_entry("core"))
+
+
+def _call(verb: int, tables: int, first: int = 0, second: int = 0) -> int:
+    words = (ctypes.c_int64 * 4)(verb, tables, first, second)
+    return compiled_core()(ctypes.addressof(words))
+
+
+def attend(tables: int, thread: int) -> None:
+    """Let a thread take part in all runs until the core is closed."""
+    _call(_ATTEND, tables, thread)
+
+
+def begin(tables: int, acts: int, wake: bool) -> None:
+    """Start a run of so many acts, while no other run is under way."""
+    _call(_BEGIN, tables, acts, wake)
+
+
+def take_part(tables: int, thread: int, limit: int) -> int:
+    """
+    Let the caller's thread take part in a run until it ends or dozes, or for about a
+    number of nanoseconds; whether it is to do so again: `ENDED_WELL`, `UNFINISHED` or
+    `STOPPED`.
+    """
+    return _call(_TAKE_PART, tables, thread, limit)
+
+
+class Starter:
+    """
+    Begins runs, and takes part in them like `take_part`, in one call, whose arguments
+    are there already if they are those of the last one.
+    """
+
+    def __init__(self, tables: int):
+        self._words = (ctypes.c_int64 * 4)(_START, tables, 0, 0)
+        self._address = ctypes.c_int64(ctypes.addressof(self._words))
+        self._last = 0, 0
+        self._core = compiled_core()
+
+    def __call__(self, acts: int, limit: int) -> int:
+        """Begin a run of so many acts, and take part in it for about so long."""
+        if self._last != (acts, limit):
+            self._words[2:] = self._last = acts, limit
+        return self._core(self._address)
+
+
+def halt(tables: int, reason: int) -> None:
+    """End a run for a reason, whether or not it has ended, and wake all threads."""
+    _call(_HALT, tables, reason)
+
+
+def take_all_seats(tables: int) -> bool:
+    """Keep all threads from acting until `leave_all_seats`; False if one acts."""
+    return _call(_TAKE_ALL_SEATS, tables) != 0
+
+
+def leave_all_seats(tables: int) -> None:
+    """Let threads act again."""
+    _call(_LEAVE_ALL_SEATS, tables)
+
+
+def outlook(tables: int, loop: int) -> int:
+    """
+    What can be expected while somebody has all seats: `STUCK`, `GOES_ON` or `WAITS`.
+    The loop is the address of that for all kinds.
+    """
+    return _Loop(loop)(tables, _NOBODY, 0)
+
+
+def move_on(tables: int, counter: int, value: int) -> None:
+    """
+    Set a counter that belongs to the caller, unless its index is negative, and wake
+    those who wait for it.
+    """
+    _call(_MOVE_ON, tables, counter, value)

@@ -1,0 +1,50 @@
+"""
+The kernel that stands in for another one where faults are injected.
+
+Its first argument is the address of a table, the others are those of the kernel:
+
+    [address of the number of acts that the actor has made, address of the word that is
+     not 0 once the run stops, address of the kernel, number of faults,
+     act, kind, amount, ...]
+
+Of the faults of an act, one of kind FAIL returns its amount as the code instead of what
+the kernel does, and DELAY waits for nanoseconds before it. Only part 0 waits.
+"""
+
+from __future__ import annotations
+
+from numba import types
+
+from penstock.runtime.core.atomics import call_kernel, compiled, load_word
+from penstock.runtime.core.os_calls import now, sleep
+
+FAIL, DELAY = 0, 1
+HEAD, ROW = 4, 3
+"""Words before the first fault, and of a fault."""
+NAP = 1_000_000
+"""Nanoseconds after which a delay looks whether the run has stopped."""
+
+
+@compiled(types.void(types.int64, types.int64), inline=False)
+def wait(nanoseconds: int, stop: int) -> None:
+    """Wait, unless the run stops meanwhile."""
+    end = now() + nanoseconds
+    left = nanoseconds
+    while left > 0 and load_word(stop) == 0:
+        sleep(min(left, NAP))
+        left = end - now()
+
+
+def fault(args: int, part: int, parts: int) -> int:
+    """Do what a table says, and call the kernel that it names."""
+    table = load_word(args)
+    act, last = load_word(load_word(table)), table + 8 * HEAD
+    last += 8 * ROW * load_word(table + 24)
+    for row in range(table + 8 * HEAD, last, 8 * ROW):
+        if load_word(row) != act:
+            continue
+        if load_word(row + 8) == FAIL:
+            return load_word(row + 16)
+        if load_word(row + 8) == DELAY and part == 0:
+            wait(load_word(row + 16), load_word(table + 8))
+    return call_kernel(load_word(table + 16), args + 8, part, parts)

@@ -1,0 +1,30 @@
+"""Where machine code of this package is kept, by the modules that make it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from penstock.runtime.jit.cache import cache_dir, content_hash
+from penstock.runtime.jit.source_digest import digest_below
+
+_CORE = frozenset({"runtime.core.entry_module"})
+_PACKING = frozenset({"lowering.packing.portfolio"})
+
+
+def core_folder() -> Path:
+    """
+    A folder of the cache for the C functions of the core on this machine, and for the
+    functions that they are made of.
+    """
+    return cache_dir() / _key(_CORE)
+
+
+def packing_folder() -> Path:
+    """A folder of the cache for the searches of `penstock.lowering.packing`."""
+    return cache_dir() / _key(_PACKING)
+
+
+@cache
+def _key(roots: frozenset[str]) -> str:
+    return content_hash([digest_below(roots)])

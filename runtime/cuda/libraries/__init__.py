@@ -1,0 +1,1 @@
+"""cuBLAS and cuDNN for stages of kernels."""

@@ -1,0 +1,137 @@
+"""
+CUDA kernels in Numba's simulator, and whether that is wanted.
+
+Kernels run as Python there, one thread of a block after the other. Numba reads whether
+it is to simulate CUDA when it is imported, so NUMBA_ENABLE_CUDASIM=1 has to be set
+before a program starts.
+"""
+
+# numba.cuda carries no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.kernels.cuda.phases import Phase
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.generic]
+
+SIMULATOR = "NUMBA_ENABLE_CUDASIM"
+SIMULATED_THREADS = 32
+"""Threads of a simulated launch; each takes about 80 us."""
+ALIGNMENT = 16
+"""What the address of each buffer should be a multiple of, or fallbacks run."""
+
+
+class _Function(Protocol):
+    """What is used of the functions that Numba simulates."""
+
+    def __getitem__(self, shape: tuple[object, ...]) -> Callable[..., None]: ...
+
+
+@dataclass(frozen=True)
+class SimulatedPhase:
+    """
+    A phase whose function Numba knows, and the dtypes of its arguments, if the source
+    says them; `fallback` takes buffers at any address.
+    """
+
+    phase: Phase
+    function: _Function
+    dtypes: tuple[np.dtype[np.generic], ...]
+    fallback: SimulatedPhase | None
+
+
+def gpu_count() -> int:
+    """The CUDA devices of this machine, found without importing Numba."""
+    library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return 0
+    return count.value
+
+
+def is_simulator_wanted() -> bool:
+    """
+    Whether CUDA is to be simulated.
+
+    Raises `PenstockError` if it is, but Numba was imported before it was told.
+    """
+    if os.environ.get(SIMULATOR) != "1":
+        return False
+    if "numba" in sys.modules and not _is_simulated():
+        raise PenstockError(
+            f"Numba is imported already: set {SIMULATOR}=1 before the program starts"
+        )
+    return True
+
+
+def _is_simulated() -> bool:
+    from numba.core import config
+
+    return bool(cast("int", getattr(config, "ENABLE_CUDASIM")))  # noqa: B009
+
+
+def simulated_phases(source: str) -> tuple[SimulatedPhase, ...]:
+    """The phases of a module text that defines `PHASES`, run as it is."""
+    from penstock.runtime.jit.cache import cache_dir, content_hash
+    from penstock.runtime.jit.cache_files import keep_text
+
+    path = cache_dir() / f"{content_hash([source])}.py"
+    keep_text(path, source.encode())
+    namespace: dict[str, object] = {"__name__": f"penstock_kernel_{path.stem}"}
+    exec(compile(source, str(path), "exec"), namespace)
+    names = cast("Sequence[str]", namespace.get("PARAMETERS", ()))
+    phases = cast("Sequence[Phase]", namespace["PHASES"])
+    return tuple(_known_to_numba(phase, names) for phase in phases)
+
+
+def _known_to_numba(phase: Phase, names: Sequence[str]) -> SimulatedPhase:
+    import numpy as np
+    from numba import cuda
+
+    jit = cast("Callable[[object], _Function]", cuda.jit)
+    dtypes = *map(np.dtype, names), np.dtype(np.int32)
+    fallback = phase.fallback and _known_to_numba(phase.fallback, names)
+    return SimulatedPhase(phase, jit(phase.function), dtypes, fallback)
+
+
+def simulated_geometry(phase: Phase) -> tuple[int, int]:
+    """Blocks and threads of a phase: no more than have to be."""
+    if not phase.blockwise:
+        return 1, min(phase.items, SIMULATED_THREADS)
+    return phase.blocks, phase.threads
+
+
+def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
+    """
+    Run a phase on flat arrays, the last of which is its status.
+
+    Raises IndexError for an index that is outside of an array, at either end.
+    """
+    from penstock.runtime.cuda.simulated_arrays import CheckedArray
+
+    if not entry.phase.items:
+        return
+    shape = *simulated_geometry(entry.phase), 0, entry.phase.dynamic_shared
+    with warnings.catch_warnings():
+        # NumPy warns of what scalars do silently on a device: wrap and overflow.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        entry.function[shape](*map(CheckedArray, arrays))

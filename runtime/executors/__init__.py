@@ -1,0 +1,1 @@
+"""The executors of one job, several jobs and streams."""

@@ -1,0 +1,444 @@
+"""
+Running the jobs of one program, which share memory.
+
+A job is run by an executor of its own. What jobs may not use at the same time are
+resources (`sections`): what a group of `exclusive` shares, each interface, and each
+variable that some job writes. A job has to itself what it writes; several may read one
+thing at the same time. It has one section with all of its resources, but for those
+interfaces that it releases before it ends, which are sections of their own. So jobs
+that share nothing run at the same time, if different threads run them, and others one
+after the other, in the order in which they were asked for.
+
+To run a job for a caller means to push its inputs, run it, and pull its outputs: where
+there is a job `System-Push-<input>` or `System-Pull-<output>`, these are runs as well,
+which are asked for at once, so that nobody else comes between. So the next run of a job
+writes an output only when the last one has been pulled.
+
+`submit` asks for the same, and returns at once: the runs are made in threads of the
+executor, in the order in which they were asked for as far as they share anything, and
+those of one job always.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
+
+from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.executors.executor import Executor, check_inputs
+from penstock.runtime.executors.job_locks import Request, Section, Sections
+from penstock.runtime.executors.stream import Stream
+from penstock.runtime.options import check_pieces
+from penstock.runtime.options_closing import Closing
+from penstock.runtime.program.executable import ProgramImage
+from penstock.runtime.program.tables import Words
+
+if TYPE_CHECKING:
+    from penstock.runtime.core.watchdog import Watchdog
+    from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.loader import LoadedProgram, Port
+
+PUSH = "System-Push-"
+"""What the name of a job that brings an input in starts with."""
+PULL = "System-Pull-"
+"""What the name of a job that takes an output out starts with."""
+MODEL = "System-Model"
+"""What the name of a job that sets or hands out all variables starts with."""
+
+RUNNERS = 8
+"""How many runs that were submitted may be under way at the same time, or wait."""
+
+
+class JobFacts(NamedTuple):
+    """
+    The interfaces of a job: those that other jobs make, those that it makes, and those
+    of the former that it releases before it ends. And the variables that it uses, and
+    those of them that it writes.
+    """
+
+    taken: frozenset[str]
+    made: frozenset[str]
+    released: frozenset[str]
+    used: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+
+
+def facts_of(own: ProgramImage) -> JobFacts:
+    """What a job does with interfaces and variables, by its own image."""
+    interface = {x.name: x.interface for x in own.queues if x.interface is not None}
+    taken: set[str] = set()
+    made: set[str] = set()
+    released: set[str] = set()
+    for actor in own.actors:
+        named = {name for step in actor.steps for name in step.arguments}
+        for name in (name for name in actor.writes if name in interface):
+            (made if name in named else taken).add(interface[name])
+        for step in (step for step in actor.steps if step.verb == "release"):
+            released.add(interface[step.arguments[0]])
+    names = frozenset(taken), frozenset(made), frozenset(released)
+    return JobFacts(*names, *variables_in(own))
+
+
+def variables_in(own: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
+    """The variables that a job uses, under any name, and those that it writes."""
+    variables = {variable.name for variable in own.variables}
+    steps = [step for actor in own.actors for step in actor.steps]
+    used = {name for step in steps for name in step.arguments if name in variables}
+    used |= set(viewed(own))
+    copied = {step.arguments[1] for step in steps if step.verb == "copy"}
+    return frozenset(used), frozenset(copied & variables)
+
+
+def viewed(own: ProgramImage) -> Iterator[str]:
+    """The variables whose bytes some register of a job has."""
+    places: dict[str, list[tuple[int, int, str]]] = {}
+    for x in own.variables:
+        row = x.offset, x.offset + x.kind.size, x.name
+        places.setdefault(x.chunk, []).append(row)
+    for rows in places.values():
+        rows.sort()
+    for queue in own.queues:
+        if queue.chunk is None or queue.kind is None:
+            continue
+        rows = places.get(queue.chunk, [])
+        end = queue.offset + queue.kind.size
+        # Variables share no bytes: those before the first one end before it starts.
+        first = bisect_right(rows, queue.offset, key=lambda row: row[1])
+        for start, _, name in rows[first:]:
+            if start >= end:
+                break
+            yield name
+
+
+def sections_of(
+    jobs: Mapping[str, JobFacts], exclusive: Sequence[Sequence[str]]
+) -> list[Section]:
+    """What jobs hold while they run, some of which exclude each other."""
+    sections: list[Section] = []
+    changing = frozenset(name for facts in jobs.values() for name in facts.written)
+    for job, facts in jobs.items():
+        own = {f"interface {name}" for name in facts.made}
+        own |= {f"variable {name}" for name in facts.written}
+        own |= {f"group {i}" for i, group in enumerate(exclusive) if job in group}
+        read = {f"interface {name}" for name in facts.taken - facts.released}
+        read |= {f"variable {name}" for name in facts.used & changing}
+        sections.append(Section(job, frozenset(own), frozenset(read - own)))
+        for name in sorted(facts.released):
+            released = frozenset({f"interface {name}"})
+            sections.append(Section(job, frozenset(), released))
+    return sections
+
+
+class JobPort(NamedTuple):
+    """An input or output of a job for the caller, and the job whose port it is."""
+
+    job: str
+    port: Port
+
+
+class JobExecutor(Closing):
+    """
+    Runs the jobs of a program, each from any thread. Close it after use.
+
+    `programs` are what `load_jobs` made of the image, `engine` is that of `Executor`.
+    Where a job is to be named, the name may be left out if a person wrote but one.
+    """
+
+    def __init__(
+        self,
+        image: ProgramImage,
+        programs: Mapping[str, LoadedProgram],
+        engine: str = "actors",
+    ):
+        self._runners = {
+            job: _Runner(Executor(program, engine), facts_of(program.image))
+            for job, program in programs.items()
+        }
+        facts = {job: runner.facts for job, runner in self._runners.items()}
+        sections = sections_of(facts, image.exclusive)
+        self._sections = Sections(sections)
+        for number, section in enumerate(sections):
+            self._runners[section.job].add_section(number, section)
+        self._made: set[str] = set()
+        self._ports = {job: self._ports_of(job) for job in programs}
+        names = [job for job in programs if not job.startswith((PUSH, PULL, MODEL))]
+        self.jobs: tuple[str, ...] = tuple(names)
+        """The names of the jobs that a person wrote."""
+        is_one = len(self._runners) == len(names) == 1
+        only = next(iter(self._runners.values())) if is_one else None
+        self._only = only if only is not None and only.is_alone else None
+        """What runs the one job, if there is one, that has to do with no other."""
+        self._asking = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._is_closed = False
+
+    @property
+    def program(self) -> LoadedProgram:
+        """One of the programs: the memory and the devices are those of all."""
+        return next(iter(self._runners.values())).executor.program
+
+    def has(self, job: str) -> bool:
+        """Whether there is a job of this name, of the system or not."""
+        return job in self._runners
+
+    def executor(self, job: str | None = None) -> Executor:
+        """What runs a job alone: its program, and who observes it."""
+        return self._runners[self._name_of(job)].executor
+
+    def inputs(self, job: str | None = None) -> dict[str, Port]:
+        """What a caller gives a job, by name."""
+        ports, _ = self._ports[self._name_of(job)]
+        return {name: of.port for name, of in ports.items()}
+
+    def outputs(self, job: str | None = None) -> dict[str, Port]:
+        """What a caller gets of a job, by name."""
+        _, ports = self._ports[self._name_of(job)]
+        return {name: of.port for name, of in ports.items()}
+
+    def run(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> dict[str, Array]:
+        """
+        Run a job: the outputs for one array for each input, of its shape and dtype.
+
+        Raises PenstockError if there is no such job, if the arrays do not fit, or if
+        the job takes what no job has made yet, and what `Executor.run` raises.
+        """
+        # The way of most, in as few steps as it takes.
+        if job is None and (only := self._only) is not None and not only.submitted:
+            return only.executor.run(inputs)
+        job = self._name_of(job)
+        runner = self._runners[job]
+        if runner.is_alone and not runner.submitted:
+            return runner.executor.run(inputs)
+        call = self._call(job, inputs)
+        return self._finish(call, self._sections.request(call.jobs))
+
+    def submit(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> Future[dict[str, Array]]:
+        """
+        Ask for a run of a job, and return at once: the future has the outputs, or what
+        `run` would raise. Until then the arrays must not change. A future that has not
+        begun can be cancelled.
+
+        Raises PenstockError if there is no such job, if the arrays do not fit, or if
+        the executor is closed.
+        """
+        job = self._name_of(job)
+        call, runner = self._call(job, inputs), self._runners[job]
+        # Those who share something begin in the order of their requests.
+        with self._asking:
+            if self._is_closed:
+                raise PenstockError("the executor is closed")
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(RUNNERS, "penstock-job")
+            requests = self._sections.request(call.jobs)
+            runner.submitted += 1
+            future = self._threads.submit(self._finish, call, requests)
+        # Who keeps the future does not keep the executor.
+        future.add_done_callback(partial(_forget, ref(self), job, requests))
+        return future
+
+    def forget(self, job: str, requests: Sequence[Request], *, begun: bool) -> None:
+        """Note that a run that was submitted is over, or never begins."""
+        if not begun:
+            self._give_up(requests)
+        with self._asking:
+            self._runners[job].submitted -= 1
+
+    def _call(self, job: str, inputs: Mapping[str, Array]) -> _Call:
+        """What runs to give a job these inputs. Raises PenstockError if they misfit."""
+        sources, targets = self._ports[job]
+        ports = {name: of.port for name, of in sources.items()}
+        given = check_inputs(ports, inputs)
+        arrays: dict[str, dict[str, Array]] = {}
+        for name, array in given.items():
+            of, port = sources[name]
+            arrays.setdefault(of, {})[port.name] = array
+        pulls = [of for of, _ in targets.values() if of != job]
+        pushes = [of for of in arrays if of != job]
+        return _Call(job, [*pushes, job, *dict.fromkeys(pulls)], arrays)
+
+    def _finish(self, call: _Call, requests: Sequence[Request]) -> dict[str, Array]:
+        """Make the runs that were asked for, and put together what they hand out."""
+        found = self._run_all(requests, call.arrays)
+        _, targets = self._ports[call.job]
+        return {name: found[of][port.name] for name, (of, port) in targets.items()}
+
+    def run_many(
+        self, pieces: Sequence[Mapping[str, Array]], job: str | None = None
+    ) -> list[dict[str, Array]]:
+        """
+        The outputs for each piece of inputs. Nothing is run unless all fit. The work on
+        pieces overlaps if the job has nothing to do with other jobs.
+        """
+        check_pieces(pieces)
+        job = self._name_of(job)
+        runner = self._runners[job]
+        if runner.is_alone and not runner.submitted:
+            return runner.executor.run_many(pieces)
+        fed = [check_inputs(self.inputs(job), piece) for piece in pieces]
+        results: list[dict[str, Array]] = []
+        for number, piece in enumerate(fed):
+            try:
+                results.append(self.run(piece, job))
+            except TaskError as error:
+                error.act += number
+                raise
+        return results
+
+    def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
+        """
+        A run of a job that ends when there are no more pieces, see `Executor.stream`.
+        Raises PenstockError for one that has to do with others, which take turns. Jobs
+        that are linked to a main job are one here.
+        """
+        job = self._name_of(job)
+        runner = self._runners[job]
+        if len(self._runners) > 1 and not runner.is_alone:
+            raise PenstockError(f"job '{job}' takes turns with others, piece by piece")
+        return runner.executor.stream(capacity)
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Let no run be under way meanwhile. Raises PenstockError if closed."""
+        with ExitStack() as stack:
+            for runner in self._runners.values():
+                stack.enter_context(runner.executor.stopped())
+            yield
+
+    def watch(self, watchdog: Watchdog) -> None:
+        """Let a watchdog look at the runs of each job, see `Executor.watch`."""
+        for runner in self._runners.values():
+            runner.executor.watch(watchdog)
+
+    def close(self) -> None:
+        """
+        End the threads of all jobs, once the runs that have begun are over; those that
+        have not are cancelled. What was returned stays valid.
+        """
+        with self._asking:
+            self._is_closed, threads = True, self._threads
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+        for runner in self._runners.values():
+            runner.executor.close()
+
+    def _name_of(self, job: str | None) -> str:
+        """The name of a job that there is. Raises PenstockError if that is unknown."""
+        if job in self._runners:
+            return job
+        known = ", ".join(self.jobs)
+        if job is not None:
+            raise PenstockError(f"there is no job '{job}', the program has {known}")
+        if len(self.jobs) != 1:
+            raise PenstockError(f"the program has several jobs, name one of {known}")
+        return self.jobs[0]
+
+    def _ports_of(self, job: str) -> tuple[dict[str, JobPort], dict[str, JobPort]]:
+        """The inputs and the outputs of a job, its own and those of system jobs."""
+        runner = self._runners[job]
+        own = runner.executor.program
+        inputs = {name: JobPort(job, port) for name, port in own.inputs.items()}
+        outputs = {name: JobPort(job, port) for name, port in own.outputs.items()}
+        for name in sorted(runner.facts.taken):
+            if (other := self._runners.get(PUSH + name)) is not None:
+                (port,) = other.executor.program.inputs.values()
+                inputs[name] = JobPort(PUSH + name, port)
+        for name in sorted(runner.facts.made):
+            if (other := self._runners.get(PULL + name)) is not None:
+                (port,) = other.executor.program.outputs.values()
+                outputs[name] = JobPort(PULL + name, port)
+        return inputs, outputs
+
+    def _run_all(
+        self, requests: Sequence[Request], arrays: Mapping[str, Mapping[str, Array]]
+    ) -> dict[str, dict[str, Array]]:
+        """Make runs one after the other, for which nobody else comes between."""
+        found: dict[str, dict[str, Array]] = {}
+        try:
+            for request in requests:
+                self._sections.wait(request)
+                found[request.job] = self._run(request, arrays.get(request.job, {}))
+                self._sections.release(request)
+        except BaseException:
+            self._give_up(requests)
+            raise
+        return found
+
+    def _give_up(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            self._sections.release(request)
+
+    def _run(self, request: Request, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Run a job that may run."""
+        job = request.job
+        runner = self._runners[job]
+        taken, made = runner.facts.taken, runner.facts.made
+        if not taken <= self._made:
+            missing = ", ".join(sorted(taken - self._made))
+            raise PenstockError(
+                f"job '{job}' takes {missing}, which no job has made yet"
+            )
+        # A run that fails leaves what it makes half made.
+        self._made -= made
+        self._sections.begin(request, runner.early())
+        results = runner.executor.run(arrays)
+        self._made |= made
+        return results
+
+
+class _Call(NamedTuple):
+    """A run of a job for a caller: all jobs to run, and what each is fed."""
+
+    job: str
+    jobs: Sequence[str]
+    arrays: Mapping[str, Mapping[str, Array]]
+
+
+class _Runner:
+    """What runs one job, and what it does with interfaces."""
+
+    def __init__(self, executor: Executor, facts: JobFacts):
+        self.executor = executor
+        self.facts = facts
+        self.is_alone = True
+        """Whether it has nothing that others could use at the same time."""
+        self.submitted = 0
+        """The runs that were submitted and are not over."""
+        self._flags: dict[int, Callable[[], bool]] = {}
+
+    def add_section(self, number: int, section: Section) -> None:
+        """Take note of a section of the job, by its number."""
+        used = section.resources | section.reads
+        self.is_alone = self.is_alone and not used
+        for name, words in self.executor.program.flags.items():
+            if used == frozenset({f"interface {name}"}):
+                self._flags[number] = partial(_is_raised, words)
+
+    def early(self) -> dict[int, Callable[[], bool]]:
+        """Lower all flags, and say for which section each stands."""
+        for words in self.executor.program.flags.values():
+            words[0] = 0
+        return dict(self._flags)
+
+
+def _forget(
+    executor: ref[JobExecutor],
+    job: str,
+    requests: Sequence[Request],
+    future: Future[dict[str, Array]],
+) -> None:
+    if (alive := executor()) is not None:
+        alive.forget(job, requests, begun=not future.cancelled())
+
+
+def _is_raised(words: Words) -> bool:
+    return bool(words[0])

@@ -1,0 +1,76 @@
+"""A run of the compiled core, as the reference executor goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.runtime.core.state_layout import ACTS, DRAINING, ENDED, PHASE, State
+from penstock.runtime.errors import TaskError
+from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.program.tables import Call, Layout, Tables
+
+
+class ResumedRun(SequentialRun):
+    """
+    A run or stream of a core that has stopped, from where it is. Nobody else may act.
+
+    Given are the turns that actors were to make from the core's beginning on, the words
+    of the core, and which actors have failed. Argument rows of the plain loop are those
+    of the next acts, also of registers that are lent; the general loop computes them.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        turns: int,
+        words: tuple[Layout, State],
+        failures: Mapping[int, TaskError],
+        *,
+        is_plain: bool,
+    ):
+        super().__init__(tables, turns)
+        self._layout, self._state = words
+        self._is_plain = is_plain
+        self.failures.update(failures)
+        actors, counters = self._state.actors, self._state.counters
+        places = self._layout.place
+        phases = actors[places + PHASE].tolist()
+        self.done = actors[places + ACTS].tolist()
+        self.is_draining = [phase == DRAINING for phase in phases]
+        self.is_over = [phase == ENDED for phase in phases]
+        for register in range(len(tables.registers)):
+            self.made[register] = int(counters[tables.produced_at(register)])
+            self.has_end[register] = bool(counters[tables.ended_at(register)])
+        for number, edge in enumerate(tables.edges):
+            self.used[edge] = int(counters[tables.consumed_at(number)])
+
+    def begin(self) -> None:
+        """What is under way belongs to it."""
+
+    def make_calls(self, actor: int) -> None:
+        """Make the calls of the next act of an actor."""
+        if not self._is_plain:
+            super().make_calls(actor)
+            return
+        first = int(self._layout.call_start[actor])
+        for place, call in self.calls_of(actor):
+            word = int(self._layout.row[first + place])
+            self._call_on(actor, call, self._state.rows[word:].ctypes.data)
+
+    def _call_on(self, actor: int, call: Call, row: int) -> None:
+        self.check(actor, call, self.kernels[call.kernel](row, 0, 1))
+
+    def finish(self, actor: int) -> None:
+        """Hand on what the next act of an actor makes, and step through slots."""
+        super().finish(actor)
+        state, layout = self._state, self._layout
+        # Faults are counted by it.
+        state.actors[layout.place[actor] + ACTS] = self.done[actor]
+        if not self._is_plain:
+            return
+        first, last = layout.rotation_start[actor], layout.rotation_start[actor + 1]
+        for i in range(int(first), int(last)):
+            word = int(layout.rotating[i])
+            address = int(state.rows[word] + layout.stride[i])
+            is_past = address == layout.limit[i]
+            state.rows[word] = layout.first[i] if is_past else address

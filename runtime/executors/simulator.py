@@ -1,0 +1,220 @@
+"""
+Running a program on a virtual clock: what it computes, and when each act would be made.
+
+Every worker makes one act at a time, and begins the next one as soon as an actor of it
+can act: of several the one that could do so first, then the first in the program. What
+an act reads is free, and what it writes is there, when it ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from penstock.runtime.core.state_layout import CUT_SHORT
+from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.program.tables import Tables
+
+
+@dataclass(frozen=True)
+class Act:
+    """
+    Act `number` of an actor, from `start` to `end` on the virtual clock.
+
+    `cause` is the index of the act whose end it waited for last; None if it did not.
+    `calls` are those it made, of which the last one has returned `code`. What `is_end`
+    is no act, but the end of an actor in a stream.
+    """
+
+    actor: int
+    number: int
+    start: int
+    end: int
+    cause: int | None
+    calls: tuple[int, ...] = ()
+    code: int = 0
+    is_end: bool = False
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The acts of a run in the order in which they began."""
+
+    tables: Tables
+    acts: tuple[Act, ...]
+
+    @property
+    def makespan(self) -> int:
+        """When the last act ends."""
+        return max((act.end for act in self.acts), default=0)
+
+    def busy(self, worker: int) -> int:
+        """For how long a worker acts."""
+        return sum(
+            act.end - act.start
+            for act in self.acts
+            if self.tables.actors[act.actor].worker == worker
+        )
+
+    def critical_path(self) -> list[Act]:
+        """
+        The acts that the makespan is the sum of: each begins when the one before ends.
+        """
+        index = max(range(len(self.acts)), key=lambda i: self.acts[i].end, default=None)
+        path: list[Act] = []
+        while index is not None:
+            path.append(self.acts[index])
+            index = self.acts[index].cause
+        return path[::-1]
+
+
+class ActLog(Protocol):
+    """Where acts are noted: `penstock.runtime.observe.event_log`."""
+
+    def add_acts(self, acts: Iterable[Act]) -> None:
+        """Note acts on a virtual clock."""
+        ...
+
+
+def simulate(
+    tables: Tables, acts: int, times: Sequence[int], log: ActLog | None = None
+) -> Simulation:
+    """
+    Let every actor make its acts of `acts` turns, from the program's first slots on,
+    where each act of actor i takes `times[i]` on the virtual clock. The acts are noted
+    in a log, also if one fails.
+
+    Raises what `run_sequential` raises, and PenstockError for times that are negative
+    or not one for each actor.
+    """
+    return run_clock(VirtualClock(SequentialRun(tables, acts), times), log)
+
+
+def run_clock(clock: VirtualClock, log: ActLog | None) -> Simulation:
+    """Make all acts of a run; what `simulate` returns and raises."""
+    try:
+        clock.go_on(range(len(clock.times)))
+    except TaskError as error:
+        failure = clock.settle() or error
+        raise failure from failure.__cause__
+    finally:
+        if log is not None:
+            log.add_acts(clock.acts)
+    if clock.program.is_stopped:
+        clock.settle()
+    else:
+        clock.program.check_end()
+    return clock.simulation()
+
+
+class VirtualClock:
+    """The acts that have begun, those that will end, and the actors that wait."""
+
+    def __init__(self, run: SequentialRun, times: Sequence[int]):
+        count = len(run.tables.actors)
+        if len(times) != count:
+            raise PenstockError(f"there are {count} actors, got {len(times)} times")
+        if (least := min(times, default=0)) < 0:
+            raise PenstockError(f"times must not be negative, got {least}")
+        self.program = run
+        self.now = 0
+        self.times = times
+        self.acts: list[Act] = []
+        self.ends: list[tuple[int, int]] = []
+        """Heap of acts under way: when they end, and their indices."""
+        self.ready: list[list[tuple[int, int, int | None]]] = [
+            [] for _ in range(run.tables.workers)
+        ]
+        """Worker: heap of actors that can act: since when, which, because of what."""
+        self.waiting = set(range(len(times)))
+        """Actors that are neither ready nor acting."""
+        self.last: list[int | None] = [None] * run.tables.workers
+        """Worker: the act that it made last."""
+        self.is_busy = [False] * run.tables.workers
+
+    def go_on(self, actors: Sequence[int]) -> None:
+        """Let these actors act, and all that can because of that, until none can."""
+        self.admit(actors, self.now, None)
+        self.begin_all(self.now)
+        while self.ends and not self.program.is_stopped:
+            self.now = self.ends[0][0]
+            while self.ends and self.ends[0][0] == self.now:
+                self.finish(heapq.heappop(self.ends)[1])
+            self.begin_all(self.now)
+
+    def settle(self) -> TaskError | None:
+        """End the acts that have begun, and do what `SequentialRun.settle` does."""
+        program = self.program
+        for _, index in sorted(self.ends):
+            if (actor := self.acts[index].actor) not in program.failures:
+                program.finish(actor)
+        self.ends.clear()
+        return program.settle()
+
+    def simulation(self) -> Simulation:
+        """All acts up to now."""
+        return Simulation(self.program.tables, tuple(self.acts))
+
+    def admit(self, actors: Sequence[int], now: int, cause: int | None) -> None:
+        """Note which of some actors can act from now on."""
+        for actor in actors:
+            if actor in self.waiting and self.program.can_act(actor):
+                self.waiting.remove(actor)
+                worker = self.program.tables.actors[actor].worker
+                # Causes are compared for no two entries of one actor.
+                heapq.heappush(self.ready[worker], (now, actor, cause))
+
+    def begin_all(self, now: int) -> None:
+        """Let each worker that is free begin the act that is next."""
+        for worker, ready in enumerate(self.ready):
+            if ready and not self.is_busy[worker]:
+                self.begin(worker, now)
+
+    def begin(self, worker: int, now: int) -> None:
+        since, actor, cause = heapq.heappop(self.ready[worker])
+        if since < now:
+            cause = self.last[worker]
+        self.last[worker] = len(self.acts)
+        self.is_busy[worker] = True
+        number = self.program.done[actor]
+        if self.program.ends(actor):
+            act = Act(actor, number, now, now, cause, is_end=True)
+        else:
+            act = Act(actor, number, now, now + self.times[actor], cause)
+        heapq.heappush(self.ends, (act.end, len(self.acts)))
+        self.acts.append(act)
+        if not act.is_end:
+            self.call_all(act)
+
+    def call_all(self, act: Act) -> None:
+        """Make the calls of the last act, and note them in it."""
+        made: list[int] = []
+        code = CUT_SHORT
+        try:
+            for place, call in self.program.calls_of(act.actor):
+                made.append(place)
+                self.program.call(act.actor, call)
+            code = 0
+        except TaskError as error:
+            code = error.code
+            self.program.failures.setdefault(act.actor, error)
+            raise
+        finally:
+            self.acts[-1] = replace(act, calls=tuple(made), code=code)
+
+    def finish(self, index: int) -> None:
+        """Let others see the end of an act."""
+        act = self.acts[index]
+        try:
+            self.program.finish(act.actor)
+        except TaskError as error:
+            self.acts[index] = replace(act, code=error.code)
+            self.program.failures.setdefault(act.actor, error)
+            raise
+        self.is_busy[self.program.tables.actors[act.actor].worker] = False
+        self.waiting.add(act.actor)
+        neighbours = self.program.neighbours(act.actor)
+        self.admit([act.actor, *neighbours], act.end, index)

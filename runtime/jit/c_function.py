@@ -1,0 +1,142 @@
+"""
+Compiling Python functions of words to C functions, with Numba.
+
+What Numba itself makes for C calls Python where an error may come. Our functions raise
+none, and without that their object files need nothing of Numba.
+
+Of Numba's passes only those run that plain loops, numbers and calls need. The others,
+for closures, `with`, `literal_unroll` and the like, find nothing to do in kernels, and
+took an eighth of the time.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import binding
+from numba import types
+from numba.core import typed_passes, untyped_passes
+from numba.core.compiler import Compiler, Flags, compile_extra
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.registry import cpu_target
+
+from penstock.runtime.jit.object_file import ObjectCode
+
+_C_FUNCTION = """
+declare i32 @"{inner}"(ptr, ptr, {words})
+define i{bits} @"{name}"({named}) {{
+  %result = alloca i{bits}
+  %error = alloca ptr
+  store i{bits} 0, ptr %result
+  %status = call i32 @"{inner}"(ptr %result, ptr %error, {named})
+  %value = load i{bits}, ptr %result
+  ret i{bits} %value
+}}
+"""
+
+
+_PASSES: Any = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.IRLegalization,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+
+
+class _Compiler(Compiler):
+    """Numba's compiler without the passes that kernels do not need."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The passes, in their order."""
+        manager = PassManager("kernel")
+        for each in _PASSES:
+            manager.add_pass(each, each.name())
+        manager.finalize()
+        return [manager]
+
+
+def compile_c_function(
+    function: Callable[..., int], symbol: str, words: int, bits: int, parts: int = 1
+) -> ObjectCode:
+    """
+    The machine code of a function of so many words, with a result of 32 or 64 bits, as
+    a C function of this name.
+    """
+    module, machine = _linked(function, symbol, words, bits)
+    externals = [
+        declared.name
+        for declared in module.functions
+        if declared.is_declaration and not declared.name.startswith("llvm.")
+    ]
+    return ObjectCode(symbol, parts, externals, machine.emit_object(module))
+
+
+def assembly_of(
+    function: Callable[..., int],
+    words: int,
+    bits: int,
+    machine: binding.TargetMachine | None = None,
+) -> str:
+    """
+    The assembly text of what `compile_c_function` makes, for another machine if one is
+    given.
+    """
+    module, here = _linked(function, "function", words, bits)
+    if machine is not None:
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+    return (machine or here).emit_assembly(module)
+
+
+def _linked(
+    function: Callable[..., int], symbol: str, words: int, bits: int
+) -> tuple[binding.ModuleRef, binding.TargetMachine]:
+    compiled = _compiled(function, words, types.int64 if bits == 64 else types.int32)
+    text = _C_FUNCTION.format(
+        inner=compiled.fndesc.llvm_func_name,
+        words=", ".join(["i64"] * words),
+        named=", ".join(f"i64 %word{i}" for i in range(words)),
+        name=symbol,
+        bits=bits,
+    )
+    # Numba's public names have no way to its modules.
+    library = compiled.library
+    module = binding.parse_bitcode(library._final_module.as_bitcode())
+    module.link_in(binding.parse_assembly(text))
+    return module, cast("binding.TargetMachine", library._codegen._tm)
+
+
+def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
+    """
+    What Numba makes of a function, without what Python or C calls it by: optimised, but
+    not yet machine code.
+    """
+    flags: Any = Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+    flags.nrt, flags.error_model = False, "numpy"
+    # Numba's own types for these do not know what they are.
+    typing: Any = cpu_target.typing_context
+    target: Any = cpu_target.target_context
+    typing.refresh()
+    target.refresh()
+    arguments = (types.int64,) * words
+    compiled = compile_extra(
+        typing, target, function, arguments, result, flags, {}, pipeline_class=_Compiler
+    )
+    # Machine code that Numba would load here is made once more for the object file.
+    compiled.library._finalize_final_module = lambda: None
+    with global_compiler_lock:
+        compiled.library.finalize()
+    return compiled

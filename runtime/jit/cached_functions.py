@@ -1,0 +1,79 @@
+"""
+Functions that Numba compiles for this package, kept in the cache folder.
+
+Numba itself would keep them beside their modules, in the folder that the package is
+installed into, where nobody deletes them, and would neither see that a module changes
+which a function calls, nor that a file is damaged.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportMissingSuperCall=false
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from penstock.runtime.jit.cache_files import keep, read_kept
+from penstock.runtime.jit.first_start import first_start
+
+
+class KeptFunction(Cache):
+    """
+    What Numba asks for machine code of a function, and gives what it compiles: each
+    signature is a file in a folder, whose name stands for the texts of all modules that
+    take part.
+    """
+
+    def __init__(self, function: Callable[..., object], folder: Path):
+        self._py_func = function
+        self._name = function.__qualname__
+        self._folder = folder
+        self._missing: set[Path] = set()
+        self.enable()
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def flush(self) -> None:
+        """Nothing: files of other texts have other folders."""
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        path = self._path(sig, target_context.codegen())
+        if (data := read_kept(path)) is not None:
+            rebuild: Any = getattr(CompileResult, "_rebuild")  # noqa: B009
+            return rebuild(target_context, *pickle.loads(data))
+        self._missing.add(path)
+        first_start.begin(self._name)
+        return None
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        path = self._path(sig, data.codegen)
+        # What holds addresses of this process is of no use to others.
+        if not data.library.has_dynamic_globals:
+            keep(path, dumps(data._reduce()))
+        if path in self._missing:
+            self._missing.remove(path)
+            first_start.end()
+
+    def _path(self, sig: Any, codegen: Any) -> Path:
+        key = repr(self._index_key(sig, codegen))
+        name = "".join(c for c in self._name if c not in "<>")
+        digest = hashlib.sha256(f"{self._py_func.__module__} {key}".encode())
+        return self._folder / f"{name}-{digest.hexdigest()[:16]}.nbc"
+
+
+def keep_function(dispatcher: Any, folder: Path) -> None:
+    """Look a function up in a folder before Numba compiles it, and keep it there."""
+    dispatcher._cache = KeptFunction(dispatcher.py_func, folder)

@@ -1,0 +1,160 @@
+"""
+Compiling the source of CPU kernels, once for all processes.
+
+A kernel's source is written to the cache folder as `<hash>/kernel.py`, where the hash
+covers all that its machine code depends on, also the modules that it imports, and the
+machine code beside it as `kernel.o`. Numba is imported when there is something to
+compile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import cast
+
+from penstock.runtime.jit.cache import (
+    cache_dir,
+    content_hash,
+    keep_within,
+    size_limit,
+)
+from penstock.runtime.jit.cache_files import keep_text
+from penstock.runtime.jit.object_file import (
+    load_object,
+    read_object,
+    write_object,
+)
+from penstock.runtime.jit.package_digest import code_of_plugins, packages_in
+from penstock.runtime.jit.source_digest import digest_below, imported_modules
+from penstock.runtime.kernels.cpu.amx_permission import may_use_matrices
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel in machine code, at an address that is good until the process ends."""
+
+    name: str
+    address: int
+    """Of a C function `int32(int64 args, int64 part, int64 parts)`."""
+    parts: int
+    """The most parts that are of use: what the source says as `PARTS`, or 1."""
+    from_cache: bool
+    """Whether the machine code was found on disk."""
+
+    def __call__(self, args: int, part: int = 0, parts: int = 1) -> int:
+        """
+        Run a part of the kernel on the row of words at the address `args`.
+
+        Returns 0, or 1 + the index of the assertion that failed.
+        """
+        return KernelFunction(self.address)(args, part, parts)
+
+
+KernelFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+"""The C type of a kernel."""
+
+_SLP = "SLP_VECTORIZE"
+"""Numba's setting, of which its types do not know."""
+
+ROOM_EVERY = 64
+"""How many kernels are compiled before the size of the cache is looked at again."""
+
+_compiled: dict[str, CompiledKernel] = {}
+_lock = Lock()
+
+
+def compile_cpu(source: str, name: str) -> CompiledKernel:
+    """
+    The machine code of a module text that defines the C function `kernel`.
+
+    The same text is compiled once per process. `name` is for people: it is the name in
+    tracebacks and of no influence.
+    """
+    key = key_of(source)
+    with _lock:
+        if key not in _compiled:
+            _compiled[key] = _load(source, key, name)
+        return _compiled[key]
+
+
+def is_kept(source: str) -> bool:
+    """Whether there is machine code of a module text on disk."""
+    return _path(key_of(source)).is_file()
+
+
+def key_of(source: str) -> str:
+    """What machine code of a module text, and of what it imports, is found by."""
+    used = imported_modules(source) | {"runtime.jit.cpu"}
+    facts = [source, digest_below(used), *code_of_plugins(packages_in(source))]
+    if "runtime.kernels.cpu.matmul.amx" in used:
+        facts.append(f"matrices: {may_use_matrices()}")
+    return content_hash(facts)
+
+
+def _path(key: str) -> Path:
+    # A folder each: to look for a kernel's files takes no longer the more there are.
+    return cache_dir() / key / "kernel.o"
+
+
+def _load(source: str, key: str, name: str) -> CompiledKernel:
+    path = _path(key)
+    found = read_object(path)
+    if found and (address := load_object(found)):
+        return CompiledKernel(name, address, found.parts, True)
+    # For people, and for tools that look up lines.
+    text = path.with_suffix(".py")
+    keep_text(text, source.encode())
+    module = _execute(source, text, f"penstock_kernel_{key}")
+    from penstock.runtime.jit.c_function import compile_c_function
+
+    if not callable(module.get("kernel")):
+        raise AttributeError("it defines no function 'kernel'")
+    function = cast("Callable[..., int]", module["kernel"])
+    parts = cast("int", module.get("PARTS", 1))
+    with more_vectors():
+        made = compile_c_function(function, f"penstock_{key}", 3, 32, parts)
+    write_object(path, made)
+    _make_room()
+    address = load_object(made)
+    assert address is not None, "Numba has been imported, with all that it needs"
+    return CompiledKernel(name, address, parts, False)
+
+
+_made = count()
+
+
+def _make_room() -> None:
+    """Keep the cache small, now and then: to look through it takes a while."""
+    if next(_made) % ROOM_EVERY == 0:
+        keep_within(size_limit(), cache_dir())
+
+
+def _execute(source: str, path: Path, name: str) -> dict[str, object]:
+    """The names of a module text, run as a module, which Numba looks up."""
+    module = ModuleType(name)
+    sys.modules[module.__name__] = module
+    exec(compile(source, str(path), "exec"), module.__dict__)
+    return module.__dict__
+
+
+@contextmanager
+def more_vectors() -> Generator[None]:
+    """Vectorise loops that are unrolled too, such as the inner ones of convolutions."""
+    from numba.core import config
+
+    before = cast("int", getattr(config, _SLP))
+    setattr(config, _SLP, 1)
+    try:
+        yield
+    finally:
+        setattr(config, _SLP, before)

@@ -1,0 +1,84 @@
+"""
+A process that compiles CUDA kernels: `python -m penstock.runtime.jit.cubin_worker`.
+
+It reads jobs, a line of JSON each, and answers each with the phases, or with what is
+wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from penstock.runtime.jit.cache_files import keep_text
+from penstock.runtime.jit.cubin import Answer, Capability, CompiledPhase, Job, packed
+from penstock.runtime.jit.numba_settings import ignore_settings_files
+
+if TYPE_CHECKING:
+    from penstock.runtime.kernels.cuda.phases import Phase
+
+
+def main(jobs: IO[str], answers: IO[str]) -> None:
+    """Compile until there are no more jobs."""
+    for line in jobs:
+        try:
+            code = packed(compile_job(Job(*json.loads(line))))
+            answer = Answer(b64encode(code).decode())
+        except Exception as error:
+            answer = Answer(None, f"{type(error).__name__}: {error}")
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def compile_job(job: Job) -> list[CompiledPhase]:
+    """The phases of a kernel."""
+    from penstock.runtime.jit.ptx import machine_of, ptx_of
+
+    major, minor = job.capability
+    capability: Capability = major, minor
+    keep_text(Path(job.path), job.source.encode())
+    namespace: dict[str, object] = {"__name__": f"penstock_{job.key}"}
+    exec(compile(job.source, job.path, "exec"), namespace)
+    dtypes = cast("Sequence[str]", namespace["PARAMETERS"])
+    made: list[CompiledPhase] = []
+    for phase, is_fallback in listed(cast("Sequence[Phase]", namespace["PHASES"])):
+        ptx = ptx_of(phase, dtypes, capability)
+        machine = machine_of(ptx, capability)
+        if phase.least_blocks > 1 and machine.resources.spill_stores:
+            # One block that spills nothing is better than two that do.
+            ptx = ptx_of(phase._replace(least_blocks=1), dtypes, capability)
+            machine = machine_of(ptx, capability)
+        made.append(
+            CompiledPhase(
+                name=phase.function.__name__,
+                items=phase.items,
+                threads=phase.threads,
+                blockwise=phase.blockwise,
+                is_fallback=is_fallback,
+                dynamic_shared=phase.dynamic_shared,
+                cooperative=phase.cooperative,
+                parameters=tuple(machine.parameters),
+                ptx=ptx,
+                cubin=machine.cubin,
+                **machine.resources._asdict(),
+            )
+        )
+    return made
+
+
+def listed(phases: Sequence[Phase]) -> Iterator[tuple[Phase, bool]]:
+    """The phases that have work, each before its fallback, and whether it is one."""
+    for phase in phases:
+        if not phase.items:
+            continue
+        yield phase, False
+        if phase.fallback is not None:
+            yield phase.fallback, True
+
+
+if __name__ == "__main__":
+    ignore_settings_files()
+    main(sys.stdin, sys.stdout)

@@ -1,0 +1,35 @@
+"""
+A process that compiles CPU kernels: `python -m penstock.runtime.jit.worker`.
+
+It reads sources, a line of JSON each, leaves their machine code in the cache, and
+answers each with whether it could.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import IO
+
+from penstock.runtime.jit.cpu import compile_cpu, is_kept
+from penstock.runtime.jit.numba_settings import ignore_settings_files
+
+
+def main(sources: IO[str], answers: IO[str]) -> None:
+    """Compile until there are no more sources."""
+    for line in sources:
+        try:
+            compile_cpu(source := json.loads(line), "kernel")
+            # On a full disk it is not.
+            is_compiled = is_kept(source)
+        except Exception:
+            # Whoever needs the kernel compiles it again, and tells what is wrong.
+            is_compiled = False
+        print(json.dumps(is_compiled), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    ignore_settings_files()
+    with suppress(BrokenPipeError):
+        main(sys.stdin, sys.stdout)

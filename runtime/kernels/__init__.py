@@ -1,0 +1,1 @@
+"""The functions that generated source calls."""

@@ -1,0 +1,1 @@
+"""The functions that source of CPU kernels calls."""

@@ -1,0 +1,487 @@
+"""
+Shares of keys: what becomes of a block of scores in attention, for the source of CPU
+kernels.
+
+Keys are looked at in blocks. Of each row of queries, four numbers are kept between
+blocks: the *largest* score so far, the *total* of powers so far, the *decay* that what
+was mixed so far has to be multiplied with (-1 if nothing was), and the *share* that
+each power has at last (1 before the last block). `mixed` is how the sums of tiles use
+the last two.
+
+Powers of what lies 87 below the largest score (708 with 64 bits) are 0, as are those
+of masked scores: each is less than 1e-37 of the largest power.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from penstock.runtime.kernels.cpu.simd import (
+    BIT,
+    INDEX,
+    Code,
+    Lanes,
+    LlvmValue,
+    Vector,
+    internal_function,
+    word,
+)
+from penstock.runtime.kernels.cpu.vector_loop import LineLanes, narrowed
+from penstock.runtime.kernels.math import f32 as vector_math
+from penstock.runtime.kernels.math import f64 as wide_math
+from penstock.runtime.kernels.math.f32 import Floats
+
+Score: TypeAlias = Callable[..., Vector]
+"""A score, given `LineLanes`, a sum of products, and a vector of each input."""
+
+KEPT = 4
+"""The numbers that are kept of each row."""
+
+LARGEST, TOTAL, DECAY, SHARE = range(KEPT)
+
+
+POWERS = {"f32": vector_math.share, "f64": wide_math.share}
+"""e to the power of a number by its type; 0 where that is next to nothing."""
+
+
+def mixed(x: Lanes, fresh: Vector, so_far: Vector, decay: Vector, share: Vector):
+    """A row of the result with the values of one more block."""
+    sum = so_far * decay + fresh
+    return x.select(decay < x.number(0), fresh, sum) * share
+
+
+def mixed_once(x: Lanes, fresh: Vector, share: Vector):
+    """A row of the result of which one block has all keys."""
+    return fresh * share
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arguments of a call, as values in LLVM code."""
+
+    scores: LlvmValue
+    kept: LlvmValue
+    count: LlvmValue
+    is_first: LlvmValue
+    is_last: LlvmValue
+    shown: LlvmValue | None
+    """The keys that the first row sees, if it need not see all; may be below 0."""
+    inputs: Sequence[LlvmValue]
+
+    def seen(self, code: Code, row: int = 0) -> LlvmValue:
+        """The keys that a row sees."""
+        if self.shown is None:
+            return self.count
+        builder, none = code.builder, word(0)
+        seen = builder.add(self.shown, word(row))
+        seen = builder.select(builder.icmp_signed("<", seen, none), none, seen)
+        is_fewer = builder.icmp_signed("<", seen, self.count)
+        return builder.select(is_fewer, seen, self.count)
+
+
+@dataclass(frozen=True)
+class _Shares(ABC):
+    """A block of scores whose powers take their place."""
+
+    element: str
+    vectors: int
+    lanes: int
+    score: Score
+    inputs: Sequence[tuple[int, int]]
+    causal: bool
+
+    @property
+    def words(self) -> int:
+        """The arguments before the addresses of inputs."""
+        return 5 + self.causal
+
+    @abstractmethod
+    def emit(self, code: Code, call: _Call) -> None:
+        """Emit all of it."""
+
+    def function(self, module: ir.Module) -> ir.Function:
+        """Add the function of this block to a module."""
+        number = self.words + len(self.inputs)
+        function, builder = internal_function(module, "shares", number)
+        scores, kept, count, first, last, *shown = function.args[: self.words]
+        flags = (builder.trunc(flag, BIT) for flag in (first, last))
+        seen, inputs = (shown[0] if shown else None), function.args[self.words :]
+        call = _Call(scores, kept, count, *flags, seen, inputs)
+        self.emit(Code(builder, self.element), call)
+        builder.ret_void()
+        return function
+
+    def base(
+        self, code: Code, largest: LlvmValue, before: LlvmValue, lanes: int
+    ) -> tuple[LlvmValue, LlvmValue]:
+        """The largest scores so far, and what is subtracted from scores."""
+        builder, lowest = code.builder, self.splat(code, -inf, lanes)
+        largest = _larger(code, before, largest)
+        is_lowest = builder.fcmp_ordered("==", largest, lowest)
+        return largest, builder.select(is_lowest, code.zero(lanes), largest)
+
+    def keep(
+        self,
+        code: Code,
+        call: _Call,
+        facts: tuple[LlvmValue, LlvmValue, LlvmValue],
+        store: Callable[[LlvmValue, int], None],
+    ) -> None:
+        """Emit that the decay, and the total and its share, are kept."""
+        decay, before, fresh = facts
+        builder, lanes = code.builder, fresh.type.count
+        before = builder.fmul(before, decay)
+        before = builder.select(call.is_first, code.zero(lanes), before)
+        total = builder.fadd(before, fresh)
+        one = self.splat(code, 1, lanes)
+        share = builder.select(call.is_last, builder.fdiv(one, total), one)
+        none = self.splat(code, -1, lanes)
+        store(total, TOTAL)
+        store(builder.select(call.is_first, none, decay), DECAY)
+        store(share, SHARE)
+
+    @staticmethod
+    def splat(code: Code, value: float, lanes: int) -> LlvmValue:
+        """A constant in all lanes."""
+        return ir.Constant(code.vector(lanes), [float(value)] * lanes)
+
+    @staticmethod
+    def power(code: Code, value: LlvmValue) -> LlvmValue:
+        """e to the power of each lane, which has no share of 1 if it is far below."""
+        return POWERS[code.element](Floats(code.builder, value)).value
+
+
+def _larger(code: Code, so_far: LlvmValue, value: LlvmValue) -> LlvmValue:
+    """The larger ones of two vectors; the first one where the second is NaN."""
+    builder = code.builder
+    return builder.select(builder.fcmp_ordered(">", value, so_far), value, so_far)
+
+
+@dataclass(frozen=True)
+class _ColumnShares(_Shares):
+    """Scores of a key follow each other: vectors are along queries."""
+
+    queries: int
+
+    @property
+    def width(self) -> int:
+        """From the scores of a key to those of the next."""
+        return self.vectors * self.lanes
+
+    def places(self) -> range:
+        """Where vectors begin."""
+        return range(0, self.width, self.lanes)
+
+    def emit(self, code: Code, call: _Call) -> None:
+        builder, lanes = code.builder, self.lanes
+        lowest = self.splat(code, -inf, lanes)
+        kept = [
+            [
+                code.load(call.kept, self.width * fact + at, lanes)
+                for at in self.places()
+            ]
+            for fact in (LARGEST, TOTAL)
+        ]
+        before = [builder.select(call.is_first, lowest, v) for v in kept[0]]
+        seen = call.seen(code)
+        found = code.loop(
+            seen,
+            1,
+            [call.scores, *call.inputs, *[lowest] * self.vectors],
+            lambda _, state: self._look(code, state),
+        )
+        if call.shown is not None:
+            # A query sees one key more than the one before it.
+            hidden = builder.sub(builder.add(seen, word(1)), call.shown)
+            found = code.loop(
+                builder.sub(call.count, seen),
+                1,
+                found,
+                lambda key, state: self._look(code, state, builder.add(key, hidden)),
+            )
+        ends = [
+            self.base(code, value, old, lanes)
+            for value, old in zip(found[1 + len(self.inputs) :], before, strict=True)
+        ]
+        bases = [base for _, base in ends]
+        totals = code.loop(
+            call.count,
+            1,
+            [call.scores, *[code.zero(lanes)] * self.vectors],
+            lambda _, state: self._raise(code, state, bases),
+        )
+        for number, at in enumerate(self.places()):
+            largest, base = ends[number]
+            decay = self.power(code, builder.fsub(before[number], base))
+            code.store(largest, call.kept, at)
+            facts = decay, kept[1][number], totals[1 + number]
+            self.keep(code, call, facts, self._storer(code, call, at))
+
+    def _storer(
+        self, code: Code, call: _Call, at: int
+    ) -> Callable[[LlvmValue, int], None]:
+        return lambda value, fact: code.store(value, call.kept, self.width * fact + at)
+
+    def _look(
+        self, code: Code, state: Sequence[LlvmValue], hidden: LlvmValue | None = None
+    ) -> Sequence[LlvmValue]:
+        """
+        Change the scores of a key, and find the largest ones; so many queries, the
+        first ones, do not see it.
+        """
+        count = len(self.inputs)
+        scores, inputs, largest = state[0], state[1 : 1 + count], state[1 + count :]
+        new: list[LlvmValue] = []
+        for at, so_far in zip(self.places(), largest, strict=True):
+            x = LineLanes(code, self.lanes)
+            given = [
+                x.made(self._input(code, address, step, at))
+                for address, (_, step) in zip(inputs, self.inputs, strict=True)
+            ]
+            value = x.made(code.load(scores, at, self.lanes))
+            value = self.score(x, value, *given).value
+            if hidden is not None:
+                number = code.builder.sub(hidden, word(at))
+                mask = code.lanes_below(self.lanes, number)
+                lowest = self.splat(code, -inf, self.lanes)
+                value = code.builder.select(mask, lowest, value)
+            code.store(value, scores, at)
+            new.append(_larger(code, so_far, value))
+        moved = [
+            code.place(address, step)
+            for address, (step, _) in zip(inputs, self.inputs, strict=True)
+        ]
+        return [code.place(scores, self.width), *moved, *new]
+
+    def _input(self, code: Code, address: LlvmValue, step: int, at: int) -> LlvmValue:
+        """A vector of an input: the same for all queries, or one for each."""
+        if step == 0:
+            return code.splat(code.load_scalar(address, 0), self.lanes)
+        used = self.queries - at
+        if used >= self.lanes:
+            return code.load(address, at, self.lanes)
+        return code.load(
+            address, at, self.lanes, code.lanes_below(self.lanes, word(used))
+        )
+
+    def _raise(
+        self, code: Code, state: Sequence[LlvmValue], bases: Sequence[LlvmValue]
+    ) -> Sequence[LlvmValue]:
+        """Put powers in the places of the scores of a key, and add them up."""
+        scores, *totals = state
+        new: list[LlvmValue] = []
+        for at, base, total in zip(self.places(), bases, totals, strict=True):
+            value = code.load(scores, at, self.lanes)
+            value = self.power(code, code.builder.fsub(value, base))
+            code.store(value, scores, at)
+            new.append(code.builder.fadd(total, value))
+        return [code.place(scores, self.width), *new]
+
+
+@dataclass(frozen=True)
+class _RowShares(_Shares):
+    """Scores of a query follow each other: vectors are along keys."""
+
+    rows: int
+    width: int
+
+    def emit(self, code: Code, call: _Call) -> None:
+        for row in range(self.rows):
+            self._emit_row(code, call, row)
+
+    def _emit_row(self, code: Code, call: _Call, row: int) -> None:
+        builder, lanes = code.builder, self.lanes
+        wide, seen = self.vectors * lanes, call.seen(code, row)
+        scores = code.place(call.scores, row * self.width)
+        inputs = [
+            code.place(address, row * step)
+            for address, (_, step) in zip(call.inputs, self.inputs, strict=True)
+        ]
+
+        def walk(
+            start: LlvmValue, turn: Callable[..., LlvmValue], name: str
+        ) -> LlvmValue:
+            """One value over all keys: of many vectors, one, and what is left."""
+            whole = builder.and_(seen, word(-wide))
+            (value,) = code.loop(
+                whole, wide, [start], lambda at, state: [turn(at, state[0], wide, None)]
+            )
+            value = narrowed(code, name, value, lanes)
+            rest = builder.sub(seen, whole)
+            (value,) = code.loop(
+                rest,
+                lanes,
+                [value],
+                lambda at, state: [
+                    turn(
+                        builder.add(whole, at),
+                        state[0],
+                        lanes,
+                        code.lanes_below(lanes, builder.sub(rest, at)),
+                    )
+                ],
+            )
+            return narrowed(code, name, value, 1)
+
+        def look(
+            at: LlvmValue, so_far: LlvmValue, count: int, mask: LlvmValue | None
+        ) -> LlvmValue:
+            x, here = LineLanes(code, count), code.advanced(scores, at, 1)
+            given = [
+                x.made(self._input(code, address, step, at, count, mask))
+                for address, (step, _) in zip(inputs, self.inputs, strict=True)
+            ]
+            value = x.made(code.load(here, 0, count, mask))
+            value = self.score(x, value, *given).value
+            code.store(value, here, 0, mask)
+            if mask is not None:
+                value = builder.select(mask, value, self.splat(code, -inf, count))
+            return _larger(code, so_far, value)
+
+        def kept(fact: int) -> LlvmValue:
+            return code.load(call.kept, fact * self.rows + row, 1)
+
+        lowest = self.splat(code, -inf, 1)
+        before = builder.select(call.is_first, lowest, kept(LARGEST))
+        found = walk(self.splat(code, -inf, wide), look, "maxnum")
+        largest, base = self.base(code, found, before, 1)
+        number = builder.extract_element(base, ir.Constant(INDEX, 0))
+
+        def add(
+            at: LlvmValue, total: LlvmValue, count: int, mask: LlvmValue | None
+        ) -> LlvmValue:
+            here = code.advanced(scores, at, 1)
+            value = code.load(here, 0, count, mask)
+            value = builder.fsub(value, code.splat(number, count))
+            value = self.power(code, value)
+            code.store(value, here, 0, mask)
+            if mask is not None:
+                value = builder.select(mask, value, code.zero(count))
+            return builder.fadd(total, value)
+
+        total = walk(code.zero(wide), add, "add")
+        if call.shown is not None:
+            self._hide(
+                code, code.advanced(scores, seen, 1), builder.sub(call.count, seen)
+            )
+        decay = self.power(code, builder.fsub(before, base))
+        code.store(largest, call.kept, row)
+        self.keep(
+            code,
+            call,
+            (decay, kept(TOTAL), total),
+            lambda value, fact: code.store(value, call.kept, fact * self.rows + row),
+        )
+
+    @staticmethod
+    def _hide(code: Code, scores: LlvmValue, count: LlvmValue) -> None:
+        """Put 0 in the places of so many scores."""
+
+        def turn(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            code.store(code.zero(1), code.advanced(scores, at, 1), 0)
+            return ()
+
+        code.loop(count, 1, (), turn)
+
+    def _input(
+        self,
+        code: Code,
+        address: LlvmValue,
+        step: int,
+        at: LlvmValue,
+        count: int,
+        mask: LlvmValue | None,
+    ) -> LlvmValue:
+        here = code.advanced(address, at, step)
+        if step == 0:
+            return code.splat(code.load_scalar(here, 0), count)
+        if step == 1:
+            return code.load(here, 0, count, mask)
+        all = ir.Constant(ir.VectorType(BIT, count), [1] * count)
+        return code.gather(here, 0, count, step, all if mask is None else mask)
+
+
+def _function_of(shares: _Shares):
+    """The function that source calls."""
+    count = len(shares.inputs)
+    addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
+
+    def generate(context, builder, signature, args):
+        *words, inputs = args
+        words += cgutils.unpack_tuple(builder, inputs, count)
+        builder.call(shares.function(builder.module), words)
+        return context.get_dummy_value()
+
+    numbers = [types.int64] * shares.words
+
+    @intrinsic
+    def plain(_typing, scores, kept, count, first, last, inputs):
+        return types.void(*numbers, addresses), generate
+
+    @intrinsic
+    def causal(_typing, scores, kept, count, first, last, shown, inputs):
+        return types.void(*numbers, addresses), generate
+
+    return causal if shares.causal else plain
+
+
+def column_shares(
+    element: str,
+    vectors: int,
+    lanes: int,
+    score: Score,
+    inputs: Sequence[tuple[int, int]] = (),
+    queries: int = 0,
+    causal: bool = False,
+):
+    """
+    A function `shares(scores, kept, keys, first, last, inputs)` of addresses and
+    numbers, for a block of this many keys, each with scores of `vectors` vectors of
+    queries: it puts powers in the places of scores. `kept` has a line of as many
+    numbers for each fact that is kept; `first` and `last` are 0 or 1.
+
+    `inputs` has the steps from a key and from a query (0 or 1) to the next for each
+    input of `score`, of which `queries` queries are there.
+
+    A `causal` function takes a number `shown` after `last`: the first query sees so
+    many keys of the block (none if it is below 0), each other one more than the one
+    before it. Shares of keys that are not seen are 0.
+    """
+    shares = _ColumnShares(element, vectors, lanes, score, inputs, causal, queries)
+    return _function_of(shares)
+
+
+def row_shares(
+    element: str,
+    vectors: int,
+    lanes: int,
+    score: Score,
+    inputs: Sequence[tuple[int, int]] = (),
+    rows: int = 1,
+    width: int = 0,
+    causal: bool = False,
+):
+    """
+    The function of `column_shares` for `rows` rows of scores, `width` elements apart,
+    in which those of keys follow each other; `vectors` of them are looked at at once.
+
+    `inputs` has the steps from a key and from a query to the next.
+    """
+    shares = _RowShares(element, vectors, lanes, score, inputs, causal, rows, width)
+    return _function_of(shares)

@@ -1,0 +1,1 @@
+"""The matmul micro-kernels and the packing of their operands."""

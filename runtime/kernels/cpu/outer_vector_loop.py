@@ -1,0 +1,143 @@
+"""
+Columns: elements that follow each other, for each of which the same loops run, in
+vectors, for the source of CPU kernels.
+
+`columns` makes the function that a kernel calls for some of them. A vector of columns
+does all that its elements do, in their order, before the next one starts, so that what
+it stores may lie where it loaded before. The last columns, which do not fill a vector,
+are loaded and stored under a mask.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportArgumentType=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from penstock.runtime.kernels.cpu.simd import Code, LlvmValue, Vector, word
+from penstock.runtime.kernels.cpu.vector_loop import AT_ONCE, LineLanes
+from penstock.runtime.kernels.cpu_features import Processor, processor_here
+
+Step: TypeAlias = tuple[LlvmValue, int]
+"""Where a loop is, and by how many elements its turns are apart."""
+
+Body: TypeAlias = Callable[..., None]
+"""Does what columns do, given `ColumnLanes` and the address of each buffer."""
+
+
+class ColumnLanes(LineLanes):
+    """
+    What the body of columns computes with: vectors of an element of each of them, of
+    which a mask says which ones there are.
+    """
+
+    def __init__(self, code: Code, count: int, mask: LlvmValue | None):
+        super().__init__(code, count)
+        self._mask = mask
+
+    def load(self, address: LlvmValue, offset: int, *steps: Step) -> Vector:
+        """Elements so far from an address."""
+        place = self._place(address, steps)
+        return self.made(self._code.load(place, offset, self._count, self._mask))
+
+    def store(
+        self, value: Vector, address: LlvmValue, offset: int, *steps: Step
+    ) -> None:
+        """Write elements so far from an address."""
+        self._code.store(value.value, self._place(address, steps), offset, self._mask)
+
+    def _place(self, address: LlvmValue, steps: Sequence[Step]) -> LlvmValue:
+        for turn, stride in steps:
+            address = self._code.advanced(address, turn, stride)
+        return address
+
+    def loop(
+        self,
+        first: int,
+        end: int,
+        carried: Sequence[Vector],
+        turn: Callable[..., Sequence[Vector]],
+    ) -> Sequence[Vector]:
+        """
+        A loop by ones from `first` up to but without `end`. `turn` is given where it is
+        and what is carried, and returns what is carried on; the last is returned.
+        """
+
+        def body(at: LlvmValue, values: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = self.builder.add(at, word(first)) if first else at
+            new = turn(here, *(self.made(value) for value in values))
+            return [vector.value for vector in new]
+
+        starts = [vector.value for vector in carried]
+        ends = self._code.loop(word(end - first), 1, starts, body)
+        return [self.made(value) for value in ends]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    element: str
+    extent: int
+    body: Body
+    processor: Processor
+
+    def emit(self, code: Code, addresses: Sequence[LlvmValue]) -> None:
+        """Emit what all columns do."""
+        most = self.processor.vector_bytes // code.size
+        lanes = min(most, 1 << (self.extent - 1).bit_length())
+        wide = lanes * min(
+            AT_ONCE, 1 << max(0, (self.extent // lanes).bit_length() - 1)
+        )
+
+        def turn(at: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            self._step(code, addresses, at, wide, wide)
+            return carried
+
+        end = self.extent // wide * wide
+        if end:
+            code.loop(word(end), wide, (), turn)
+        for start in range(end, self.extent, lanes):
+            count = min(lanes, self.extent - start)
+            self._step(code, addresses, word(start), lanes, count)
+
+    def _step(
+        self,
+        code: Code,
+        addresses: Sequence[LlvmValue],
+        at: LlvmValue,
+        lanes: int,
+        count: int,
+    ) -> None:
+        """Emit what some columns do, fewer than there are lanes or as many."""
+        mask = None if count == lanes else code.lanes_below(lanes, word(count))
+        places = [code.advanced(address, at, 1) for address in addresses]
+        self.body(ColumnLanes(code, lanes, mask), *places)
+
+
+def columns(element: str, extent: int, body: Body, processor: Processor | None = None):
+    """
+    A function of one tuple, the address of the first column in each buffer, that has
+    `extent` columns do what `body` says, in vectors of the `processor`, by default of
+    the one that compiles.
+    """
+    made = _Columns(element, extent, body, processor or processor_here())
+
+    @intrinsic
+    def call(_typing, addresses):
+        def generate(context, builder, signature, args):
+            made.emit(Code(builder, element), cgutils.unpack_tuple(builder, args[0]))
+            return context.get_dummy_value()
+
+        return types.void(addresses), generate
+
+    return call

@@ -1,0 +1,449 @@
+"""
+Vectors of numbers in LLVM code, as tiles of contractions compute with them.
+
+`Code` emits loads, stores and products at addresses; `Lanes` is what the function that
+finishes a tile is written in.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnknownLambdaType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from penstock.runtime.kernels.math.f32 import Floats
+from penstock.runtime.kernels.math.registry import own_function
+
+ELEMENTS = {
+    "f32": (ir.FloatType(), 4),
+    "f64": (ir.DoubleType(), 8),
+    "i8": (ir.IntType(8), 1),
+    "i16": (ir.IntType(16), 2),
+    "i32": (ir.IntType(32), 4),
+    "i64": (ir.IntType(64), 8),
+}
+"""What an element is in LLVM code, and its bytes."""
+
+WORD, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
+INDEX = ir.IntType(32)
+
+LlvmValue: TypeAlias = ir.Value
+
+
+def word(value: int) -> ir.Constant:
+    """A constant of 64 bits."""
+    return ir.Constant(WORD, value)
+
+
+def internal_function(
+    module: ir.Module, name: str, words: int
+) -> tuple[ir.Function, ir.IRBuilder]:
+    """
+    A new function of so many words that only this module calls, not inlined so that its
+    registers are its own, and what emits its code.
+    """
+    type = ir.FunctionType(ir.VoidType(), [WORD] * words)
+    function = ir.Function(module, type, module.get_unique_name(name))
+    return function, begun(function)
+
+
+def begun(function: ir.Function) -> ir.IRBuilder:
+    """What emits the code of a function, which is internal from now on."""
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("nounwind")
+    return ir.IRBuilder(function.append_basic_block("entry"))
+
+
+class Code:
+    """Emits loads, stores and products of vectors of one element type."""
+
+    def __init__(self, builder: ir.IRBuilder, element: str):
+        self.builder, self.element = builder, element
+        self.scalar, self.size = ELEMENTS[element]
+        self.is_integer = isinstance(self.scalar, ir.IntType)
+
+    def vector(self, lanes: int) -> ir.VectorType:
+        """The type of a vector of this many lanes."""
+        return ir.VectorType(self.scalar, lanes)
+
+    def place(self, address: LlvmValue, offset: int) -> LlvmValue:
+        """An address some elements further on."""
+        if not offset:
+            return address
+        return self.builder.add(address, word(offset * self.size))
+
+    def advanced(self, address: LlvmValue, count: LlvmValue, stride: int) -> LlvmValue:
+        """An address `count` steps of `stride` elements further on."""
+        step = self.builder.mul(count, word(stride * self.size))
+        return self.builder.add(address, step)
+
+    def _pointer(self, address: LlvmValue, offset: int, type: ir.Type) -> LlvmValue:
+        return self.builder.inttoptr(self.place(address, offset), type.as_pointer())
+
+    def load_scalar(self, address: LlvmValue, offset: int) -> LlvmValue:
+        """The element at an offset from an address."""
+        return self.builder.load(
+            self._pointer(address, offset, self.scalar), align=self.size
+        )
+
+    def load(
+        self, address: LlvmValue, offset: int, lanes: int, mask: LlvmValue | None = None
+    ) -> LlvmValue:
+        """Elements that follow each other; 0 where a mask is not set."""
+        type = self.vector(lanes)
+        pointer = self._pointer(address, offset, type)
+        if mask is None:
+            return self.builder.load(pointer, align=self.size)
+        parts = [type.as_pointer(), INDEX, mask.type, type]
+        function = self._function(f"masked.load.{self._suffix(lanes)}.p0", type, parts)
+        align = ir.Constant(INDEX, self.size)
+        return self.builder.call(function, [pointer, align, mask, self.zero(lanes)])
+
+    def gather(
+        self, address: LlvmValue, offset: int, lanes: int, step: int, mask: LlvmValue
+    ) -> LlvmValue:
+        """Elements that are `step` apart; 0 where a mask is not set."""
+        builder, type = self.builder, self.vector(lanes)
+        numbers = [lane * step * self.size for lane in range(lanes)]
+        words = ir.Constant(ir.VectorType(WORD, lanes), numbers)
+        places = builder.add(self.splat(self.place(address, offset), lanes), words)
+        pointers = ir.VectorType(self.scalar.as_pointer(), lanes)
+        places = builder.inttoptr(places, pointers)
+        parts = [pointers, INDEX, mask.type, type]
+        name = f"masked.gather.{self._suffix(lanes)}.v{lanes}p0"
+        align = ir.Constant(INDEX, self.size)
+        arguments = [places, align, mask, self.zero(lanes)]
+        return builder.call(self._function(name, type, parts), arguments)
+
+    def store(
+        self,
+        value: LlvmValue,
+        address: LlvmValue,
+        offset: int,
+        mask: LlvmValue | None = None,
+    ) -> None:
+        """Write elements that follow each other, those whose bit in a mask is set."""
+        type = value.type
+        pointer = self._pointer(address, offset, type)
+        if mask is None:
+            self.builder.store(value, pointer, align=self.size)
+            return
+        parts = [type, type.as_pointer(), INDEX, mask.type]
+        suffix = self._suffix(type.count)
+        function = self._function(f"masked.store.{suffix}.p0", ir.VoidType(), parts)
+        align = ir.Constant(INDEX, self.size)
+        self.builder.call(function, [value, pointer, align, mask])
+
+    def store_scalar(self, value: LlvmValue, address: LlvmValue, offset: int) -> None:
+        """Write the element at an offset from an address."""
+        pointer = self._pointer(address, offset, self.scalar)
+        self.builder.store(value, pointer, align=self.size)
+
+    def lanes_below(self, lanes: int, count: LlvmValue) -> LlvmValue:
+        """The mask of the first lanes, whose number is known at run time."""
+        numbers = ir.Constant(ir.VectorType(WORD, lanes), list(range(lanes)))
+        return self.builder.icmp_signed("<", numbers, self.splat(count, lanes))
+
+    def zero(self, lanes: int) -> LlvmValue:
+        """A vector of zeros."""
+        zero = 0 if self.is_integer else 0.0
+        return ir.Constant(self.vector(lanes), [zero] * lanes)
+
+    def splat(self, scalar: LlvmValue, lanes: int) -> LlvmValue:
+        """A vector with one scalar in every lane."""
+        nothing = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+        one = self.builder.insert_element(nothing, scalar, ir.Constant(INDEX, 0))
+        return self.shuffled(one, nothing, [0] * lanes)
+
+    def shuffled(self, a: LlvmValue, b: LlvmValue, lanes: Sequence[int]) -> LlvmValue:
+        """A vector of lanes of two vectors, those of the second counted on."""
+        numbers = ir.Constant(ir.VectorType(INDEX, len(lanes)), list(lanes))
+        return self.builder.shuffle_vector(a, b, numbers)
+
+    def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
+        """`a * b + total`, rounded once where the processor can; integers are cut."""
+        if self.is_integer:
+            return self.builder.add(self.builder.mul(a, b), total)
+        return self.call("fmuladd", a, b, total)
+
+    def added(self, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+        """The sum of two vectors."""
+        return self.builder.add(a, b) if self.is_integer else self.builder.fadd(a, b)
+
+    def vector_of(self, scalars: Sequence[LlvmValue]) -> LlvmValue:
+        """A vector of these scalars."""
+        vector: LlvmValue = ir.Constant(self.vector(len(scalars)), ir.Undefined)
+        for lane, scalar in enumerate(scalars):
+            place = ir.Constant(INDEX, lane)
+            vector = self.builder.insert_element(vector, scalar, place)
+        return vector
+
+    def prefetch(self, address: LlvmValue, offset: int, near: int = 3) -> None:
+        """Fetch the line of an element into the nearest cache (3), or the next (2)."""
+        type = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), *[INDEX] * 3])
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(self.builder.module, type, name)
+        facts = [ir.Constant(INDEX, fact) for fact in (0, near, 1)]
+        self.builder.call(function, [self._pointer(address, offset, BYTE), *facts])
+
+    def loop(
+        self,
+        end: LlvmValue,
+        step: int,
+        state: Sequence[LlvmValue],
+        body: Callable[[LlvmValue, Sequence[LlvmValue]], Sequence[LlvmValue]],
+    ) -> Sequence[LlvmValue]:
+        """
+        Emit a loop from 0 by steps while it is below an end. `body` is given where it
+        is and the values carried so far, and returns the next ones; the last ones are
+        returned.
+        """
+        builder = self.builder
+        before = builder.block
+        inside, after = (builder.append_basic_block(n) for n in ("loop", "after"))
+        starts = [word(0), *state]
+        builder.cbranch(builder.icmp_signed("<", word(0), end), inside, after)
+        builder.position_at_end(inside)
+        values = [builder.phi(value.type) for value in starts]
+        new = body(values[0], values[1:])
+        ends = [builder.add(values[0], word(step)), *new]
+        last = builder.block
+        builder.cbranch(builder.icmp_signed("<", ends[0], end), inside, after)
+        builder.position_at_end(after)
+        results = [builder.phi(value.type) for value in starts]
+        for value, result, first, next in zip(
+            values, results, starts, ends, strict=True
+        ):
+            for phi in (value, result):
+                phi.add_incoming(first, before)
+                phi.add_incoming(next, last)
+        return results[1:]
+
+    def sum(self, value: LlvmValue) -> LlvmValue:
+        """The sum of all lanes, in any order."""
+        type = value.type
+        suffix = self._suffix(type.count)
+        if self.is_integer:
+            name = f"vector.reduce.add.{suffix}"
+            return self.builder.call(self._function(name, self.scalar, [type]), [value])
+        parts = [self.scalar, type]
+        function = self._function(f"vector.reduce.fadd.{suffix}", self.scalar, parts)
+        start = ir.Constant(self.scalar, -0.0)
+        return self.builder.call(function, [start, value], fastmath=("reassoc",))
+
+    def call(self, name: str, *values: LlvmValue) -> LlvmValue:
+        """LLVM's function of this name on vectors of one type."""
+        type = values[0].type
+        parts = [type] * len(values)
+        function = self._function(f"{name}.{self._suffix(type.count)}", type, parts)
+        return self.builder.call(function, values)
+
+    def _suffix(self, lanes: int) -> str:
+        return f"v{lanes}{self.element}"
+
+    def _function(
+        self, name: str, result: ir.Type, parts: Sequence[ir.Type]
+    ) -> LlvmValue:
+        type = ir.FunctionType(result, parts)
+        return cgutils.get_or_insert_function(self.builder.module, type, f"llvm.{name}")
+
+
+class Vector:
+    """Numbers, or what comparing them gives, one a lane."""
+
+    def __init__(self, lanes: Lanes, value: LlvmValue):
+        self._lanes, self.value = lanes, value
+
+    def __add__(self, other: Vector) -> Vector:
+        builder = self._lanes.builder
+        return self._computed(builder.add, builder.fadd, other)
+
+    def __sub__(self, other: Vector) -> Vector:
+        builder = self._lanes.builder
+        return self._computed(builder.sub, builder.fsub, other)
+
+    def __mul__(self, other: Vector) -> Vector:
+        builder = self._lanes.builder
+        return self._computed(builder.mul, builder.fmul, other)
+
+    def _computed(
+        self,
+        of_integers: Callable[[LlvmValue, LlvmValue], LlvmValue],
+        of_floats: Callable[[LlvmValue, LlvmValue], LlvmValue],
+        other: Vector,
+    ) -> Vector:
+        emit = of_integers if self._is_integer else of_floats
+        return self._lanes.made(emit(self.value, other.value))
+
+    @property
+    def _is_integer(self) -> bool:
+        return isinstance(self.value.type.element, ir.IntType)
+
+    def __truediv__(self, other: Vector) -> Vector:
+        return self._lanes.made(self._lanes.builder.fdiv(self.value, other.value))
+
+    def __neg__(self) -> Vector:
+        return self._lanes.made(self._lanes.builder.fneg(self.value))
+
+    def __lt__(self, other: Vector) -> Vector:
+        return self._compared("<", other)
+
+    def __le__(self, other: Vector) -> Vector:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: Vector) -> Vector:
+        return self._compared(">", other)
+
+    def __ge__(self, other: Vector) -> Vector:
+        return self._compared(">=", other)
+
+    def _compared(self, relation: str, other: Vector) -> Vector:
+        builder = self._lanes.builder
+        compare = builder.icmp_signed if self._is_integer else builder.fcmp_ordered
+        return self._lanes.made(compare(relation, self.value, other.value))
+
+
+def _llvm(name: str) -> Callable[..., Vector]:
+    """The function `llvm.<name>` on vectors."""
+
+    def function(self: Lanes, *values: Vector) -> Vector:
+        return self.call(name, *values)
+
+    function.__doc__ = f"`llvm.{name}` of each lane."
+    return function
+
+
+def _libm(name: str) -> Callable[..., Vector]:
+    """The function of the C library, lane by lane."""
+
+    def function(self: Lanes, *values: Vector) -> Vector:
+        return self.each(name, *values)
+
+    function.__doc__ = f"`{name}` of the C library of each lane."
+    return function
+
+
+def _own(name: str) -> Callable[..., Vector]:
+    """Our function for types we have one for, else the C library's, lane by lane."""
+
+    def function(self: Lanes, *values: Vector) -> Vector:
+        ours = own_function(name, values[0].value.type)
+        if ours is None:
+            return self.each(name, *values)
+        return self.made(ours(*(Floats(self.builder, v.value) for v in values)).value)
+
+    function.__doc__ = f"`{name}` of each lane."
+    return function
+
+
+class Lanes:
+    """
+    What a function that finishes a tile computes with: vectors of `count` elements.
+
+    Its methods have the names and meanings of the functions in
+    `penstock.runtime.kernels.cpu.support`.
+    """
+
+    def __init__(self, code: Code, count: int):
+        self._code, self._count = code, count
+        self.builder = code.builder
+
+    def made(self, value: LlvmValue) -> Vector:
+        """A vector of a value in LLVM code."""
+        return Vector(self, value)
+
+    def number(self, value: float) -> Vector:
+        """One number in every lane."""
+        type = self._code.vector(self._count)
+        return self.made(ir.Constant(type, [float(value)] * self._count))
+
+    f32 = number
+    f64 = number
+
+    def _integer(self, value: Vector | int, bits: int) -> Vector:
+        """An integer in every lane; vectors are as they are."""
+        if isinstance(value, Vector):
+            return value
+        type = ir.VectorType(ir.IntType(bits), self._count)
+        return self.made(ir.Constant(type, [value] * self._count))
+
+    def i8(self, value: Vector | int) -> Vector:
+        """An integer of 8 bits."""
+        return self._integer(value, 8)
+
+    def i16(self, value: Vector | int) -> Vector:
+        """An integer of 16 bits."""
+        return self._integer(value, 16)
+
+    def i32(self, value: Vector | int) -> Vector:
+        """An integer of 32 bits."""
+        return self._integer(value, 32)
+
+    def cast(self, name: str, value: Vector, to: str) -> Vector:
+        """Numbers of another type, by the op of this name in LLVM."""
+        type = ir.VectorType(ELEMENTS[to][0], self._count)
+        return self.made(getattr(self.builder, name)(value.value, type))
+
+    def select(self, condition: Vector, a: Vector, b: Vector) -> Vector:
+        """`a` where the condition holds, else `b`."""
+        return self.made(self.builder.select(condition.value, a.value, b.value))
+
+    maximum, minimum = _llvm("maximum"), _llvm("minimum")
+    maxnum, minnum = _llvm("maxnum"), _llvm("minnum")
+    fabs, copysign = _llvm("fabs"), _llvm("copysign")
+    floor, ceil, trunc = _llvm("floor"), _llvm("ceil"), _llvm("trunc")
+    round_even, round_away = _llvm("roundeven"), _llvm("round")
+    sqrt, fma = _llvm("sqrt"), _llvm("fma")
+
+    exp, exp2, expm1 = _own("exp"), _own("exp2"), _own("expm1")
+    log, log2 = _own("log"), _own("log2")
+    log10, log1p = _own("log10"), _own("log1p")
+    sin, cos, tan = _own("sin"), _own("cos"), _own("tan")
+    asin, acos, atan = _libm("asin"), _libm("acos"), _libm("atan")
+    sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _own("tanh")
+    asinh, acosh, atanh = _libm("asinh"), _libm("acosh"), _libm("atanh")
+    erf, cbrt = _own("erf"), _libm("cbrt")
+    pow, atan2, fmod = _own("pow"), _libm("atan2"), _libm("fmod")
+
+    def call(self, name: str, *values: Vector) -> Vector:
+        """LLVM's function of this name."""
+        return self.made(self._code.call(name, *(value.value for value in values)))
+
+    def each(self, name: str, *values: Vector) -> Vector:
+        """A function of the C library, called for one lane after the other."""
+        type = self._code.vector(self._count)
+        full = f"penstock.{name}.v{self._count}{self._code.element}"
+        signature = ir.FunctionType(type, [type] * len(values))
+        function = cgutils.get_or_insert_function(self.builder.module, signature, full)
+        if function.is_declaration:
+            self._define(function, name)
+        return self.made(self.builder.call(function, [value.value for value in values]))
+
+    def _define(self, function: ir.Function, name: str) -> None:
+        """Give a function of vectors a loop over their lanes."""
+        builder = begun(function)
+        code = Code(builder, self._code.element)
+        suffix = "f" if code.element == "f32" else ""
+        parts = [code.scalar] * len(function.args)
+        scalar = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(code.scalar, parts), name + suffix
+        )
+
+        def lane(at: LlvmValue, so_far: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            arguments = [builder.extract_element(arg, at) for arg in function.args]
+            result = builder.call(scalar, arguments)
+            return [builder.insert_element(so_far[0], result, at)]
+
+        (result,) = code.loop(word(self._count), 1, [code.zero(self._count)], lane)
+        builder.ret(result)

@@ -1,0 +1,511 @@
+"""
+Lines: loops over elements that follow each other, in vectors, for the source of CPU
+kernels.
+
+`line` makes the function that a kernel calls for a loop whose turns are independent, or
+that carries sums, products, or the largest or least of numbers. Vectors are as wide as
+those of the processor that compiles. The last elements, which do not fill one, are
+loaded and stored under a mask. Floats of 16 bits are extended when they are loaded, and
+computed in 32.
+"""
+
+# llvmlite and most of numba carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnknownLambdaType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from penstock.runtime.kernels.cpu.simd import (
+    INDEX,
+    Code,
+    Lanes,
+    LlvmValue,
+    Vector,
+    word,
+)
+from penstock.runtime.kernels.cpu_features import Processor, processor_here
+
+Body: TypeAlias = Callable[..., tuple[Sequence[Vector], Sequence[Vector]]]
+"""What is stored, and what each fold takes in, given `Lanes`, a vector of each load,
+and one of each number."""
+
+AT_ONCE, FOLDED_AT_ONCE = 2, 4
+"""
+The vectors of a turn of a loop without and with folds. They make one long vector, whose
+ops LLVM cuts in ops that do not wait for each other.
+"""
+
+CONTRACT = ("contract",)
+
+CACHE_LINE = 64
+"""Bytes that are fetched at once."""
+
+
+################################################################################
+# Floats of 16 bits                                                            #
+################################################################################
+
+_HALVES = {"bf16": (ir.IntType(16), "i16"), "f16": (ir.HalfType(), "f16")}
+"""What an element is in LLVM code, and in the names of its functions."""
+
+
+class HalfCode(Code):
+    """
+    Loads and stores of elements `bf16` or `f16` that are `f32` while they are computed
+    with. What is stored should fit: nothing is rounded.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, element: str):
+        super().__init__(builder, "f32")
+        self.scalar, self.element = _HALVES[element]
+        self.size = 2
+
+    def zero(self, lanes: int) -> LlvmValue:
+        """A vector of zeros."""
+        return ir.Constant(self.vector(lanes), None)
+
+    def load(
+        self, address: LlvmValue, offset: int, lanes: int, mask: LlvmValue | None = None
+    ) -> LlvmValue:
+        """Elements that follow each other; 0 where a mask is not set."""
+        return self._extended(super().load(address, offset, lanes, mask))
+
+    def gather(
+        self, address: LlvmValue, offset: int, lanes: int, step: int, mask: LlvmValue
+    ) -> LlvmValue:
+        """Elements that are `step` apart; 0 where a mask is not set."""
+        return self._extended(super().gather(address, offset, lanes, step, mask))
+
+    def store(
+        self,
+        value: LlvmValue,
+        address: LlvmValue,
+        offset: int,
+        mask: LlvmValue | None = None,
+    ) -> None:
+        """Write elements that follow each other, those whose bit in a mask is set."""
+        super().store(self._narrowed(value), address, offset, mask)
+
+    def _extended(self, value: LlvmValue) -> LlvmValue:
+        builder, lanes = self.builder, value.type.count
+        wide = ir.VectorType(ir.FloatType(), lanes)
+        if self.element == "f16":
+            return builder.fpext(value, wide)
+        words = builder.zext(value, ir.VectorType(INDEX, lanes))
+        return builder.bitcast(builder.shl(words, _same(16, lanes)), wide)
+
+    def _narrowed(self, value: LlvmValue) -> LlvmValue:
+        builder, lanes = self.builder, value.type.count
+        if self.element == "f16":
+            return builder.fptrunc(value, self.vector(lanes))
+        words = builder.bitcast(value, ir.VectorType(INDEX, lanes))
+        return builder.trunc(builder.lshr(words, _same(16, lanes)), self.vector(lanes))
+
+
+def _same(number: int, lanes: int) -> LlvmValue:
+    """A word of 32 bits in all lanes."""
+    return ir.Constant(ir.VectorType(INDEX, lanes), [number] * lanes)
+
+
+def code_for(code: Code, type: str) -> Code:
+    """What loads and stores elements of a type in a line that computes in `code`."""
+    if type in _HALVES:
+        return HalfCode(code.builder, type)
+    return code if type == code.element else Code(code.builder, type)
+
+
+################################################################################
+# Folds                                                                        #
+################################################################################
+
+
+def _larger(relation: str) -> Callable[[Code, LlvmValue, LlvmValue], LlvmValue]:
+    """The new number where it stands in a relation to the one so far; no NaN does."""
+
+    def combine(code: Code, total: LlvmValue, term: LlvmValue) -> LlvmValue:
+        builder = code.builder
+        return builder.select(builder.fcmp_ordered(relation, term, total), term, total)
+
+    return combine
+
+
+def _called(name: str) -> Callable[[Code, LlvmValue, LlvmValue], LlvmValue]:
+    return lambda code, total, term: code.call(name, total, term)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """How numbers become one."""
+
+    neutral: float
+    combine: Callable[[Code, LlvmValue, LlvmValue], LlvmValue]
+
+
+_FOLDS = {
+    "add": _Fold(-0.0, lambda code, a, b: code.builder.fadd(a, b, flags=CONTRACT)),
+    "mul": _Fold(1.0, lambda code, a, b: code.builder.fmul(a, b)),
+    "maximum": _Fold(-math.inf, _called("maximum")),
+    "minimum": _Fold(math.inf, _called("minimum")),
+    "maxnum": _Fold(-math.inf, _larger(">")),
+    "minnum": _Fold(math.inf, _larger("<")),
+}
+
+
+_SYMBOLS = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+
+
+class LineLanes(Lanes):
+    """What the body of a line computes with."""
+
+    def times(self, a: Vector, b: Vector) -> Vector:
+        """A product that is rounded only once it is added to a sum."""
+        return self.made(self.builder.fmul(a.value, b.value, flags=CONTRACT))
+
+    def compared(self, relation: str, a: Vector, b: Vector) -> Vector:
+        """Whether two numbers stand in a relation, named as in `arith.cmpf`."""
+        symbol = _SYMBOLS.get(relation[1:], relation)
+        builder = self.builder
+        is_ordered = relation[0] == "o"
+        compare = builder.fcmp_ordered if is_ordered else builder.fcmp_unordered
+        return self.made(compare(symbol, a.value, b.value))
+
+    def both(self, a: Vector, b: Vector) -> Vector:
+        """Whether both conditions hold."""
+        return self.made(self.builder.and_(a.value, b.value))
+
+    def either(self, a: Vector, b: Vector) -> Vector:
+        """Whether one of two conditions holds, or both."""
+        return self.made(self.builder.or_(a.value, b.value))
+
+    def differ(self, a: Vector, b: Vector) -> Vector:
+        """Whether one of two conditions holds, but not both."""
+        return self.made(self.builder.xor(a.value, b.value))
+
+    def round_f16(self, a: Vector) -> Vector:
+        """The nearest `f16`."""
+        half = ir.VectorType(ir.HalfType(), self._count)
+        narrow = self.builder.fptrunc(a.value, half)
+        return self.made(self.builder.fpext(narrow, a.value.type))
+
+    def round_bf16(self, a: Vector) -> Vector:
+        """The nearest `bf16`, of two as near the even one; a NaN stays one."""
+        builder, lanes = self.builder, self._count
+        words = builder.bitcast(a.value, ir.VectorType(INDEX, lanes))
+        last = builder.and_(builder.lshr(words, _same(16, lanes)), _same(1, lanes))
+        nearest = builder.add(words, builder.add(last, _same(0x7FFF, lanes)))
+        quiet = builder.or_(words, _same(0x400000, lanes))
+        is_nan = builder.fcmp_unordered("uno", a.value, a.value)
+        upper = builder.and_(
+            builder.select(is_nan, quiet, nearest), _same(0xFFFF0000, lanes)
+        )
+        return self.made(builder.bitcast(upper, a.value.type))
+
+
+################################################################################
+# Lines                                                                        #
+################################################################################
+
+
+@dataclass(frozen=True)
+class _Line:
+    element: str
+    extent: int
+    loads: int
+    stores: int
+    folds: Sequence[str]
+    body: Body
+    steps: Sequence[int]
+    ahead: Sequence[int]
+    types: Sequence[str]
+    """What is in memory of all loads, then of all stores."""
+    processor: Processor
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a vector: no more than the line has elements, rounded up."""
+        most = self.processor.vector_bytes // (4 if self.element == "f32" else 8)
+        return min(most, 1 << (self.extent - 1).bit_length())
+
+    def emit(self, code: Code, values: Sequence[LlvmValue]) -> list[LlvmValue]:
+        """Emit the loop on addresses, numbers, and what folds begin with."""
+        ends = self.loads, self.loads + self.stores, len(values) - len(self.folds)
+        sources, targets = values[: ends[0]], values[ends[0] : ends[1]]
+        run = _Run(self, code, sources, targets, values[ends[1] : ends[2]])
+        return [
+            self._finished(code, fold, total, start)
+            for fold, total, start in zip(
+                self.folds, run.all(), values[ends[2] :], strict=True
+            )
+        ]
+
+    def _finished(
+        self, code: Code, name: str, total: LlvmValue, start: LlvmValue
+    ) -> LlvmValue:
+        """What the lanes of a vector and the first number come to."""
+        fold = _FOLDS[name]
+        total = narrowed(code, name, total, 1)
+        number = code.builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+        if name in ("add", "mul"):
+            return fold.combine(code, start, number)
+        return _scalar_call(code, name, start, number)
+
+
+def narrowed(code: Code, fold: str, total: LlvmValue, lanes: int) -> LlvmValue:
+    """What the lanes of a vector come to in fewer lanes."""
+    while (count := total.type.count) > lanes:
+        halves = (
+            code.shuffled(total, total, range(first, first + count // 2))
+            for first in (0, count // 2)
+        )
+        total = _FOLDS[fold].combine(code, *halves)
+    return total
+
+
+def powers_in(count: int) -> list[tuple[int, int]]:
+    """A number as a sum of powers of two, the largest first, each after its start."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < count:
+        found.append((start, 1 << ((count - start).bit_length() - 1)))
+        start += found[-1][1]
+    return found
+
+
+def _scalar_call(code: Code, name: str, *values: LlvmValue) -> LlvmValue:
+    type = ir.FunctionType(code.scalar, [code.scalar] * len(values))
+    function = cgutils.get_or_insert_function(
+        code.builder.module, type, f"llvm.{name}.{code.element}"
+    )
+    return code.builder.call(function, values)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A line with the values of one call."""
+
+    line: _Line
+    code: Code
+    sources: Sequence[LlvmValue]
+    targets: Sequence[LlvmValue]
+    numbers: Sequence[LlvmValue]
+
+    def all(self) -> list[LlvmValue]:
+        """Emit everything; a vector of what each fold has at the end."""
+        lanes, line = self.line.lanes, self.line
+        vectors = line.extent // lanes
+        most = FOLDED_AT_ONCE if line.folds else AT_ONCE
+        wide = lanes * min(most, 1 << max(0, vectors.bit_length() - 1))
+        totals = [self._neutral(fold, wide) for fold in line.folds]
+        end = line.extent // wide * wide
+        if end == wide:
+            totals = self._step(word(0), totals, wide, None)
+        elif end:
+            totals = self._loop(end, totals, wide)
+        totals = [
+            narrowed(self.code, fold, total, lanes)
+            for fold, total in zip(line.folds, totals, strict=True)
+        ]
+        for start in range(end, vectors * lanes, lanes):
+            totals = self._step(word(start), totals, lanes, None)
+        if rest := line.extent % lanes:
+            mask = self.code.lanes_below(lanes, word(rest))
+            totals = self._step(word(vectors * lanes), totals, lanes, mask)
+        return totals
+
+    def _neutral(self, fold: str, lanes: int) -> LlvmValue:
+        return ir.Constant(self.code.vector(lanes), [_FOLDS[fold].neutral] * lanes)
+
+    def _loop(
+        self, end: int, totals: Sequence[LlvmValue], lanes: int
+    ) -> list[LlvmValue]:
+        def turn(start: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            return self._step(start, carried, lanes, None)
+
+        return [*self.code.loop(word(end), lanes, totals, turn)]
+
+    def _step(
+        self,
+        at: LlvmValue,
+        totals: Sequence[LlvmValue],
+        lanes: int,
+        mask: LlvmValue | None,
+    ) -> list[LlvmValue]:
+        """Emit what is done with one vector; what totals are with it."""
+        code = self.code
+        x = LineLanes(code, lanes)
+        count = lanes if mask is None else self.line.extent % lanes
+        codes = [code_for(code, type) for type in self.line.types]
+        loaded = (
+            self._loaded_short(codes[number], address, lanes, count)
+            if self._is_short(codes[number], count) and step == 1
+            else self._loaded(codes[number], address, at, step, lanes, count)
+            for number, (address, step) in enumerate(
+                zip(self.sources, self.line.steps, strict=True)
+            )
+        )
+        if mask is None:
+            self._fetch(codes, at, lanes)
+        numbers = (code.splat(number, lanes) for number in self.numbers)
+        given = (x.made(value) for value in (*loaded, *numbers))
+        stored, terms = self.line.body(x, *given)
+        for own, value, address in zip(
+            codes[self.line.loads :], stored, self.targets, strict=True
+        ):
+            here, number = own.advanced(address, at, 1), value.value
+            # LLVM writes 32 bits for a masked store of one lane that it has cut.
+            if count == 1 or self._is_short(own, count):
+                for lane, width in powers_in(count):
+                    part = code.shuffled(number, number, range(lane, lane + width))
+                    own.store(part, here, lane)
+            else:
+                own.store(number, here, 0, mask)
+        return [
+            self._folded(fold, total, term.value, mask)
+            for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
+        ]
+
+    def _is_short(self, code: Code, count: int) -> bool:
+        """
+        Whether a line is less than a vector, of what is in memory as it is computed.
+        Then nothing is masked: what is stored under a mask seems to touch the next
+        lines as well, which would wait for it.
+        """
+        is_part = count == self.line.extent and count < self.line.lanes
+        return is_part and code.size == self.code.size
+
+    @staticmethod
+    def _loaded_short(
+        code: Code, address: LlvmValue, lanes: int, count: int
+    ) -> LlvmValue:
+        """All elements of a line that is less than a vector, then any others."""
+        whole: LlvmValue | None = None
+        for lane, width in powers_in(count):
+            part = code.load(address, lane, width)
+            spread = [min(max(0, n - lane), width - 1) for n in range(lanes)]
+            wide = code.shuffled(part, part, spread)
+            if whole is None:
+                whole = wide
+            else:
+                places = (n if n < lane else lanes + n for n in range(lanes))
+                whole = code.shuffled(whole, wide, list(places))
+        assert whole is not None, "a line has elements"
+        return whole
+
+    def _fetch(self, codes: Sequence[Code], at: LlvmValue, lanes: int) -> None:
+        """Fetch what the next line loads, one vector for each that this one does."""
+        for code, address, ahead in zip(
+            codes, self.sources, self.line.ahead, strict=False
+        ):
+            here = code.advanced(address, at, 1)
+            for lane in range(0, lanes if ahead else 0, CACHE_LINE // code.size):
+                code.prefetch(here, ahead + lane)
+
+    @staticmethod
+    def _loaded(
+        code: Code,
+        address: LlvmValue,
+        at: LlvmValue,
+        step: int,
+        lanes: int,
+        count: int,
+    ) -> LlvmValue:
+        """The elements of the first lanes, which are some steps apart."""
+        here = code.advanced(address, at, step)
+        if step == 1:
+            mask = None if count == lanes else code.lanes_below(lanes, word(count))
+            return code.load(here, 0, lanes, mask)
+        if step != 2:
+            mask = code.lanes_below(lanes, word(count))
+            return code.gather(here, 0, lanes, step, mask)
+        span = 2 * count - 1
+        masks = (code.lanes_below(lanes, word(span - n * lanes)) for n in range(2))
+        parts = [
+            code.load(here, part * lanes, lanes, mask)
+            for part, mask in enumerate(masks)
+        ]
+        return code.shuffled(*parts, range(0, 2 * lanes, 2))
+
+    def _folded(
+        self, fold: str, total: LlvmValue, term: LlvmValue, mask: LlvmValue | None
+    ) -> LlvmValue:
+        if mask is not None:
+            neutral = self._neutral(fold, total.type.count)
+            term = self.code.builder.select(mask, term, neutral)
+        return _FOLDS[fold].combine(self.code, total, term)
+
+
+def line(
+    element: str,
+    extent: int,
+    body: Body,
+    loads: int = 0,
+    stores: int = 0,
+    folds: Sequence[str] = (),
+    steps: Sequence[int] = (),
+    ahead: Sequence[int] = (),
+    memory: Sequence[str] = (),
+    processor: Processor | None = None,
+):
+    """
+    A function of one tuple: the addresses of the first elements that are loaded and
+    that are stored, numbers, and what each fold begins with. It gives a tuple of what
+    each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
+    terms are taken in any order.
+
+    `ahead` says how many elements further on lies what a later call will load, which is
+    fetched into the cache meanwhile, or 0.
+
+    `steps` says how far apart the elements of each load are, where that is not 1.
+
+    `memory` says what elements are in memory, of all loads and then of all stores, if
+    that is not what is computed in: `bf16` and `f16` may be, in a line of `f32`, and
+    what is stored as one should be rounded to it. So may integers, `i8` to `i32`, which
+    the body is given as such.
+
+    A turn of the loop loads before it stores, so that what is stored may lie where
+    something is loaded that no other turn needs.
+
+    Vectors are those of the `processor`, by default of the one that compiles.
+    """
+    made = _Line(
+        element,
+        extent,
+        loads,
+        stores,
+        folds,
+        body,
+        steps or [1] * loads,
+        ahead or [0] * loads,
+        memory or [element] * (loads + stores),
+        processor or processor_here(),
+    )
+    scalar = types.float32 if element == "f32" else types.float64
+
+    @intrinsic
+    def call(_typing, values):
+        result = types.UniTuple(scalar, len(folds)) if folds else types.void
+
+        def generate(context, builder, signature, args):
+            code = Code(builder, element)
+            totals = made.emit(code, cgutils.unpack_tuple(builder, args[0]))
+            if not totals:
+                return context.get_dummy_value()
+            return context.make_tuple(builder, signature.return_type, totals)
+
+        return result(values), generate
+
+    return call

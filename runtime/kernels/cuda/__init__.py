@@ -1,0 +1,1 @@
+"""The functions that source of CUDA kernels calls."""

@@ -1,0 +1,1 @@
+"""CUDA's functions in Python, where there is no GPU."""

@@ -1,0 +1,1 @@
+"""The elementary functions of floats."""

@@ -1,0 +1,1 @@
+"""The loader: memory, variables and devices of an executable."""

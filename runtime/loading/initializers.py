@@ -1,0 +1,166 @@
+"""The first values of variables."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from math import prod, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.loading.arrays import reread
+from penstock.runtime.loading.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
+
+if TYPE_CHECKING:
+    from penstock.dialects.job import InitAttr
+
+Array: TypeAlias = npt.NDArray[np.generic]
+
+
+def initial_value(
+    init: InitAttr,
+    name: str,
+    shape: Sequence[int],
+    dtype: np.dtype[np.generic],
+    files: WeightFiles,
+) -> Array:
+    """
+    The array of this shape and dtype that an initialiser stands for.
+
+    Random values depend on the seed and the variable's `name` alone; for integers they
+    are rounded toward zero. Raises PenstockError if a file or an array in it is missing
+    or does not fit, or if a constant is none of the dtype.
+    """
+    kind = init.kind.data
+    if kind == "npz":
+        file, key = str(init.value("file", "")), str(init.value("name", name))
+        return files.read(file, key, shape, dtype, name)
+    if kind in ("constant", "ones", "zeros"):
+        fill = {"constant": _number(init, "value", 0), "ones": 1, "zeros": 0}[kind]
+        return _filled(fill, name, shape, dtype)
+    return _random(init, name, shape).astype(dtype)
+
+
+def _filled(
+    fill: float, name: str, shape: Sequence[int], dtype: np.dtype[np.generic]
+) -> Array:
+    with np.errstate(over="ignore"):
+        value = np.asarray(fill).astype(dtype)
+    is_float = dtype.kind == "f" or dtype.name == "bfloat16"
+    if is_float and not np.isfinite(value.astype(np.float64)):
+        raise PenstockError(f"variable '{name}' of {dtype.name} cannot hold {fill}")
+    if not is_float and value != fill:
+        raise PenstockError(f"variable '{name}' of {dtype.name} cannot hold {fill}")
+    return np.full(shape, value)
+
+
+def _random(init: InitAttr, name: str, shape: Sequence[int]) -> Array:
+    seed = _number(init, "seed", 0)
+    generator = np.random.default_rng([int(seed), zlib.crc32(name.encode())])
+    match init.kind.data:
+        case "uniform":
+            low, high = _number(init, "low", 0.0), _number(init, "high", 1.0)
+            return generator.uniform(low, high, shape)
+        case "normal":
+            mean, std = _number(init, "mean", 0.0), _number(init, "std", 1.0)
+            return generator.normal(mean, std, shape)
+        case kind:
+            family, _, distribution = kind.partition("_")
+            variance = _variance(family, *fans(shape))
+            if distribution == "normal":
+                return generator.normal(0.0, sqrt(variance), shape)
+            limit = sqrt(3 * variance)
+            return generator.uniform(-limit, limit, shape)
+
+
+def _variance(family: str, fan_in: int, fan_out: int) -> float:
+    """He et al. 2015 for rectifiers; Glorot and Bengio 2010 (Xavier) for the rest."""
+    return 2 / fan_in if family == "he" else 2 / (fan_in + fan_out)
+
+
+def _number(init: InitAttr, key: str, default: float) -> int | float:
+    value = init.value(key, default)
+    assert not isinstance(value, str), "checked by the attribute's verifier"
+    return value
+
+
+def fans(shape: Sequence[int]) -> tuple[int, int]:
+    """
+    How many inputs an output depends on, and the other way round: for a vector or a
+    scalar its size, for a matrix `[in, out]`, for convolutions `[out, in, ...]`.
+    """
+    if len(shape) < 2:
+        size = max(1, prod(shape))
+        return size, size
+    if len(shape) == 2:
+        return max(1, shape[0]), max(1, shape[1])
+    window = prod(shape[2:])
+    return max(1, shape[1] * window), max(1, shape[0] * window)
+
+
+class WeightFiles:
+    """
+    The `.npz` files of a directory, each opened once; arrays are read when asked for.
+
+    Use it in a `with` statement, which closes the files.
+    """
+
+    def __init__(self, directory: Path):
+        self._directory = directory
+        self._open: dict[Path, NpzArrays] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def read(
+        self,
+        file: str,
+        key: str,
+        shape: Sequence[int],
+        dtype: np.dtype[np.generic],
+        name: str,
+    ) -> Array:
+        """
+        The array `key` of a file as this dtype, which the variable `name` starts from.
+
+        Raises PenstockError if there is no such file or array, it has another shape, or
+        its dtype is of another kind (floats for integers).
+        """
+        path = self._directory / file
+        array = reread(self._array(path, key, name), dtype)
+        if array.shape != tuple(shape):
+            raise PenstockError(
+                f"array '{key}' of {path} has shape {array.shape}, "
+                f"but '{name}' has {tuple(shape)}"
+            )
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise PenstockError(
+                f"array '{key}' of {path} has dtype {array.dtype.name}, "
+                f"but '{name}' has {dtype.name}"
+            )
+        return array.astype(dtype, copy=False)
+
+    def _array(self, path: Path, key: str, name: str) -> Array:
+        try:
+            arrays = self._opened(path)
+            if key in arrays:
+                return arrays[key]
+        except NPZ_ERRORS as error:
+            raise PenstockError(
+                f"cannot read weights from {path}: {explain_npz_error(error)}"
+            ) from error
+        raise PenstockError(f"{path} has no array '{key}', which '{name}' starts from")
+
+    def _opened(self, path: Path) -> NpzArrays:
+        if path not in self._open:
+            self._open[path] = NpzArrays(path)
+        return self._open[path]

@@ -1,0 +1,624 @@
+"""
+From a launch program to what the executors run: memory, compiled kernels, tables.
+
+Everything a program needs is allocated here, once. Chunks come first, then variables
+get their values, then actors become rows of calls. The actors of one stream share a
+worker; those that work in the memory of a device other than the processor share one
+worker of their own, because a device is driven from one thread. Streams on which
+something is done take turns with workers first, so that they are spread evenly. Where
+numbers say which actors act, and there are several threads, what hands on numbers and
+does nothing else has a worker of its own, too: no kernel keeps a job from beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.runtime.core.io_kernels import (
+    Callback,
+    copy_kernel,
+    feed_kernel,
+    fetch_kernel,
+)
+from penstock.runtime.errors import OutOfMemory, PenstockError, find_deadlock
+from penstock.runtime.loading.arrays import numpy_dtype, reread
+from penstock.runtime.loading.devices import Chunk, Cpu, Device, Place, Wired
+from penstock.runtime.loading.loader_addresses import address_of
+from penstock.runtime.loading.loader_owners import largest_owners
+from penstock.runtime.loading.shared_variables import SharedVariables
+from penstock.runtime.loading.weight_layout import stored_value
+from penstock.runtime.options import warn_of_threads
+from penstock.runtime.program.actor_kinds import DYNAMIC
+from penstock.runtime.program.executable import (
+    ActorImage,
+    Memory,
+    ProgramImage,
+    Queue,
+    Step,
+    TensorKind,
+    Variable,
+    image_of,
+    image_of_job,
+)
+from penstock.runtime.program.io_binding import Lending, lendings_of
+from penstock.runtime.program.tables import (
+    Actor,
+    Argument,
+    Call,
+    Fixed,
+    Lent,
+    Register,
+    Slot,
+    Tables,
+)
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.loading.initializers import Array, WeightFiles
+
+BATCH = 256
+"""Pieces that one run of the core feeds and fetches at most."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """
+    A tensor that the caller gives or takes, piece by piece. What has several pieces in
+    a turn is given and taken as one array of them: `turns` is the first extent of its
+    `shape`, if it is not 1.
+
+    `table` is what `feed` and `fetch` read: a cursor, the bytes of a piece, and the
+    address of each piece of at most BATCH turns.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    table: npt.NDArray[np.int64]
+    turns: int = 1
+    nbytes: int = field(init=False)
+    """The bytes of an array."""
+    _cells: memoryview = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Which is set in half the time that an element of an array takes.
+        object.__setattr__(self, "_cells", self.table.data)
+        object.__setattr__(self, "nbytes", prod(self.shape) * self.dtype.itemsize)
+
+    @property
+    def first_pointer(self) -> int:
+        """Where the address of the first piece of a run is."""
+        return self.table.ctypes.data + 2 * self.table.itemsize
+
+    def takes(self, array: Array) -> bool:
+        """Whether an array can be read as it is: a quick check of what most are."""
+        return (
+            type(array) is np.ndarray
+            and array.shape == self.shape
+            # Most have the one dtype that NumPy has for a kind of element.
+            and (array.dtype is self.dtype or array.dtype == self.dtype)
+            and (not self.shape or array.flags.c_contiguous)
+        )
+
+    def point_at(self, piece: Array) -> None:
+        """Let the next run read or write a contiguous array in its only act."""
+        if self.turns > 1:
+            self.point_to([piece])
+            return
+        cells = self._cells
+        cells[0] = 0
+        cells[2] = address_of(piece)
+
+    def point_to(self, pieces: Sequence[Array]) -> None:
+        """Let the next run read or write these contiguous arrays, one in each act."""
+        self.table[0] = 0
+        starts = [address_of(piece) for piece in pieces]
+        if self.turns > 1:
+            size = int(self.table[1])
+            starts = [x + i * size for x in starts for i in range(self.turns)]
+        self.table[2 : 2 + len(starts)] = starts
+
+
+@dataclass(frozen=True)
+class LoadedProgram:
+    """A program in memory: its tables, its ports, and what must live as long."""
+
+    tables: Tables
+    inputs: Mapping[str, Port]
+    outputs: Mapping[str, Port]
+    chunks: Mapping[str, Chunk]
+    variables: tuple[Variable, ...]
+    """Those that are no constants."""
+    devices: Mapping[str, Device]
+    threads: int
+    """How many threads run its kernels on the processor."""
+    image: ProgramImage
+    """What it was loaded from."""
+    flags: Mapping[str, npt.NDArray[np.int64]]
+    """For each interface that is released words, the first is 1 from then on."""
+    originals: dict[str, Array]
+    """The weights that variables for Winograd are made of, which do not tell them."""
+
+
+def load_program(
+    program: ProgramOp,
+    sources: Mapping[str, str],
+    *,
+    weights: Mapping[str, Array] | None = None,
+    directory: Path | None = None,
+    threads: int = 1,
+    devices: Mapping[str, Device] | None = None,
+) -> LoadedProgram:
+    """
+    Allocate, initialise and compile everything that a program needs. One of several
+    jobs has to be linked to a main job, which launches them.
+
+    `sources` has the text of each kernel that is called by name; `weights` are values
+    of variables by port, which take the place of their initialisers; files of
+    initialisers are looked up in `directory`. Streams are spread over `threads`
+    workers, and kernels that can be done in parts over as many threads. The program has
+    been verified. Raises PenstockError if weights are missing
+    or do not fit, if there is no such device or not enough memory, or if the program
+    cannot run to its end.
+    """
+    image = image_of(program)
+    if image.jobs and not image.is_linked:
+        listed = ", ".join(image.jobs)
+        raise PenstockError(f"the program has several jobs: {listed}")
+    values = _Values(program, image, weights or {}, directory or Path())
+    jobs = load_jobs(image, sources, values, threads=threads, devices=devices)
+    return jobs[image.name]
+
+
+def load_program_jobs(
+    program: ProgramOp,
+    sources: Mapping[str, str],
+    *,
+    weights: Mapping[str, Array] | None = None,
+    directory: Path | None = None,
+    threads: int = 1,
+    devices: Mapping[str, Device] | None = None,
+    shared: SharedVariables | None = None,
+) -> dict[str, LoadedProgram]:
+    """
+    What `load_program` does, for each job of a program by its name, in one memory. A
+    program that names none is one job of its own name, and so is one that is linked to
+    a main job. Variables lie where other programs have them that were loaded with the
+    same `shared`.
+    """
+    image = image_of(program)
+    values = _Values(program, image, weights or {}, directory or Path())
+    return load_jobs(
+        image, sources, values, threads=threads, devices=devices, shared=shared
+    )
+
+
+def load_jobs(
+    image: ProgramImage,
+    sources: Mapping[str, str],
+    values: Callable[[], Mapping[str, Array]],
+    *,
+    threads: int = 1,
+    devices: Mapping[str, Device] | None = None,
+    shared: SharedVariables | None = None,
+) -> dict[str, LoadedProgram]:
+    """
+    What `load_program` does, for each job of an image by its name. They have the same
+    memory: each chunk is allocated, and each variable initialised, once. `values` gives
+    the array of each variable (its own part) and constant by its name, once there is
+    memory.
+    """
+    warn_of_threads(threads)
+    memory = _with_memory(image, sources, values, threads, devices, shared)
+    if not image.jobs or image.is_linked:
+        return {image.name: memory.finish()}
+    programs: dict[str, LoadedProgram] = {}
+    for job in image.jobs:
+        own = image_of_job(memory.image, job)
+        # What only moves data is over before a thread could help.
+        count = threads if own.kernels else 1
+        loader = _Loader(own, sources, count, memory.devices, memory.chunks)
+        loader.originals = memory.originals
+        programs[job] = loader.finish()
+    return programs
+
+
+def _with_memory(
+    image: ProgramImage,
+    sources: Mapping[str, str],
+    values: Callable[[], Mapping[str, Array]],
+    threads: int,
+    devices: Mapping[str, Device] | None,
+    shared: SharedVariables | None,
+) -> _Loader:
+    """A loader that has allocated and initialised all memory."""
+    if threads < 1:
+        raise PenstockError(f"there must be at least one thread, got {threads}")
+    available = {"cpu": Cpu(), **(devices or {})}
+    if shared is None:
+        loader = _Loader(image, sources, threads, available)
+        loader.allocate()
+        loader.initialize(values())
+        return loader
+    with shared.adopting(image, available) as adopted:
+        loader = _Loader(adopted.image, sources, threads, available, adopted.chunks)
+        loader.allocate()
+        loader.initialize(values(), adopted.valued)
+    return loader
+
+
+class _Values:
+    """What the variables of a program start from."""
+
+    def __init__(
+        self,
+        program: ProgramOp,
+        image: ProgramImage,
+        weights: Mapping[str, Array],
+        directory: Path,
+    ):
+        self._ops = program.symbol_table()
+        self._image = image
+        self._weights = weights
+        self._directory = directory
+
+    def __call__(self) -> dict[str, Array]:
+        from penstock.runtime.loading.initializers import WeightFiles
+
+        values: dict[str, Array] = {}
+        problems: list[str] = []
+        with WeightFiles(self._directory) as files:
+            for variable in self._image.variables:
+                try:
+                    values[variable.name] = self._value(variable, files)
+                except PenstockError as error:
+                    problems.append(str(error))
+        ports = {variable.port for variable in self._image.variables}
+        if unused := sorted(set(self._weights) - ports):
+            problems.append(f"the program has no variables {', '.join(unused)}")
+        raise_if_any(problems)
+        return values
+
+    def _value(self, variable: Variable, files: WeightFiles) -> Array:
+        from penstock.dialects.launch import VariableOp
+        from penstock.dialects.numpy_types import array_of
+        from penstock.runtime.loading.initializers import initial_value
+
+        op = self._ops[variable.name]
+        assert isinstance(op, VariableOp), "its image is that of a variable"
+        if op.value is not None:
+            return array_of(op.value)
+        assert op.init is not None, "checked by the verifier"
+        if (given := self._weights.get(op.port_name)) is not None:
+            return part_of(variable, given)
+        dtype = numpy_dtype(variable.kind.dtype)
+        name, shape = op.port_name, variable.whole
+        value = initial_value(op.init, name, shape, dtype, files)
+        return value[(*variable.place, ...)]
+
+
+def part_of(variable: Variable, given: npt.ArrayLike) -> Array:
+    """
+    The part of a whole array that a variable is. Raises PenstockError if that is none
+    of the variable's whole shape and dtype.
+    """
+    dtype = numpy_dtype(variable.kind.dtype)
+    array = fitting(f"variable '{variable.port}'", given, variable.whole, dtype)
+    return array[(*variable.place, ...)]
+
+
+@dataclass
+class _Loader:
+    image: ProgramImage
+    sources: Mapping[str, str]
+    threads: int
+    devices: Mapping[str, Device]
+    chunks: dict[str, Chunk] = field(default_factory=dict[str, Chunk])
+    inputs: dict[str, Port] = field(default_factory=dict[str, Port])
+    outputs: dict[str, Port] = field(default_factory=dict[str, Port])
+    flags: dict[str, npt.NDArray[np.int64]] = field(
+        default_factory=dict[str, npt.NDArray[np.int64]]
+    )
+    originals: dict[str, npt.NDArray[np.generic]] = field(
+        default_factory=dict[str, npt.NDArray[np.generic]]
+    )
+
+    def __post_init__(self) -> None:
+        image = self.image
+        self.memories = {memory.name: memory.device for memory in image.chunks}
+        self.numbers = {memory.name: memory.number for memory in image.chunks}
+        self.kernels = {kernel.name: kernel for kernel in image.kernels}
+        self.queues = {queue.name: queue for queue in image.queues}
+        self.variables = {variable.name: variable for variable in image.variables}
+        self.producers = {
+            name: index
+            for index, actor in enumerate(image.actors)
+            for name in actor.writes
+        }
+        busy = [actor.stream for actor in image.actors if actor.steps]
+        streams = dict.fromkeys([*busy, *(actor.stream for actor in image.actors)])
+        self.turns = {stream: number for number, stream in enumerate(streams)}
+        self.ruling = {
+            name
+            for actor in image.actors
+            if actor.kind in DYNAMIC
+            for name in (*actor.reads, *actor.writes)
+        }
+        """The registers of actors that numbers rule, or that make some."""
+        # Nobody reads a register that has no producer.
+        self.registers = {name: index for index, name in enumerate(self.producers)}
+
+    # Memory
+
+    def allocate(self) -> None:
+        for memory in self.image.chunks:
+            if memory.name in self.chunks:
+                continue
+            self.chunks[memory.name] = self._chunk(memory)
+
+    def _chunk(self, memory: Memory) -> Chunk:
+        """What is allocated for a chunk."""
+        try:
+            if memory.pinned is not None and memory.pinned in self.devices:
+                device = self.devices[memory.pinned]
+                return device.allocate_pinned(memory.size, memory.number)
+            device = self._device(memory.device)
+            return device.allocate(memory.size, memory.number)
+        except OutOfMemory as error:
+            owners = ", ".join(largest_owners(self.image, [memory.name]))
+            raise PenstockError(f"{error}; most of it is for {owners}") from error
+
+    def _device(self, kind: str) -> Device:
+        if (device := self.devices.get(kind)) is None:
+            raise PenstockError(f"the program needs a device of kind '{kind}'")
+        return device
+
+    def initialize(
+        self, values: Mapping[str, Array], valued: Collection[str] = ()
+    ) -> None:
+        for variable in self.image.variables:
+            if variable.name in valued:
+                continue
+            chunk = self.chunks[variable.chunk]
+            value = values[variable.name]
+            chunk.write(variable.offset, stored_value(variable, value))
+            if variable.winograd and variable.port is not None:
+                self.originals[variable.port] = value
+
+    # Actors
+
+    def finish(self) -> LoadedProgram:
+        wired = self._wired()
+        tables = Tables(
+            wired.registers,
+            wired.actors,
+            wired.callbacks,
+            [self._lent(lending) for lending in lendings_of(self.image)],
+        )
+        if (cycle := find_deadlock(tables)) is not None:
+            raise PenstockError(f"actors wait for each other: {' -> '.join(cycle)}")
+        return LoadedProgram(
+            tables,
+            self.inputs,
+            self.outputs,
+            self.chunks,
+            tuple(x for x in self.image.variables if x.port is not None),
+            self.devices,
+            self.threads,
+            self.image,
+            self.flags,
+            self.originals,
+        )
+
+    def _wired(self) -> Wired:
+        """The registers and actors, driven by their devices where they need it."""
+        registers = [self._register(name) for name in self.registers]
+        actors = [self._actor(actor) for actor in self.image.actors]
+        wired, callbacks = Wired(registers, actors), list[Callback]()
+        for kind in sorted({*self.memories.values()} - {"cpu"}):
+            wired = self._wired_by(kind, wired)
+            callbacks += wired.callbacks
+        return wired._replace(callbacks=callbacks)
+
+    def _wired_by(self, kind: str, wired: Wired) -> Wired:
+        """The same, driven by a kind of devices, too."""
+        added = wired.actors[len(self.image.actors) :]
+        places = [self._place_on(kind, actor) for actor in self.image.actors]
+        worker = max([self.threads, *(actor.worker + 1 for actor in added)])
+        every = [*places, *[None] * len(added)]
+        try:
+            return self._device(kind).wire(wired.registers, wired.actors, every, worker)
+        except OutOfMemory as error:
+            at = kind, error.device
+            chunks = [x.name for x in self.image.chunks if (x.device, x.number) == at]
+            if not (owners := ", ".join(largest_owners(self.image, chunks))):
+                raise
+            text = f"{error}; most of what the program has there is for {owners}"
+            raise PenstockError(text) from error
+
+    def _place_on(self, kind: str, actor: ActorImage) -> Place | None:
+        """Where an actor works if it uses memory of a kind of device."""
+        used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
+        held = (x for x in (*actor.reads, *actor.writes) if self._is_data(x))
+        chunks = [self._place(name)[0] for name in (*sorted(used), *held)]
+        numbers = [self.numbers[x] for x in chunks if self.memories[x] == kind]
+        if not numbers:
+            return None
+        is_transfer = any(self.memories[self._place(x)[0]] != kind for x in used)
+        return Place(actor.stream, numbers[0], is_transfer)
+
+    def _is_data(self, name: str) -> bool:
+        """Whether a register or variable lies somewhere."""
+        return name in self.variables or self.queues[name].chunk is not None
+
+    def _lent(self, lending: Lending) -> Lent:
+        ports = self.inputs if lending.is_input else self.outputs
+        port, index = ports[lending.port], self.registers[lending.register]
+        return Lent(index, port.first_pointer, lending.shift, port.dtype.itemsize)
+
+    def _register(self, name: str) -> Register:
+        queue, producer = self.queues[name], self.producers[name]
+        address = 0 if queue.chunk is None else self._address(name)
+        frames = queue.stride, queue.parts, queue.step
+        return Register(name, producer, queue.slots, queue.initial, address, *frames)
+
+    def _place(self, name: str) -> tuple[str, int, TensorKind]:
+        """The chunk, offset and type of a register or variable."""
+        if (variable := self.variables.get(name)) is not None:
+            return variable.chunk, variable.offset, variable.kind
+        queue: Queue = self.queues[name]
+        assert queue.chunk is not None, "checked by the verifier"
+        assert queue.kind is not None, "what lies in a chunk has a type"
+        return queue.chunk, queue.offset, queue.kind
+
+    def _address(self, name: str) -> int:
+        chunk, offset, _ = self._place(name)
+        return self.chunks[chunk].address + offset
+
+    def _actor(self, actor: ActorImage) -> Actor:
+        return Actor(
+            actor.name,
+            self._worker(actor),
+            tuple(self.registers[name] for name in actor.reads),
+            tuple(self.registers[name] for name in actor.writes),
+            tuple(self._step(step, actor) for step in actor.steps),
+            tuple((self.registers[name], count) for name, count in actor.every),
+            actor.kind,
+            actor.lists,
+            actor.job,
+            actor.place,
+            actor.commits,
+            any(self._assigns(step) for step in actor.steps),
+        )
+
+    def _assigns(self, step: Step) -> bool:
+        return step.verb == "copy" and step.arguments[1] in self.variables
+
+    def _worker(self, actor: ActorImage) -> int:
+        names = (*actor.reads, *actor.writes)
+        if any(self._memory_kind(name) != "cpu" for name in names):
+            return self.threads
+        if self.threads > 1 and self.ruling and self._is_light(actor):
+            return self.threads
+        return self.turns[actor.stream] % self.threads
+
+    def _is_light(self, actor: ActorImage) -> bool:
+        """Whether an actor only hands on numbers of actors, or lets others act."""
+        used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
+        verbs = {step.verb for step in actor.steps}
+        return used <= self.ruling and verbs <= {"feed", "fetch"}
+
+    def _memory_kind(self, name: str) -> str:
+        """The device whose kernels work in the memory of a register or variable."""
+        return self.memories[self._place(name)[0]] if self._is_data(name) else "cpu"
+
+    def _step(self, step: Step, actor: ActorImage) -> Call:
+        call = self._work(step, actor)
+        if step.when == "always" and step.on is None:
+            return call
+        on = None if step.on is None else self.registers[step.on]
+        return replace(call, when=step.when, on=on)
+
+    def _work(self, step: Step, actor: ActorImage) -> Call:
+        match step.verb:
+            case "call":
+                return self._call(step, actor)
+            case "copy":
+                return self._copy(*step.arguments)
+            case "feed":
+                return self._edge(feed_kernel(), step, self.inputs, actor.turns)
+            case "release":
+                return self._release(*step.arguments)
+            case _:
+                return self._edge(fetch_kernel(), step, self.outputs, actor.turns)
+
+    def _call(self, step: Step, actor: ActorImage) -> Call:
+        kernel = self.kernels[step.subject]
+        args = [self._argument(name) for name in step.arguments]
+        device = self._device(actor.device)
+        call = device.call(kernel, self.sources[kernel.name], args)
+        return replace(call, messages=kernel.messages)
+
+    def _copy(self, source: str, target: str) -> Call:
+        kinds = {self._memory_kind(name) for name in (source, target)} - {"cpu"}
+        if len(kinds) > 1:
+            raise PenstockError(
+                f"cannot copy between devices of kinds {', '.join(sorted(kinds))}"
+            )
+        device = self._device(kinds.pop() if kinds else "cpu")
+        sizes = [self._place(name)[2].size for name in (source, target)]
+        # Of what is larger each act has a part.
+        size = min(sizes)
+        args = [
+            Slot(self.registers[name], size) if whole > size else self._argument(name)
+            for name, whole in zip((source, target), sizes, strict=True)
+        ]
+        return device.copy(size, *args)
+
+    def _release(self, register: str) -> Call:
+        """The call that raises the flag of an interface."""
+        name = self.queues[register].interface
+        assert name is not None, "checked by the verifier"
+        # The flag, what it becomes, and the bytes of that.
+        words = self.flags.setdefault(name, np.array([0, 1, 8], np.int64))
+        flag = words.ctypes.data
+        return Call(copy_kernel(), (Fixed(flag + 16), Fixed(flag + 8), Fixed(flag)))
+
+    def _edge(
+        self, kernel: int, step: Step, ports: dict[str, Port], turns: int
+    ) -> Call:
+        port, (place,) = step.subject, step.arguments
+        if port in ports:
+            raise PenstockError(f"two actors serve the port '{port}'")
+        kind = self._place(place)[2]
+        table = np.zeros(2 + BATCH * turns, np.int64)
+        table[1] = kind.size
+        shape = port_shape(kind, turns)
+        ports[port] = Port(port, shape, numpy_dtype(kind.dtype), table, turns)
+        return Call(kernel, (Fixed(table.ctypes.data), self._argument(place)))
+
+    def _argument(self, name: str) -> Argument:
+        if name in self.variables:
+            return Fixed(self._address(name))
+        return Slot(self.registers[name])
+
+
+def port_shape(kind: TensorKind, turns: int) -> tuple[int, ...]:
+    """The shape of the array of all pieces of a turn."""
+    return kind.shape if turns == 1 else (turns, *kind.shape)
+
+
+def raise_if_any(problems: Sequence[str], what: str = "weights") -> None:
+    """Raise PenstockError with all that is wrong with something, each thing once."""
+    different = list(dict.fromkeys(problems))
+    if len(different) == 1:
+        raise PenstockError(different[0])
+    if different:
+        head = f"{len(different)} things are wrong with the {what}:"
+        raise PenstockError("\n  ".join((head, *different)))
+
+
+def fitting(
+    what: str, given: npt.ArrayLike, shape: Sequence[int], dtype: np.dtype[np.generic]
+) -> Array:
+    """
+    What was given as a contiguous array in the byte order of this machine, copied only
+    if need be. Raises PenstockError unless it has a shape and a dtype.
+    """
+    array: Array = reread(np.asarray(given), dtype)
+    if array.shape != tuple(shape):
+        raise PenstockError(
+            f"{what} has shape {tuple(shape)}, got an array of shape {array.shape}"
+        )
+    if array.dtype.newbyteorder("=") != dtype:
+        raise PenstockError(
+            f"{what} has dtype {dtype.name}, got an array of dtype {array.dtype.name}"
+        )
+    return np.ascontiguousarray(array, dtype)

@@ -1,0 +1,100 @@
+"""The variables of a loaded program as whole arrays, in however many parts they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.loading.devices import Chunk
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.loading.loader import part_of, raise_if_any
+from penstock.runtime.loading.weight_layout import as_usual, stored_value
+from penstock.runtime.program.executable import Variable
+
+
+class HasVariables(Protocol):
+    """Variables in chunks: those of a loaded program, or `SharedVariables`."""
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables, and in which chunk each lies."""
+        ...
+
+    @property
+    def chunks(self) -> Mapping[str, Chunk]:
+        """The chunks by name."""
+        ...
+
+    @property
+    def originals(self) -> dict[str, Array]:
+        """The weights that variables for Winograd are made of."""
+        ...
+
+
+def read_variables(program: HasVariables) -> dict[str, Array]:
+    """
+    A copy of each variable by name. Raises PenstockError for one of which this process
+    has only parts.
+    """
+    arrays: dict[str, Array] = {}
+    seen: dict[str, Array] = {}
+    for variable in program.variables:
+        name = name_of(variable)
+        if name not in arrays:
+            arrays[name] = np.zeros(variable.whole, variable.kind.dtype)
+            seen[name] = np.zeros(variable.whole, np.bool_)
+        arrays[name][(*variable.place, ...)] = _read(program, variable)
+        seen[name][(*variable.place, ...)] = True
+    problems = [
+        f"variable '{name}' lies in several processes, this one has "
+        f"{np.count_nonzero(mask)} of its {mask.size} elements"
+        for name, mask in seen.items()
+        if not mask.all()
+    ]
+    raise_if_any(problems, "variables")
+    return dict(sorted(arrays.items()))
+
+
+def name_of(variable: Variable) -> str:
+    """The name that the whole of a variable goes by."""
+    assert variable.port is not None, "constants are no variables"
+    return variable.port
+
+
+def _read(program: HasVariables, variable: Variable) -> Array:
+    kind = variable.kind
+    if variable.winograd:
+        return program.originals[name_of(variable)]
+    data = program.chunks[variable.chunk].read(variable.offset, kind.size)
+    stored = data.view(kind.dtype)
+    return as_usual(stored, variable.panels).reshape(kind.shape)
+
+
+def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
+    """
+    Set all variables. Raises PenstockError, before any is written, unless there is an
+    array for each name that fits, and no other.
+    """
+    names = {name_of(variable) for variable in program.variables}
+    problems: list[str] = []
+    if missing := sorted(names - set(arrays)):
+        problems.append(f"the state lacks variables {', '.join(missing)}")
+    if unknown := sorted(set(arrays) - names):
+        problems.append(f"the program has no variables {', '.join(unknown)}")
+    parts: list[tuple[Variable, Array]] = []
+    for variable in program.variables:
+        if (given := arrays.get(name_of(variable))) is None:
+            continue
+        try:
+            parts.append((variable, part_of(variable, given)))
+        except PenstockError as error:
+            problems.append(str(error))
+    raise_if_any(problems, "state")
+    for variable, value in parts:
+        chunk = program.chunks[variable.chunk]
+        chunk.write(variable.offset, stored_value(variable, value))
+        if variable.winograd:
+            program.originals[name_of(variable)] = value.copy()

@@ -1,0 +1,1 @@
+"""The event log, metrics, traces and kernel timing."""

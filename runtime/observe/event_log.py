@@ -1,0 +1,265 @@
+"""
+When acts and calls of a run started and ended: the rows that workers leave in a log.
+
+The log of a run is large enough for all that happens in it. That of a stream is a ring:
+who finds no room in it makes no act until rows are taken. So threads only write, and
+nothing is lost. `penstock.runtime.core.state_layout` says what the words of a row mean.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.runtime.core.state_layout import (
+    CODE,
+    CUT_SHORT,
+    END,
+    GONE,
+    LOG_HEAD,
+    LOG_ROW,
+    ROOM,
+    ROWS,
+    START,
+    WHOLE,
+)
+from penstock.runtime.errors import TaskError
+from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.executors.simulator import Act, Simulation
+from penstock.runtime.program.tables import Tables, Words
+
+RING = 1 << 15
+"""Rows of each worker that a stream has room for."""
+SETTLED = 1_000_000
+"""Nanoseconds after which everybody sees that a row was begun."""
+
+
+class Row(NamedTuple):
+    """
+    A call of an act, or the WHOLE act; times are in nanoseconds of the monotonic clock.
+
+    `act` counts from the start of the run. What has not ended has the end 0.
+    """
+
+    worker: int
+    what: int
+    actor: int
+    act: int
+    start: int
+    end: int
+    code: int
+
+
+class Log:
+    """
+    Rows of one run of `acts` turns: one for each act, and its calls if several.
+
+    `acts` are None for a stream; `room` is how many rows of each worker there are.
+    """
+
+    def __init__(
+        self, tables: Tables, acts: int | None, room: Sequence[int] | None = None
+    ):
+        self.tables = tables
+        self.acts = acts
+        self.first = 0
+        """The turns that there were before the run."""
+        if room is None:
+            room = [0] * tables.workers
+            for actor, turns in zip(tables.actors, tables.turns, strict=True):
+                room[actor.worker] += (acts or 0) * turns * rows_of(len(actor.calls))
+        self._words = [np.zeros(LOG_HEAD + LOG_ROW * n, np.int64) for n in room]
+        for words, rows in zip(self._words, room, strict=True):
+            words[ROOM] = rows
+        self._table: Words = np.array([x.ctypes.data for x in self._words], np.int64)
+
+    @property
+    def address(self) -> int:
+        """Of a word for each worker: the address of its log."""
+        return self._table.ctypes.data
+
+    @property
+    def is_due(self) -> bool:
+        """Whether rows should be taken, as there is not much more room."""
+        return False
+
+    def take(self) -> tuple[list[Row], int]:
+        """
+        Rows of what ended well that were not taken before, and a time: what is told of
+        later starts and ends at that time or after it.
+        """
+        return [], 0
+
+    def open(self, what: int, actor: int, act: int) -> int:
+        """Note that something starts; the row that is to be closed when it ends."""
+        words = self._words[self.tables.actors[actor].worker]
+        row = LOG_HEAD + LOG_ROW * int(words[ROWS] % words[ROOM])
+        words[row : row + LOG_ROW] = (what, actor, act, time.monotonic_ns(), 0, 0)
+        words[ROWS] += 1
+        return row
+
+    def close(self, actor: int, row: int, code: int) -> None:
+        """Note that what an actor did has ended with a code."""
+        words = self._words[self.tables.actors[actor].worker]
+        words[row + CODE] = code
+        words[row + END] = time.monotonic_ns()
+
+    def add(self, simulation: Simulation) -> None:
+        """
+        Note the acts of a run on a virtual clock, the calls of each as equally long.
+        """
+        self.add_acts(simulation.acts)
+
+    def add_acts(self, acts: Iterable[Act]) -> None:
+        """Note acts on a virtual clock."""
+        for act in acts:
+            if act.is_end:
+                continue
+            self._add(act, WHOLE, act.start, act.end, act.code)
+            if len(self.tables.actors[act.actor].calls) == 1:
+                continue
+            length, count = act.end - act.start, len(act.calls)
+            for index, call in enumerate(act.calls):
+                start = act.start + length * index // count
+                end = act.start + length * (index + 1) // count
+                code = act.code if index == count - 1 else 0
+                self._add(act, call, start, end, code)
+
+    def _add(self, act: Act, what: int, start: int, end: int, code: int) -> None:
+        row = self.open(what, act.actor, act.number)
+        words = self._words[self.tables.actors[act.actor].worker]
+        words[row + START], words[row + END], words[row + CODE] = start, end, code
+
+    def rows(self) -> list[Row]:
+        """All rows that are there, those of one worker in the order of their starts."""
+        found: list[Row] = []
+        for worker, words in enumerate(self._words):
+            found += self._rows(worker, self._present(words))
+        return found
+
+    def _present(self, words: Words) -> Words:
+        """The rows of a worker that were not taken."""
+        gone, count, room = int(words[GONE]), int(words[ROWS]), int(words[ROOM])
+        table = words[LOG_HEAD:].reshape(-1, LOG_ROW)
+        if gone == count:
+            return table[:0]
+        first, last = gone % room, (count - 1) % room + 1
+        if first < last:
+            return table[first:last].copy()
+        return np.concatenate([table[first:], table[:last]])
+
+    def _rows(self, worker: int, table: Words) -> list[Row]:
+        found: list[Row] = []
+        rows: list[list[int]] = table.tolist()
+        for what, actor, act, *times in rows:
+            number = act - self.first * self.tables.turns[actor]
+            found.append(Row(worker, what, actor, number, *times))
+        return found
+
+
+def rows_of(calls: int) -> int:
+    """The rows of an act that makes so many calls."""
+    return 1 + calls if calls > 1 else 1
+
+
+class StreamLog(Log):
+    """Rows of a stream, of which a number are there until they are taken."""
+
+    def __init__(self, tables: Tables, room: int = RING):
+        most = max((rows_of(len(actor.calls)) for actor in tables.actors), default=1)
+        self._room = max(room, 2 * most)
+        super().__init__(tables, None, [self._room] * tables.workers)
+        self._kept: list[Row] = []
+        self._last = [0] * tables.workers
+        """Worker: when the last thing had ended that was taken."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a worker may soon have no more room."""
+        return bool(self._kept) or any(
+            2 * (words[ROWS] - words[GONE]) > words[ROOM] for words in self._words
+        )
+
+    def open(self, what: int, actor: int, act: int) -> int:
+        """Note that something starts, and make room for that."""
+        words = self._words[self.tables.actors[actor].worker]
+        if words[ROWS] - words[GONE] == words[ROOM]:
+            rows, _ = self._take(self.tables.actors[actor].worker, 0)
+            self._kept += rows
+        return super().open(what, actor, act)
+
+    def take(self) -> tuple[list[Row], int]:
+        """Take rows, so that there is room for others."""
+        until = time.monotonic_ns() - SETTLED
+        found, self._kept = self._kept, []
+        for worker in range(self.tables.workers):
+            rows, begun = self._take(worker, until)
+            found += rows
+            until = min(until, begun)
+        return found, until
+
+    def rows(self) -> list[Row]:
+        """All rows that were not taken."""
+        return [*self._kept, *super().rows()]
+
+    def _take(self, worker: int, until: int) -> tuple[list[Row], int]:
+        """
+        The rows of a worker up to the first act that goes on or has failed, and when
+        that began; a time if there is none.
+        """
+        words = self._words[worker]
+        table = self._present(words)
+        is_whole = (table[:, END] != 0) & (table[:, CODE] == 0)
+        count = len(table) if is_whole.all() else int(is_whole.argmin())
+        rows = self._rows(worker, table[:count])
+        self._last[worker] = max([self._last[worker], *(row.end for row in rows)])
+        if count < len(table):
+            until = int(table[count, START]) or self._last[worker]
+        free, room = words[LOG_HEAD:].reshape(-1, LOG_ROW), int(words[ROOM])
+        gone = int(words[GONE])
+        free[np.arange(gone, gone + count) % room] = 0
+        words[GONE] = gone + count
+        return rows, until
+
+
+class RecordedRun(SequentialRun):
+    """A run or stream of the reference executor that leaves rows in a log."""
+
+    def __init__(self, log: Log):
+        super().__init__(log.tables, log.acts)
+        self._log = log
+        self._whole = 0
+        """The row of the last act."""
+
+    def make_calls(self, actor: int) -> None:
+        """Make the calls of the next act of an actor, and note when."""
+        calls = self.tables.actors[actor].calls
+        with self._noted(WHOLE, actor) as self._whole:
+            for index, call in self.calls_of(actor):
+                with self._noted(index, actor) if len(calls) > 1 else nullcontext():
+                    self.call(actor, call)
+
+    def finish(self, actor: int) -> None:
+        """What a run does, which fails if the actor was given a wrong number."""
+        try:
+            super().finish(actor)
+        except TaskError as error:
+            self._log.close(actor, self._whole, error.code)
+            raise
+
+    @contextmanager
+    def _noted(self, what: int, actor: int) -> Generator[int]:
+        row = self._log.open(what, actor, self.done[actor])
+        code = CUT_SHORT
+        try:
+            yield row
+            code = 0
+        except TaskError as error:
+            code = error.code
+            raise
+        finally:
+            self._log.close(actor, row, code)

@@ -1,0 +1,186 @@
+"""What observers know of a program: its tasks and ops, and where its registers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from penstock.runtime.program.actor_kinds import DYNAMIC
+from penstock.runtime.program.executable import ActorImage, ProgramImage, Step
+from penstock.runtime.program.tables import CALLER, PLAIN, Tables
+
+
+class Op(NamedTuple):
+    """
+    A call of a task. `verb` is call, copy, feed, fetch or release; `name` that of the
+    kernel, port or register. Flops and bytes are those of one call, None where the
+    program does not tell.
+    """
+
+    verb: str
+    name: str
+    kind: str
+    """The op that the kernel is made of, such as `op.matmul`; else the verb."""
+    flops: int | None
+    bytes: int | None
+
+
+class Task(NamedTuple):
+    """An actor, by its number, and what it works on."""
+
+    number: int
+    name: str
+    device: str
+    stream: int
+    worker: int
+    ops: tuple[Op, ...]
+
+    @property
+    def kind(self) -> str:
+        """What its calls are made of; that of a task without any is `view`."""
+        return ", ".join(dict.fromkeys(op.kind for op in self.ops)) or "view"
+
+
+class Place(NamedTuple):
+    """
+    Bytes of a chunk: `slots` times `size`, each `stride` after the one before; with
+    `parts`, so many in each frame at every `step` bytes, and frames at every `stride`.
+    """
+
+    chunk: str
+    offset: int
+    size: int
+    stride: int
+    slots: int
+    parts: int = 1
+    step: int = 0
+
+    def slot(self, index: int) -> tuple[int, int]:
+        """Where a slot starts and where it ends."""
+        frame, part = divmod(index % self.slots, self.parts)
+        start = self.offset + frame * self.stride + part * self.step
+        return start, start + self.size
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program that is observed; `places` of control registers are None."""
+
+    name: str
+    tables: Tables
+    tasks: Sequence[Task]
+    places: Sequence[Place | None]
+    readers: Sequence[Sequence[int]]
+    """Register: the actors that read it."""
+    chunks: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The bytes of each."""
+    variables: Sequence[Place] = ()
+
+    def span(self, actor: int, register: int) -> int | None:
+        """
+        How many acts of an actor a piece of a register lasts for at most, None if that
+        depends on numbers.
+        """
+        found = self.tables.actors[actor]
+        if found.kind in DYNAMIC:
+            return None
+        return len(found.reads) if found.kind != PLAIN else found.acts_for(register)
+
+    def filling(self, register: int, piece: int) -> tuple[int, int] | None:
+        """Who hands on a piece, and in which act, if that is known."""
+        queue = self.tables.registers[register]
+        if queue.producer == CALLER:
+            return None
+        span = self.span(queue.producer, register)
+        if span is None or piece < queue.initial:
+            return None
+        return queue.producer, (piece - queue.initial + 1) * span - 1
+
+
+def subject_of(tables: Tables, image: ProgramImage | None = None) -> Subject:
+    """What is known of a program; without its image not much more than names."""
+    readers: list[list[int]] = [[] for _ in tables.registers]
+    for register, reader in tables.edges:
+        readers[register].append(reader)
+    if image is None:
+        tasks = [
+            Task(
+                index,
+                actor.name,
+                "cpu",
+                actor.worker,
+                actor.worker,
+                tuple(
+                    Op("call", f"call {i}", "call", None, None)
+                    for i in range(len(actor.calls))
+                ),
+            )
+            for index, actor in enumerate(tables.actors)
+        ]
+        return Subject("", tables, tasks, [None] * len(tables.registers), readers)
+    ops = _Ops(image)
+    return Subject(
+        image.name,
+        tables,
+        [
+            Task(i, actor.name, actor.device, actor.stream, worker, ops.of(actor))
+            for i, actor in enumerate(image.actors)
+            for worker in (tables.actors[i].worker,)
+        ]
+        + _added(tables, len(image.actors)),
+        [ops.places.get(register.name) for register in tables.registers],
+        readers,
+        {chunk.name: chunk.size for chunk in image.chunks},
+        [ops.places[variable.name] for variable in image.variables],
+    )
+
+
+def _added(tables: Tables, count: int) -> list[Task]:
+    """The actors behind the first so many, which a device added for its own ends."""
+    found: list[Task] = []
+    for number, actor in enumerate(tables.actors[count:], count):
+        ops = tuple(Op("wait", actor.name, "wait", 0, 0) for _ in actor.calls)
+        found.append(Task(number, actor.name, "cpu", actor.worker, actor.worker, ops))
+    return found
+
+
+class _Ops:
+    """Looks up what the steps of actors work on."""
+
+    def __init__(self, image: ProgramImage):
+        self._kernels = {kernel.name: kernel for kernel in image.kernels}
+        self.places = {
+            queue.name: Place(
+                queue.chunk,
+                queue.offset,
+                queue.kind.size,
+                queue.stride,
+                queue.slots,
+                queue.parts,
+                queue.step,
+            )
+            for queue in image.queues
+            if queue.chunk is not None and queue.kind is not None
+        }
+        for variable in image.variables:
+            size = variable.kind.size
+            place = Place(variable.chunk, variable.offset, size, size, 1)
+            self.places[variable.name] = place
+
+    def of(self, actor: ActorImage) -> tuple[Op, ...]:
+        """The ops of an actor."""
+        return tuple(self._op(step) for step in actor.steps)
+
+    def _op(self, step: Step) -> Op:
+        if step.verb == "call":
+            work = self._kernels[step.subject].work
+            if work is None:
+                return Op("call", step.subject, step.subject, None, None)
+            return Op("call", step.subject, work.op, work.flops, work.bytes)
+        if step.verb == "release":
+            return Op(step.verb, step.arguments[0], step.verb, 0, 0)
+        # What is moved is read and written.
+        moved = 2 * self.places[step.arguments[0]].size
+        name = step.subject or " to ".join(step.arguments)
+        return Op(step.verb, name, step.verb, 0, moved)

@@ -1,0 +1,83 @@
+"""What callers choose by name or say as a number, and what is wrong with it if so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard, cast
+
+import numpy as np
+
+from penstock.runtime.errors import PenstockError
+
+ENGINES = ("actors", "sequential", "sim")
+"""What runs a program: see `penstock.runtime.executors.executor.Executor`."""
+
+DEVICES = ("cpu", "cuda")
+"""The kinds of devices that kernels are compiled for."""
+
+MOST_EACH = 4
+"""The threads for each processor beyond which there is a warning."""
+
+
+def check_named(inputs: object) -> None:
+    """Raise PenstockError unless these are arrays by name."""
+    if not isinstance(inputs, Mapping):
+        kind = type(inputs).__name__
+        raise PenstockError(f"inputs are arrays by name, got {kind}")
+
+
+def check_pieces(pieces: object) -> None:
+    """Raise PenstockError unless these are pieces, of arrays by name each."""
+    if not isinstance(pieces, Sequence) or isinstance(pieces, str):
+        kind = type(cast("object", pieces)).__name__
+        raise PenstockError(f"pieces are a list of arrays by name each, got {kind}")
+
+
+def check_name(what: str, name: object, known: Sequence[str]) -> None:
+    """Raise PenstockError for what is none of the names that are known."""
+    if not isinstance(name, str) or name not in known:
+        raise PenstockError(
+            f"unknown {what} '{name}', expected one of {', '.join(known)}"
+        )
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer, of Python or NumPy, and no boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether a value is a number on a line, of Python or NumPy, and no boolean."""
+    return is_integer(value) or isinstance(value, float | np.floating)
+
+
+def check_count(name: str, count: object) -> None:
+    """Raise PenstockError for what is no number of at least one thing."""
+    if not is_integer(count) or count < 1:
+        raise PenstockError(f"{name} must be at least 1, got {count!r}")
+
+
+def check_options(device: object, threads: object, engine: object) -> None:
+    """
+    Raise PenstockError unless these are a kind of device, or None for what a job says
+    itself, a number of threads, and an engine.
+    """
+    if device is not None:
+        check_name("device", device, DEVICES)
+    check_count("threads", threads)
+    check_name("engine", engine, ENGINES)
+
+
+def warn_of_threads(threads: int) -> None:
+    """Warn of threads that take processors from each other for most of the time."""
+    from penstock.runtime.jit.pool import processors
+
+    if threads > MOST_EACH * (count := processors()):
+        those = "one processor" if count == 1 else f"{count} processors"
+        warnings.warn(
+            f"{threads} threads on {those} wait for each other: as many threads as "
+            "processors are fastest",
+            RuntimeWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,1 @@
+"""The executable as plain data: actors, registers, tables."""

@@ -1,0 +1,124 @@
+"""
+The kinds of actors: what an act of each needs, does and hands on.
+
+`plain`       reads and writes all of its registers in every act
+`case`        takes a number from what it reads, and hands a piece on to the register of
+              that number; one that has no free slot does not keep others from going on
+`esac`        takes a piece from any of what it reads, and says from which by number
+`input_wise`  takes a piece from each of what it reads, in any order, makes the calls
+              that are on that register, and hands on what it writes after all of them
+`lock`        takes the numbers of sections that are asked for (first register) and
+              given back (second one), and hands on those that are granted
+`send_ids`    takes a number from what it reads and hands on the numbers in its list of
+              that number, one in each act
+
+The lists of a lock are for each section those that may not be held at the same time. A
+section is granted to the first who asked for it if nobody has one of these, and nobody
+who waits for one of these has asked before (OneFlow's reentrant lock).
+
+An actor *has ended* when it can never act again, as there will be no more pieces of
+what it needs. Then there will be none of what it writes; what is left over of what it
+reads is thrown away and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.program.actors import Actor, Register
+
+KINDS = ("plain", "case", "esac", "input_wise", "lock", "send_ids")
+"""The kinds by their numbers in compiled code."""
+
+DYNAMIC = ("case", "esac", "lock", "send_ids")
+"""The kinds of which numbers say how often they hand something on."""
+
+WHEN = ("always", "first", "rest")
+"""When calls are made, by number."""
+
+WAITING = 256
+"""Requests that a lock knows of at most; it takes no more until some are granted."""
+
+_REGISTERS: dict[str, tuple[int | None, int | None]] = {
+    "case": (1, None),
+    "esac": (None, 1),
+    "input_wise": (None, None),
+    "lock": (2, 1),
+    "send_ids": (1, 1),
+}
+"""How many registers a kind reads and writes, None for one or more."""
+
+
+def check_kind(actor: Actor, registers: Sequence[Register]) -> None:
+    """Raise PenstockError unless an actor has what its kind needs."""
+    what = f"actor '{actor.name}' of kind '{actor.kind}'"
+    if actor.kind not in KINDS:
+        raise PenstockError(
+            f"{what}, which is none of {', '.join(KINDS)}",
+        )
+    for call in actor.calls:
+        _check_call(actor, call.when, call.on)
+    if actor.kind == "plain":
+        return
+    if actor.every:
+        raise PenstockError(f"{what} has a piece for several acts")
+    for verb, count, found in zip(
+        ("reads", "writes"),
+        _REGISTERS[actor.kind],
+        (len(actor.reads), len(actor.writes)),
+        strict=True,
+    ):
+        if found != (count or max(found, 1)):
+            expected = "at least one" if count is None else str(count)
+            raise PenstockError(f"{what} {verb} {found} registers, not {expected}")
+    if actor.calls and actor.kind != "input_wise":
+        raise PenstockError(f"{what} makes calls")
+    for register in _numbers(actor):
+        if registers[register].address == 0:
+            raise PenstockError(
+                f"{what} needs numbers in register '{registers[register].name}', "
+                "which has no memory"
+            )
+
+
+def _check_call(actor: Actor, when: str, on: int | None) -> None:
+    if when not in WHEN:
+        raise PenstockError(
+            f"a call of actor '{actor.name}' is made '{when}', not "
+            f"{', '.join(WHEN[:-1])} or {WHEN[-1]}"
+        )
+    if on is not None and (actor.kind != "input_wise" or on not in actor.reads):
+        raise PenstockError(
+            f"a call of actor '{actor.name}' is on register {on}, which it does not "
+            "take alone"
+        )
+
+
+def _numbers(actor: Actor) -> Sequence[int]:
+    """The registers of an actor that hold numbers."""
+    match actor.kind:
+        case "case":
+            return actor.reads
+        case "esac":
+            return actor.writes
+        case "lock" | "send_ids":
+            return (*actor.reads, *actor.writes)
+        case _:
+            return ()
+
+
+def choices(actor: Actor) -> int:
+    """The numbers that an actor takes are below this."""
+    return len(actor.writes) if actor.kind == "case" else len(actor.lists)
+
+
+def refusal(actor: Actor, number: int) -> str:
+    """What is wrong with a number that an actor has taken."""
+    things = {"case": "branches", "lock": "sections"}.get(actor.kind, "lists")
+    return f"got number {number}, but there are {choices(actor)} {things}"
+
+
+def not_held(section: int) -> str:
+    """What is wrong with a section that a lock gets back."""
+    return f"got back section {section}, which nobody has"

@@ -1,0 +1,150 @@
+"""
+A program as the executors see it: registers, and actors that read and write them.
+
+An actor acts when every register it reads has a piece for it and every register it
+writes has a free slot, unless it is of a kind that needs less
+(`penstock.runtime.program.actor_kinds`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+CALLER = -2
+"""Who produces a register that the caller of a stream fills."""
+
+PLAIN = "plain"
+"""The kind of an actor that reads and writes all of its registers."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """
+    What flows from one actor to its readers: `slots` buffers filled in turn.
+
+    Slot i is at byte `address + i * stride`. The first `initial` slots are full at the
+    start. A control register carries no bytes: its address and stride are 0.
+
+    With `parts`, so many slots follow each other in a *frame* at every `step` bytes,
+    and `stride` is that from frame to frame. The caller, too, reads what `is_taken`.
+    """
+
+    name: str
+    producer: int
+    slots: int = 1
+    initial: int = 0
+    address: int = 0
+    stride: int = 0
+    parts: int = 1
+    step: int = 0
+    is_taken: bool = False
+
+    def address_of(self, piece: int) -> int:
+        """Where the piece of this number lies, counted from 0."""
+        frame = piece // self.parts % (self.slots // self.parts)
+        return self.address + frame * self.stride + piece % self.parts * self.step
+
+
+@dataclass(frozen=True)
+class Slot:
+    """
+    A kernel argument: the address of an actor's current slot of a register, or of the
+    part of it that is `slice` bytes further with each act of a round.
+    """
+
+    register: int
+    slice: int = 0
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A kernel argument: the same address, or any other word, in every act."""
+
+    address: int
+
+
+Argument: TypeAlias = Slot | Fixed
+
+
+@dataclass(frozen=True)
+class Call:
+    """
+    A call of `int32 kernel(int64 args, int64 part, int64 parts)`.
+
+    `kernel` is its address; `args` becomes a row of words whose address it is given. It
+    does share `part` of `parts` and returns 0, or a code that ends the run: `messages`
+    say what the codes from 1 on mean. Its work may be shared out in up to `parts`
+    parts, which run at once in any order.
+
+    It is made `when` an act is the `first` of a round or one of the `rest`, or
+    `always`; and if it is `on` a register, only for a piece of that one.
+    """
+
+    kernel: int
+    args: tuple[Argument, ...] = ()
+    messages: tuple[str, ...] = ()
+    parts: int = 1
+    when: str = "always"
+    on: int | None = None
+
+    def message_of(self, code: int) -> str | None:
+        """What a code means, if that is known."""
+        return self.messages[code - 1] if 0 < code <= len(self.messages) else None
+
+
+@dataclass(frozen=True)
+class Actor:
+    """
+    A task, and the worker that runs it: its calls are made in order in every act.
+
+    `reads` and `writes` are indices of registers, those for control and those that are
+    only held included.
+
+    `every` are pairs (register, n): a piece of this register lasts for n acts, it is
+    there before the first, and handed on after the last of them. A *round* are those
+    for a piece that is written. `kind` says which of its registers an act needs
+    (`penstock.runtime.program.actor_kinds`), `lists` is what some kinds know by number.
+    `job` is the one that it is part of, if there are several; `place` is where it was
+    written. One that `commits` acts when nothing can fail any more in its turn, one
+    that `assigns` writes a variable.
+    """
+
+    name: str
+    worker: int = 0
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    calls: tuple[Call, ...] = ()
+    every: tuple[tuple[int, int], ...] = ()
+    kind: str = PLAIN
+    lists: tuple[tuple[int, ...], ...] = ()
+    job: str | None = None
+    place: str | None = None
+    commits: bool = False
+    assigns: bool = False
+
+    @property
+    def round(self) -> int:
+        """The acts of a round, which are those for what calls write, if any do."""
+        written = (n for register, n in self.every if register in self.writes)
+        return max(self.rounds or written, default=1)
+
+    @property
+    def rounds(self) -> list[int]:
+        """The acts for a piece of each register that calls write."""
+        args = (arg for call in self.calls for arg in call.args)
+        used = {arg.register for arg in args if isinstance(arg, Slot)}
+        return [self.acts_for(register) for register in self.writes if register in used]
+
+    def calls_in(self, act: int) -> list[int]:
+        """Which of its calls a plain actor makes in an act."""
+        is_first = act % self.round == 0
+        return [
+            index
+            for index, call in enumerate(self.calls)
+            if call.when == "always" or (call.when == "first") == is_first
+        ]
+
+    def acts_for(self, register: int) -> int:
+        """How many acts a piece of a register lasts for."""
+        return dict(self.every).get(register, 1)

@@ -1,0 +1,1 @@
+"""Fault injection and doubles of CUDA, for tests."""
