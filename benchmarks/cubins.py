@@ -47,7 +47,7 @@ HEADER = (
 def sources_of(module: ModuleOp) -> dict[str, str]:
     """The sources of the kernels of a job for `cuda`, by their names."""
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.numba_target import kernel_source
+    from penstock.lowering.codegen.target import kernel_source
     from penstock.lowering.pipelines import pipeline
     from penstock.tools.compiler import installed_compiler, run_pipeline
 

@@ -173,8 +173,8 @@ def op_of(case: Case, shape: Sequence[int]) -> TensorOp:
     from penstock.dialects import get_all_dialects
     from penstock.dialects.interfaces import TensorOp
     from penstock.dialects.job import JobOp
-    from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
-    from penstock.lowering.op_fuse_rows import OpFuseRowsPass
+    from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
+    from penstock.lowering.op.fuse_rows import OpFuseRowsPass
 
     context = Context()
     for name, factory in get_all_dialects().items():
@@ -202,7 +202,7 @@ def kernel_run(op: TensorOp, arrays: Mapping[str, Array], shape: Sequence[int]) 
 
     from penstock.dialects.kernel import kernel_body
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.numba_target import kernel_source
+    from penstock.lowering.codegen.target import kernel_source
     from penstock.runtime.jit.cpu import compile_cpu
 
     source = kernel_source(KernelOp("kernel", "cpu", kernel_body(op)))

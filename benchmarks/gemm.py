@@ -112,11 +112,11 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
     from penstock.dialects.interfaces import tensor_type
     from penstock.dialects.kernel import kernel_body
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.launch_schedule_contractions import (
+    from penstock.lowering.codegen.target import kernel_source
+    from penstock.lowering.launch.schedule_contractions import (
         schedule_kernel,
         vector_bytes_here,
     )
-    from penstock.lowering.numba_target import kernel_source
     from penstock.runtime.jit.cpu import compile_cpu
     from penstock.runtime.loading.weight_layout import as_stored
     from penstock.runtime.program.executable import panels_of

@@ -392,8 +392,8 @@ def by_library(setup: Setup, case: Case) -> Iterator[Row]:
 def with_library(text: str) -> tuple[Model, str]:
     """A job as a program whose sum of products a library computes, and its name."""
     from penstock.dialects.launch import KernelOp, LibraryAttr
-    from penstock.lowering.cuda.libraries import LibrarySum, library_sum_of
-    from penstock.lowering.numba.finishing import phases_of
+    from penstock.lowering.codegen.body.epilogue import phases_of
+    from penstock.lowering.codegen.cuda.library_calls import LibrarySum, library_sum_of
     from penstock.tools.compiler import installed_compiler
     from penstock.tools.session import Model, lower
 

@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import ModuleOp
 from benchmarks.models import example_models, light_models, passes_between
 from benchmarks.report import Section, Table
 from penstock.dialects.plan import PlanOp
-from penstock.lowering.ordering.problem import Problem, Task, Value, peak_of
-from penstock.lowering.ordering.strategies import early_order, memory_order
-from penstock.lowering.plan_order_tasks import PlanProblem
-from penstock.lowering.task_order import TaskOrder
+from penstock.lowering.algorithms.ordering.problem import Problem, Task, Value, peak_of
+from penstock.lowering.algorithms.ordering.strategies import early_order, memory_order
+from penstock.lowering.analysis.task_order import TaskOrder
+from penstock.lowering.plan.order_tasks import PlanProblem
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.report import size_text
 

@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from penstock.lowering.packing import Budget, Lifetime, Problem, pack
-from penstock.lowering.packing.registry import complaint_about
+from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem, pack
+from penstock.lowering.algorithms.packing.registry import complaint_about
 
 RULES = {
     "size": "size-first",

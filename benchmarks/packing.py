@@ -27,7 +27,7 @@ from benchmarks.packers import (
 )
 from benchmarks.report import Json, Section, Table
 from penstock.dialects.regst import ChunkOp
-from penstock.lowering.packing import Budget, Lifetime, Problem
+from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.memory_report import Register, reports_of
 

@@ -18,7 +18,7 @@ from benchmarks.gemm import CONVOLUTIONS, PRODUCTS, case_of, op_of
 from benchmarks.report import Json, Section, Table
 
 if TYPE_CHECKING:
-    from penstock.lowering.selection.alternatives import Request
+    from penstock.lowering.launch.autotune.alternatives import Request
     from penstock.runtime.observe.kernel_timer import Effort
     from penstock.tools.tuning import Subject
 
@@ -35,8 +35,8 @@ def request_of(name: str) -> Request:
     """The kernel of a case, whose right operand is a constant."""
     from penstock.dialects.kernel import kernel_body
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.launch_schedule_contractions import vector_bytes_here
-    from penstock.lowering.selection.alternatives import Request
+    from penstock.lowering.launch.autotune.alternatives import Request
+    from penstock.lowering.launch.schedule_contractions import vector_bytes_here
 
     kernel = KernelOp("kernel", "cpu", kernel_body(op_of(case_of(name))))
     return Request(kernel, frozenset({1}), 1, vector_bytes_here())
@@ -44,7 +44,7 @@ def request_of(name: str) -> Request:
 
 def tuned(names: Sequence[str], folder: Path, effort: Effort) -> list[Subject]:
     """The cases with the times of their candidates."""
-    from penstock.lowering.selection.database import KernelDatabase
+    from penstock.lowering.kernel_times.database import KernelDatabase
     from penstock.tools.tuning import Tuning, compile_subjects, measure, subject_of
 
     tuning = Tuning(folder / "kernels.db", effort=effort)

@@ -72,7 +72,7 @@ def lowered(elements: int, is_wave: bool) -> ModuleOp:
 def kernel_of(elements: int, is_wave: bool) -> CompiledKernel:
     """The only kernel of the program, compiled."""
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.numba_target import kernel_source
+    from penstock.lowering.codegen.target import kernel_source
     from penstock.runtime.jit.cpu import compile_cpu
 
     module = lowered(elements, is_wave)

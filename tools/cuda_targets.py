@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
 

@@ -34,7 +34,7 @@ def kernel_sources(
     """
     from penstock.dialects.diagnostics import LocatedPassFailure
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.numba_target import kernel_source
+    from penstock.lowering.codegen.target import kernel_source
     from penstock.tools.diagnostics import reject_if_any
 
     sources: dict[str, str] = {}
@@ -64,7 +64,7 @@ def kernel_objections(program: ProgramOp) -> list[tuple[Operation, str]]:
     a source of its own, or an op that is not proven to stay inside of its memory.
     """
     from penstock.dialects.launch import KernelOp
-    from penstock.lowering.access_bounds import unproven_accesses
+    from penstock.lowering.analysis.access_bounds import unproven_accesses
 
     objections: list[tuple[Operation, str]] = []
     for kernel in program.body.block.ops:

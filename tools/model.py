@@ -168,7 +168,7 @@ def database_of_environment() -> Path | None:
     """
     if not (name := os.environ.get(KERNELS)):
         return None
-    from penstock.lowering.selection.database import DatabaseError, KernelDatabase
+    from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 
     try:
         KernelDatabase(Path(name)).close()

@@ -25,7 +25,7 @@ from penstock.dialects.numpy_types import dtype_of
 from penstock.dialects.op.rates import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.plan import YieldOp as PlanYieldOp
-from penstock.lowering.rates import PlanRates, job_turns, made
+from penstock.lowering.analysis.repetitions import PlanRates, job_turns, made
 from penstock.tools.diagnostics import UsageError
 
 if TYPE_CHECKING:

@@ -137,9 +137,9 @@ def _offer_of(
 def _registers_packing(module: ModuleType) -> bool:
     """Whether one of its functions was registered as a packing algorithm."""
     # If nobody has imported that, nobody has registered anything.
-    if "penstock.lowering.packing.registry" not in sys.modules:
+    if "penstock.lowering.algorithms.packing.registry" not in sys.modules:
         return False
-    from penstock.lowering.packing.registry import registered
+    from penstock.lowering.algorithms.packing.registry import registered
 
     owners = (getattr(packer, "__module__", None) for packer in registered.values())
     return module.__name__ in owners
@@ -148,9 +148,9 @@ def _registers_packing(module: ModuleType) -> bool:
 def _registers_kernels(module: ModuleType) -> bool:
     """Whether it registered an alternative for kernels."""
     # If nobody has imported that, nobody has registered anything.
-    if "penstock.lowering.selection.registry" not in sys.modules:
+    if "penstock.lowering.launch.autotune.registry" not in sys.modules:
         return False
-    from penstock.lowering.selection.registry import registered
+    from penstock.lowering.launch.autotune.registry import registered
 
     return any(found.source == module.__name__ for found in registered.values())
 

@@ -71,8 +71,8 @@ def given_up_lines(op: Operation) -> Iterator[str]:
     """What streams and waves of a plan, of a program, or of each job in it cost."""
     from xdsl.dialects.builtin import DictionaryAttr
 
-    from penstock.lowering.plan_form_waves import WAVES
-    from penstock.lowering.regst_plan_memory import GIVEN_UP
+    from penstock.lowering.plan.form_waves import WAVES
+    from penstock.lowering.regst.plan_memory import GIVEN_UP
 
     jobs = op.attributes.get("jobs")
     of_jobs = dict(jobs.data) if isinstance(jobs, DictionaryAttr) else {}

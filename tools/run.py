@@ -329,7 +329,7 @@ def _check_inputs(
     from penstock.dialects.interfaces import tensor_type
     from penstock.dialects.job import InputOp, JobOp
     from penstock.dialects.numpy_types import dtype_of
-    from penstock.lowering.rates import is_rated
+    from penstock.lowering.analysis.repetitions import is_rated
     from penstock.runtime.executors.executor import refuse_names
     from penstock.runtime.loading.loader import fitting
 

@@ -17,29 +17,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.lowering.constant_arguments import called_kernels
-from penstock.lowering.launch_schedule_contractions import (
+from penstock.lowering.analysis.constant_arguments import called_kernels
+from penstock.lowering.kernel_times.database import (
+    DatabaseError,
+    KernelDatabase,
+    Time,
+)
+from penstock.lowering.kernel_times.keys import Key, machine_here
+from penstock.lowering.launch.autotune.alternatives import AlternativeError, Request
+from penstock.lowering.launch.autotune.choice import Candidate, candidates_for, choose
+from penstock.lowering.launch.autotune.contractions import schedule
+from penstock.lowering.launch.autotune.registry import alternatives
+from penstock.lowering.launch.schedule_contractions import (
     has_matrices_here,
     vector_bytes_here,
 )
-from penstock.lowering.launch_select_kernels import (
+from penstock.lowering.launch.select_kernels import (
     SELECTED,
     apply,
     key_of,
     machine_of,
 )
 from penstock.lowering.pipelines import job_passes, plan_passes
-from penstock.lowering.plan_write_times import WHOLE, key_of_task
-from penstock.lowering.selection.alternatives import AlternativeError, Request
-from penstock.lowering.selection.choice import Candidate, candidates_for, choose
-from penstock.lowering.selection.contractions import schedule
-from penstock.lowering.selection.database import (
-    DatabaseError,
-    KernelDatabase,
-    Time,
-)
-from penstock.lowering.selection.keys import Key, machine_here
-from penstock.lowering.selection.registry import alternatives
+from penstock.lowering.plan.write_times import WHOLE, key_of_task
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.compiler import run_pipeline
@@ -247,7 +247,7 @@ def subject_of(request: Request, tuning: Tuning, database: KernelDatabase) -> Su
 def make_source(subject: Subject, candidate: Candidate) -> None:
     """Note the source of a candidate, or why there is none."""
     from penstock.dialects.diagnostics import LocatedPassFailure
-    from penstock.lowering.numba_target import kernel_source
+    from penstock.lowering.codegen.target import kernel_source
 
     kernel = subject.request.kernel.clone()
     apply(candidate, kernel)

@@ -7,7 +7,7 @@ from xdsl.utils.target import Target
 
 from penstock.dialects import get_all_dialects
 from penstock.lowering import get_all_passes
-from penstock.lowering.machine_code import keep_machine_code_with
+from penstock.lowering.algorithms.machine_code import keep_machine_code_with
 
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
@@ -29,7 +29,7 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
         return CudaSassTarget
 
     def get_numba() -> type[Target]:
-        from penstock.lowering.numba_target import NumbaTarget
+        from penstock.lowering.codegen.target import NumbaTarget
 
         return NumbaTarget
 

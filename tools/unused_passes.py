@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Operation
 
 from penstock.dialects.diagnostics import place_of
-from penstock.lowering.levels import Level, is_check, level_of, levels_in
+from penstock.lowering.analysis.levels import Level, is_check, level_of, levels_in
 from penstock.tools.errors import Diagnosis
 
 

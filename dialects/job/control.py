@@ -63,7 +63,7 @@ class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.job import AfterNothing
+        from penstock.dialects.job.canonicalization import AfterNothing
 
         return (AfterNothing(),)
 

@@ -94,7 +94,7 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.job import AfterImplied
+        from penstock.dialects.job.canonicalization import AfterImplied
 
         return (AfterImplied(),)
 

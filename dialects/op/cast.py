@@ -100,7 +100,7 @@ class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import CastToSameType
+        from penstock.dialects.op.canonicalization import CastToSameType
 
         return (CastToSameType(),)
 

@@ -210,7 +210,7 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import AddZero
+        from penstock.dialects.op.canonicalization import AddZero
 
         return (AddZero(),)
 
@@ -242,7 +242,7 @@ class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import SubtractZero
+        from penstock.dialects.op.canonicalization import SubtractZero
 
         return (SubtractZero(),)
 
@@ -274,7 +274,7 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import MultiplyByOne
+        from penstock.dialects.op.canonicalization import MultiplyByOne
 
         return (MultiplyByOne(),)
 
@@ -338,7 +338,7 @@ class DivOp(
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import DivideByOne
+        from penstock.dialects.op.canonicalization import DivideByOne
 
         return (DivideByOne(),)
 

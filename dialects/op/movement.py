@@ -128,7 +128,7 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import (
+        from penstock.dialects.op.canonicalization import (
             ReshapeOfReshape,
             ReshapeToSameType,
         )
@@ -250,7 +250,7 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import (
+        from penstock.dialects.op.canonicalization import (
             IdentityTranspose,
             TransposeOfTranspose,
         )
@@ -336,7 +336,7 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import ExpandToSameType
+        from penstock.dialects.op.canonicalization import ExpandToSameType
 
         return (ExpandToSameType(),)
 

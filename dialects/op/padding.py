@@ -231,7 +231,7 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import PadByNothing
+        from penstock.dialects.op.canonicalization import PadByNothing
 
         return (PadByNothing(),)
 

@@ -152,7 +152,7 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import ConcatOfOne
+        from penstock.dialects.op.canonicalization import ConcatOfOne
 
         return (ConcatOfOne(),)
 
@@ -264,7 +264,7 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import SplitIntoOne
+        from penstock.dialects.op.canonicalization import SplitIntoOne
 
         return (SplitIntoOne(),)
 
@@ -393,7 +393,7 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.lowering.canonicalization.op import SliceOfEverything
+        from penstock.dialects.op.canonicalization import SliceOfEverything
 
         return (SliceOfEverything(),)
 

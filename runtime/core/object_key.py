@@ -9,7 +9,7 @@ from penstock.runtime.jit.cache import cache_dir, content_hash
 from penstock.runtime.jit.source_digest import digest_below
 
 _CORE = frozenset({"runtime.core.entry_module"})
-_PACKING = frozenset({"lowering.packing.portfolio"})
+_PACKING = frozenset({"lowering.algorithms.packing.portfolio"})
 
 
 def core_folder() -> Path:
@@ -21,7 +21,9 @@ def core_folder() -> Path:
 
 
 def packing_folder() -> Path:
-    """A folder of the cache for the searches of `penstock.lowering.packing`."""
+    """
+    A folder of the cache for the searches of `penstock.lowering.algorithms.packing`.
+    """
     return cache_dir() / _key(_PACKING)
 
 

@@ -30,10 +30,10 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.numpy_types import dtype_of
-from penstock.lowering import regst_plan_memory
-from penstock.lowering.machine_code import keep_machine_code_with
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.algorithms.machine_code import keep_machine_code_with
+from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
+from penstock.lowering.regst import plan_memory as regst_plan_memory
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.object_key import core_folder, packing_folder
@@ -217,8 +217,8 @@ def _short_searches() -> Iterator[None]:
     """
     Let searches for places that cannot know that they have found the best end after
     less than a tenth of a second: most random plans have one. What is found by then is
-    as sound. Tests of `penstock.lowering.packing`, and tools that are started, search
-    for as long as users do.
+    as sound. Tests of `penstock.lowering.algorithms.packing`, and tools that are
+    started, search for as long as users do.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regst_plan_memory, "DEFAULT_STEPS", 1_000_000)

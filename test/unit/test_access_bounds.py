@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.access_bounds import unproven_accesses
+from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.tools.compiler import installed_compiler
 
 ARGUMENTS = (

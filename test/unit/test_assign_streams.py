@@ -12,9 +12,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.task_times import ACCELERATOR, Machine, Rates, time_of
+from penstock.lowering.analysis.task_times import ACCELERATOR, Machine, Rates, time_of
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
 
 MACHINE = Machine()
 

@@ -23,8 +23,8 @@ from penstock.dialects.launch import AttentionAttr, KernelOp
 from penstock.dialects.launch.schedule import SCHEDULE
 from penstock.dialects.op import AttentionOp, SoftmaxOp
 from penstock.dialects.op.axes import int_list
-from penstock.lowering.launch_schedule_attention import schedule_attention
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.schedule_attention import schedule_attention
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.onnx_import.model import import_model

@@ -17,7 +17,7 @@ from benchmarks import ordering, packing, run, scaling
 from benchmarks.models import LIGHT, light_models, passes_between
 from benchmarks.packers import RULES, installed_peer, others, packed, read, timed
 from benchmarks.report import Section, Table
-from penstock.lowering.packing import Budget, Lifetime, Problem
+from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem
 from penstock.tools.compiler import installed_compiler
 
 CSV = "id,lower,upper,size\n0,0,2,8\n1,1,3,4\n2,2,4,8\n3,3,5,2\n"

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from penstock.lowering.plan_form_chains import Node, chains_of, levels_of
+from penstock.lowering.plan.form_chains import Node, chains_of, levels_of
 
 SEEDS = range(60)
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[Any]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.errors import TaskError

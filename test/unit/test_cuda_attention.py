@@ -14,8 +14,8 @@ from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.queries import QueriesAttr
 from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.lowering.cuda.attention import device_attention_of
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.cuda.attention_groups import device_attention_of
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]

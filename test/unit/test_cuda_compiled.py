@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.cubins import cubins as compiled_models
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.extras import how_to_install
 from penstock.runtime.jit import cache_files as kept_files

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pytest
 
 from penstock.dialects.launch import KernelOp, LibraryAttr
-from penstock.lowering.cuda.libraries import LibrarySum, library_sum_of
-from penstock.lowering.numba.finishing import phases_of
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.cuda.library_calls import LibrarySum, library_sum_of
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import CudaError, Handle, Launch

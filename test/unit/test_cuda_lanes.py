@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.kernels.cuda.emulator import scalars as cuda_scalars
 from penstock.runtime.kernels.cuda.emulator.warp import from_bf16, to_bf16
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes

@@ -16,12 +16,12 @@ from xdsl.ir import Operation
 
 from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp, LibraryAttr
-from penstock.lowering.numba.contractions import (
+from penstock.lowering.codegen.body.contraction import (
     DEVICE_ELEMENTS,
     Contraction,
     contraction_of,
 )
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda import driver_real as cuda_driver_real

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from penstock.lowering.deadlock import (
+from penstock.lowering.algorithms.deadlock import (
     Register,
     Wait,
     Waits,

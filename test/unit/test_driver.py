@@ -552,7 +552,7 @@ def test_a_defect_of_ours_is_one(driver: Driver, monkeypatch: pytest.MonkeyPatch
 
     # As if it were written there.
     ours = FunctionType(lose.__code__, {**globals(), "__name__": "penstock.lowering.x"})
-    monkeypatch.setattr("penstock.lowering.job_clean.JobCleanPass.apply", ours)
+    monkeypatch.setattr("penstock.lowering.job.clean.JobCleanPass.apply", ours)
     driver.refuses(
         "penstock-opt: error: internal error in pass job-clean: KeyError: 'lost'; "
         "please report it (--debug shows the traceback)",

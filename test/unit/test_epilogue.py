@@ -17,7 +17,7 @@ from penstock.dialects import get_all_dialects
 from penstock.dialects.job import JobOp
 from penstock.dialects.launch import RegisterOp
 from penstock.dialects.op.epilogue import EpilogueOp
-from penstock.lowering.op_fuse_epilogues import fuse_job
+from penstock.lowering.op.fuse_epilogues import fuse_job
 from penstock.tools.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

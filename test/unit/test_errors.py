@@ -20,14 +20,19 @@ import penstock
 from penstock import errors
 from penstock.dialects.diagnostics import Place, told, user_place
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.packing import Lifetime, PackingError, Problem, registry
-from penstock.lowering.selection.alternatives import (
+from penstock.lowering.algorithms.packing import (
+    Lifetime,
+    PackingError,
+    Problem,
+    registry,
+)
+from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
     AlternativeError,
     Request,
     Variant,
 )
-from penstock.lowering.selection.choice import candidates_for
+from penstock.lowering.launch.autotune.choice import candidates_for
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.extras import how_to_install
 from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError

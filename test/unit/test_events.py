@@ -16,14 +16,18 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.plan import PlanOp
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.deadlock import Register, Waits
-from penstock.lowering.events import Order, implied_registers, needed_events
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.plan_reduce_events import PlanReduceEventsPass
-from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
-from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.lowering.algorithms.deadlock import Register, Waits
+from penstock.lowering.algorithms.event_reduction import (
+    Order,
+    implied_registers,
+    needed_events,
+)
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
+from penstock.lowering.plan.create_registers import PlanCreateRegistersPass
+from penstock.lowering.plan.reduce_events import PlanReduceEventsPass
+from penstock.lowering.regst.plan_memory import RegstPlanMemoryPass
+from penstock.lowering.verify.plan import VerifyPlanPass
 
 Streams = list[list[int]]
 

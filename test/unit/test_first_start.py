@@ -14,7 +14,8 @@ from typing import Any, cast
 import pytest
 from numba import njit, types
 
-from penstock.lowering.packing import insertion, search
+from penstock.lowering.algorithms.packing import compiled_greedy as insertion
+from penstock.lowering.algorithms.packing import compiled_search as search
 from penstock.runtime.core.object_key import packing_folder
 from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit import first_start as first_start_module

@@ -18,7 +18,7 @@ from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp, MaximumOp, MulOp, NegOp, SubOp
 from penstock.dialects.op.fused import FusedOp, evaluate_block
-from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
+from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
 
 SHAPES = ((), (5,), (1, 5), (4, 1), (4, 5), (3, 4, 5))
 BINARY = (AddOp, MaximumOp, MulOp, SubOp)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit import cache
 from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit.c_function import assembly_of

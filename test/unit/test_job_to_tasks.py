@@ -34,10 +34,10 @@ from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.plan import PlanOp
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.job_place import JobPlacePass
-from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.job.place import JobPlacePass
+from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
 
 TYPE = TensorType(f32, [4])
 PLACEMENTS = [

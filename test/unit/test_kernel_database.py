@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import StringAttr
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.selection import keys
-from penstock.lowering.selection.database import (
+from penstock.lowering.kernel_times import keys
+from penstock.lowering.kernel_times.database import (
     DatabaseError,
     Entry,
     KernelDatabase,
     Time,
 )
-from penstock.lowering.selection.keys import Key, kernel_key, machine_here
+from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here
 
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
 
@@ -100,8 +100,8 @@ WRITES = 40
 WRITER = """
 import sys
 from pathlib import Path
-from penstock.lowering.selection.database import KernelDatabase, Time
-from penstock.lowering.selection.keys import Key
+from penstock.lowering.kernel_times.database import KernelDatabase, Time
+from penstock.lowering.kernel_times.keys import Key
 
 for number in range({writes}):
     with KernelDatabase(Path(sys.argv[1]), write=True) as database:

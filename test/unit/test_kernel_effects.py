@@ -9,7 +9,7 @@ from penstock.dialects.kernel import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import Op
 from penstock.dialects.op.rates import AccOp, RateOp
-from penstock.lowering.kernel_effects import KernelEffects
+from penstock.lowering.analysis.kernel_effects import KernelEffects
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.docs import examples_of, read_example
 

@@ -21,8 +21,8 @@ from xdsl.dialects.builtin import ModuleOp
 from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp
 from penstock.dialects.op import Conv2dOp, TransposeOp
-from penstock.lowering import op_assign_layouts
-from penstock.lowering.op_assign_layouts import Layouts, assign_layouts
+from penstock.lowering.op import assign_layouts as op_assign_layouts
+from penstock.lowering.op.assign_layouts import Layouts, assign_layouts
 from penstock.lowering.pipelines import PIPELINES
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.onnx_import.model import import_model

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.lowering import get_all_passes
-from penstock.lowering.levels import Level, level_of
+from penstock.lowering.analysis.levels import Level, level_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from itertools import permutations, product
 
 import pytest
 
-from penstock.lowering.list_scheduling import (
+from penstock.lowering.algorithms.list_scheduling import (
     Dispatch,
     Job,
     Schedule,

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from xdsl.dialects.builtin import DictionaryAttr
 
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import load_program

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream

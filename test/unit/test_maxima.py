@@ -34,8 +34,8 @@ from penstock.dialects.op import (
     SliceOp,
     TransposeOp,
 )
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.job_maxima import JobMaxima
+from penstock.lowering.analysis.largest_shapes import JobMaxima
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 
 MOST = 9
 """The extent that inputs have at most."""

@@ -35,21 +35,21 @@ from penstock.dialects.job import DeviceAttr, InputOp, VariableOp
 from penstock.dialects.kernel import KernelBuilder
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.convert_plan_to_launch import ConvertPlanToLaunchPass
-from penstock.lowering.job_place import JobPlacePass
-from penstock.lowering.packing import Lifetime, Problem, pack
-from penstock.lowering.packing.problem import (
+from penstock.lowering.algorithms.packing import Lifetime, Problem, pack
+from penstock.lowering.algorithms.packing.problem import (
     end_of,
     live_bytes,
     shares_bytes,
     side_by_side,
     sum_of,
 )
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.regst_plan_memory import GUARDS, RegstPlanMemoryPass
-from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.convert.plan_to_launch import ConvertPlanToLaunchPass
+from penstock.lowering.job.place import JobPlacePass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
+from penstock.lowering.plan.create_registers import PlanCreateRegistersPass
+from penstock.lowering.regst.plan_memory import GUARDS, RegstPlanMemoryPass
+from penstock.lowering.verify.plan import VerifyPlanPass
 
 Array: TypeAlias = NDArray[np.generic]
 Tags: TypeAlias = NDArray[np.int64]

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import pytest
 
-from penstock.lowering.marked_graph import Edge, MarkedGraph
+from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.tools.memory_report.conflicts import (
     Span,
     apart,

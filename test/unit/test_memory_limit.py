@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from penstock.dialects.launch import ChunkOp, ProgramOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp
-from penstock.lowering.packing import Budget, Problem, register_packing
-from penstock.lowering.packing.problem import side_by_side
+from penstock.lowering.algorithms.packing import Budget, Problem, register_packing
+from penstock.lowering.algorithms.packing.problem import side_by_side
 from penstock.lowering.pipelines import job_passes, plan_passes
-from penstock.lowering.regst_plan_memory import GIVEN_UP, GUARDS
+from penstock.lowering.regst.plan_memory import GIVEN_UP, GUARDS
 from penstock.tools import run_arguments
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.memory_report import reports_of, text_of

@@ -31,11 +31,11 @@ from penstock.dialects.regst import (
     alias_place,
 )
 from penstock.lowering import get_all_passes
-from penstock.lowering.job_exclusion import exclusion_groups, parse_groups
-from penstock.lowering.merged_memory import sunk
-from penstock.lowering.plan_merge_jobs import PlanMergeJobsPass
-from penstock.lowering.plan_select_job import PlanSelectJobPass
-from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.lowering.algorithms.exclusion_groups import exclusion_groups, parse_groups
+from penstock.lowering.plan.merge_jobs import PlanMergeJobsPass
+from penstock.lowering.plan.merged_memory import sunk
+from penstock.lowering.plan.select_job import PlanSelectJobPass
+from penstock.lowering.verify.plan import VerifyPlanPass
 from penstock.tools.oracle import evaluate_model
 from penstock.tools.pass_pipeline import parse_passes
 from penstock.tools.session import Model, Session

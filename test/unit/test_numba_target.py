@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 
 Array: TypeAlias = NDArray[np.generic]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]

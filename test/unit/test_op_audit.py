@@ -50,7 +50,7 @@ from penstock.dialects.op.rates import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.rows import YieldRowsOp
 from penstock.dialects.op.wave import YieldWaveOp
 from penstock.dialects.signless import ui8
-from penstock.lowering.access_bounds import unproven_accesses
+from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.tools.compiler import installed_compiler
 from penstock.tools.model import lower
 from penstock.tools.session import Model, Session

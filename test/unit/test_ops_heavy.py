@@ -56,7 +56,7 @@ from penstock.dialects.op import (
 )
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.windows import Window
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[Any]

@@ -14,8 +14,12 @@ from typing import TypeAlias
 
 import pytest
 
-from penstock.lowering.ordering.limits import limit_at, limit_of_tasks, lower_limit
-from penstock.lowering.ordering.problem import (
+from penstock.lowering.algorithms.ordering.limits import (
+    limit_at,
+    limit_of_tasks,
+    lower_limit,
+)
+from penstock.lowering.algorithms.ordering.problem import (
     Order,
     Problem,
     Task,
@@ -26,8 +30,8 @@ from penstock.lowering.ordering.problem import (
     peaks_of,
     segments,
 )
-from penstock.lowering.ordering.search import Search, Stretch
-from penstock.lowering.ordering.strategies import (
+from penstock.lowering.algorithms.ordering.search import Search, Stretch
+from penstock.lowering.algorithms.ordering.strategies import (
     LARGEST_SEARCH,
     Timeline,
     depth_first_order,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.lowering.list_scheduling import Dispatch, Job, by_level
-from penstock.lowering.ordering import parallel
-from penstock.lowering.ordering.parallel import Part
-from penstock.lowering.ordering.problem import (
+from penstock.lowering.algorithms.list_scheduling import Dispatch, Job, by_level
+from penstock.lowering.algorithms.ordering import parallel
+from penstock.lowering.algorithms.ordering.parallel import Part
+from penstock.lowering.algorithms.ordering.problem import (
     Order,
     Problem,
     Task,
@@ -18,7 +18,7 @@ from penstock.lowering.ordering.problem import (
     is_order,
     peaks_of,
 )
-from penstock.lowering.ordering.strategies import overlap_order
+from penstock.lowering.algorithms.ordering.strategies import overlap_order
 
 SEEDS = range(40)
 

@@ -9,8 +9,14 @@ from statistics import geometric_mean
 
 import pytest
 
-from penstock.lowering.ordering.problem import Order, Problem, Task, Value, is_order
-from penstock.lowering.ordering.strategies import early_order, memory_order
+from penstock.lowering.algorithms.ordering.problem import (
+    Order,
+    Problem,
+    Task,
+    Value,
+    is_order,
+)
+from penstock.lowering.algorithms.ordering.strategies import early_order, memory_order
 
 SEEDS = range(24)
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.lowering.packing import (
+from penstock.lowering.algorithms.packing import (
     Budget,
     Lifetime,
     PackingError,
@@ -28,7 +28,7 @@ from penstock.lowering.packing import (
     register_packing,
     registry,
 )
-from penstock.lowering.packing.greedy import (
+from penstock.lowering.algorithms.packing.greedy import (
     ORDERS,
     RULES,
     by_fullest_step,
@@ -36,7 +36,7 @@ from penstock.lowering.packing.greedy import (
     conflict_counts,
     place_in_order,
 )
-from penstock.lowering.packing.problem import align
+from penstock.lowering.algorithms.packing.problem import align
 
 GREEDY = (*RULES, "mutual-exclusion-first", "compact-insert")
 SEARCHES = ("best", "branch-and-bound", "local-search")
@@ -300,7 +300,10 @@ def test_the_fullest_step_comes_first():
 
 def test_either_order_of_conflicts_may_be_lower():
     """`mutual-exclusion-first` is as good as the better one of both."""
-    from penstock.lowering.packing.greedy import by_fewest_conflicts, by_most_conflicts
+    from penstock.lowering.algorithms.packing.greedy import (
+        by_fewest_conflicts,
+        by_most_conflicts,
+    )
 
     won = {"fewest": 0, "most": 0}
     for seed in range(60):
@@ -409,8 +412,8 @@ def test_parts_are_improved_where_they_are_highest():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_compiled_rules_place_like_the_others(seed: int):
-    from penstock.lowering.packing.portfolio import laid_out_by_rules
-    from penstock.lowering.packing.tables import Tables
+    from penstock.lowering.algorithms.packing.portfolio import laid_out_by_rules
+    from penstock.lowering.algorithms.packing.tables import Tables
 
     problem = random_problem(seed, 60, further=True)
     compiled = laid_out_by_rules(Tables(problem))
@@ -482,7 +485,7 @@ def test_a_capacity_ends_the_search():
 def test_what_is_as_low_as_can_be_needs_no_compiled_code():
     code = """
 import sys
-from penstock.lowering.packing import Lifetime, Problem, pack
+from penstock.lowering.algorithms.packing import Lifetime, Problem, pack
 problem = Problem([Lifetime(i, i + 1, 64) for i in range(100)], 64)
 assert problem.peak(pack(problem)) == 128
 assert "numba" not in sys.modules
@@ -553,7 +556,7 @@ def test_unknown_names_are_answered_with_all_names():
 
 
 def test_installed_packages_bring_algorithms(monkeypatch: pytest.MonkeyPatch):
-    install(monkeypatch, "theirs", "penstock.lowering.packing.registry:best")
+    install(monkeypatch, "theirs", "penstock.lowering.algorithms.packing.registry:best")
     assert "theirs" in packing_names()
     assert pack(Problem([Lifetime(0, 0, 8)]), "theirs") == [0]
 
@@ -562,11 +565,11 @@ def test_installed_packages_bring_algorithms(monkeypatch: pytest.MonkeyPatch):
     ("value", "message"),
     [
         (
-            "penstock.lowering.packing.registry:nothing",
+            "penstock.lowering.algorithms.packing.registry:nothing",
             "packing algorithm 'theirs' cannot be loaded: AttributeError: ",
         ),
         (
-            "penstock.lowering.packing.registry:DEFAULT_STEPS",
+            "penstock.lowering.algorithms.packing.registry:DEFAULT_STEPS",
             "packing algorithm 'theirs' is no function but of int",
         ),
     ],
@@ -606,7 +609,9 @@ def test_bad_layouts_are_refused(offsets: object, message: str):
 def test_rules_are_tried_before_a_search_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "penstock.lowering.packing.portfolio", None)
+    monkeypatch.setitem(
+        sys.modules, "penstock.lowering.algorithms.packing.portfolio", None
+    )
     problem = Problem(
         [
             Lifetime(first, last, size)

@@ -21,9 +21,9 @@ from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE, ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.winograd import WinogradSplitOp
-from penstock.lowering.launch_schedule_contractions import schedule_kernel
-from penstock.lowering.numba.transforms import transform_of
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.cpu.winograd import transform_of
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.runtime.program.executable import panels_of as image_of_panels

@@ -23,8 +23,8 @@ from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
-from penstock.lowering.launch_schedule_contractions import schedule_kernel
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored, as_usual
 from penstock.runtime.program.executable import Panels, panels_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 
 HEADS, PAST, DEPTH = 6, 1000, 32

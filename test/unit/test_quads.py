@@ -31,9 +31,9 @@ from penstock.dialects.numpy_types import element_type_of
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
-from penstock.lowering.launch_schedule_contractions import schedule_kernel
-from penstock.lowering.numba.finishing import phases_of
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit import cpu as jit
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.kernels.cpu import amx_permission as matrix_unit

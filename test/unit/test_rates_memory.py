@@ -28,7 +28,7 @@ from penstock.dialects.op.rates import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
 from penstock.lowering import get_all_passes
-from penstock.lowering.verify_plan import findings_in
+from penstock.lowering.verify.plan import findings_in
 from penstock.tools.oracle import evaluate_model
 from penstock.tools.pass_pipeline import parse_passes
 from penstock.tools.session import Model, Session

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram, load_program
 from penstock.runtime.program.executable import image_from_json, image_of

@@ -28,19 +28,19 @@ from penstock.dialects.interfaces import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.job import InputOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
-from penstock.lowering.aliases import (
+from penstock.lowering.analysis.aliases import (
     does_nothing,
     lies_as_paired,
     operand_register,
     pairs_of,
 )
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.convert_plan_to_launch import ConvertPlanToLaunchPass
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.regst_alias import RegstAliasRegistersPass
-from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
-from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.convert.plan_to_launch import ConvertPlanToLaunchPass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
+from penstock.lowering.plan.create_registers import PlanCreateRegistersPass
+from penstock.lowering.regst.alias_registers import RegstAliasRegistersPass
+from penstock.lowering.regst.plan_memory import RegstPlanMemoryPass
+from penstock.lowering.verify.plan import VerifyPlanPass
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.compiler import installed_compiler, run_pipeline
 from penstock.tools.oracle import evaluate_model

@@ -30,7 +30,7 @@ from penstock.dialects.op import (
     SoftmaxOp,
     YieldRowsOp,
 )
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.generic]

@@ -23,7 +23,7 @@ from penstock.dialects.sbp import (
     split,
     whole,
 )
-from penstock.lowering.job_infer_sbp import transfer_bytes
+from penstock.lowering.job.infer_sbp import transfer_bytes
 
 
 @given(st.integers(0, 100), st.integers(1, 12))

@@ -44,8 +44,8 @@ from penstock.dialects.sbp import (
     sbp_of,
     split,
 )
-from penstock.lowering.boxing import collective_of, zone_of
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.convert.boxing import collective_of, zone_of
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -48,11 +48,11 @@ from penstock.dialects.kernel import KernelBuilder
 from penstock.dialects.launch import ChunkOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.sbp import BROADCAST, sbp_of, split
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.job_infer_sbp import JobInferSbpPass, candidates_for
-from penstock.lowering.job_insert_boxing import JobInsertBoxingPass
-from penstock.lowering.job_place import JobPlacePass
-from penstock.lowering.op_fuse_elementwise import OpFuseElementwisePass
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.job.infer_sbp import JobInferSbpPass, candidates_for
+from penstock.lowering.job.insert_boxing import JobInsertBoxingPass
+from penstock.lowering.job.place import JobPlacePass
+from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
 from penstock.tools.diagnostics import Rejected
 from penstock.tools.oracle import evaluate_model
 from penstock.tools.session import Model, Session

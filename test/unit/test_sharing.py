@@ -9,10 +9,10 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from penstock.lowering import block_layouts, sharing
-from penstock.lowering.block_layouts import Demand, Layouter, Plan, stacked
-from penstock.lowering.packing import Problem, pack
-from penstock.lowering.sharing import (
+from penstock.lowering.algorithms import block_layout as block_layouts
+from penstock.lowering.algorithms import byte_sharing as sharing
+from penstock.lowering.algorithms.block_layout import Demand, Layouter, Plan, stacked
+from penstock.lowering.algorithms.byte_sharing import (
     CycleError,
     Edge,
     PartialOrder,
@@ -21,6 +21,7 @@ from penstock.lowering.sharing import (
     overlapping,
     sharing_of,
 )
+from penstock.lowering.algorithms.packing import Problem, pack
 
 ACTS = 2
 """Acts that are played: what may happen between any two acts shows in these."""

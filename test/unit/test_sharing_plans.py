@@ -23,15 +23,15 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.job_place import JobPlacePass
-from penstock.lowering.packing import Lifetime, Problem, pack
-from penstock.lowering.packing.problem import align, side_by_side, sum_of
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.regst_alias import RegstAliasRegistersPass
-from penstock.lowering.regst_plan_memory import GUARDS, RegstPlanMemoryPass
-from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.lowering.algorithms.packing import Lifetime, Problem, pack
+from penstock.lowering.algorithms.packing.problem import align, side_by_side, sum_of
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.job.place import JobPlacePass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
+from penstock.lowering.plan.create_registers import PlanCreateRegistersPass
+from penstock.lowering.regst.alias_registers import RegstAliasRegistersPass
+from penstock.lowering.regst.plan_memory import GUARDS, RegstPlanMemoryPass
+from penstock.lowering.verify.plan import VerifyPlanPass
 
 PLACES = ("", "", "", "cpu, [0:1]", "cuda, [0:0]")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.lowering.slot_choice import (
+from penstock.lowering.algorithms.slot_counts import (
     Queue,
     least_interval,
     longest,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from penstock.dialects.launch import ActorOp
-from penstock.lowering.job_exclusion import exclusive_by_writing
+from penstock.lowering.algorithms.exclusion_groups import exclusive_by_writing
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.jobs import JobFacts, facts_of, sections_of

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.lowering.launch_schedule_contractions import schedule_kernel
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating | np.integer]

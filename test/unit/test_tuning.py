@@ -15,24 +15,24 @@ from xdsl.ir import Block, Region
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.plan import TaskOp
-from penstock.lowering.constant_arguments import called_kernels
-from penstock.lowering.launch_schedule_contractions import vector_bytes_here
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.analysis.constant_arguments import called_kernels
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.kernel_times.database import Entry, KernelDatabase
+from penstock.lowering.launch.autotune import registry
+from penstock.lowering.launch.autotune.alternatives import (
+    Alternative,
+    AlternativeError,
+    Request,
+)
+from penstock.lowering.launch.autotune.choice import WORTH
+from penstock.lowering.launch.autotune.contractions import schedule
+from penstock.lowering.launch.schedule_contractions import vector_bytes_here
 from penstock.lowering.pipelines import (
     job_passes,
     kernel_passes,
     plan_passes,
     timing,
 )
-from penstock.lowering.selection import registry
-from penstock.lowering.selection.alternatives import (
-    Alternative,
-    AlternativeError,
-    Request,
-)
-from penstock.lowering.selection.choice import WORTH
-from penstock.lowering.selection.contractions import schedule
-from penstock.lowering.selection.database import Entry, KernelDatabase
 from penstock.runtime.jit.cpu import CompiledKernel
 from penstock.runtime.observe.kernel_timer import (
     Array,
@@ -393,7 +393,7 @@ def forgotten() -> Iterator[None]:
 def test_an_installed_package_offers_alternatives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = "penstock.lowering.selection.registry"
+    place = "penstock.lowering.launch.autotune.registry"
     installed_as(monkeypatch, f"{place}:BUILT_IN")
     expected = "BUILT_IN of the plug-in 'theirs' is no alternative for kernels"
     with pytest.raises(AlternativeError, match=expected):

@@ -22,16 +22,16 @@ from penstock.dialects.launch.panels import PANELS
 from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
-from penstock.lowering.launch_schedule_contractions import (
+from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.cpu.packed_operands import panels_of
+from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.schedule_contractions import (
     schedule_kernel,
     schedule_or_refusal,
     upright_length,
 )
-from penstock.lowering.numba.contractions import Contraction, contraction_of
-from penstock.lowering.numba.finishing import phases_of
-from penstock.lowering.numba.stored import panels_of
-from penstock.lowering.numba.upright_lines import lines_of
-from penstock.lowering.numba_target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.runtime.program.executable import panels_of as image_of_panels

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.lowering.verify_memory import Span, alone, parse_limits
+from penstock.lowering.verify.memory import Span, alone, parse_limits
 
 
 @pytest.mark.parametrize("seed", range(200))

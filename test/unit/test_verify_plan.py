@@ -25,19 +25,19 @@ from penstock.dialects import get_all_dialects
 from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp
-from penstock.lowering.convert_job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.marked_graph import (
+from penstock.lowering.algorithms.marked_graph import (
     Edge,
     MarkedGraph,
     Storage,
     clashes,
     overlaps,
 )
-from penstock.lowering.plan_assign_streams import PlanAssignStreamsPass
-from penstock.lowering.plan_create_registers import PlanCreateRegistersPass
-from penstock.lowering.plan_reduce_events import PlanReduceEventsPass
-from penstock.lowering.regst_plan_memory import RegstPlanMemoryPass
-from penstock.lowering.verify_plan import VerifyPlanPass
+from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.lowering.plan.assign_streams import PlanAssignStreamsPass
+from penstock.lowering.plan.create_registers import PlanCreateRegistersPass
+from penstock.lowering.plan.reduce_events import PlanReduceEventsPass
+from penstock.lowering.regst.plan_memory import RegstPlanMemoryPass
+from penstock.lowering.verify.plan import VerifyPlanPass
 
 ACTS = 4
 """Acts that the brute-force definition looks at; two would do."""

@@ -16,7 +16,12 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from penstock.lowering.marked_graph import Edge, MarkedGraph, Storage, clashes
+from penstock.lowering.algorithms.marked_graph import (
+    Edge,
+    MarkedGraph,
+    Storage,
+    clashes,
+)
 
 PLANS = 500
 MUTANTS = 20

@@ -33,15 +33,15 @@ from penstock.dialects.launch import (
     names_of,
     symbols,
 )
-from penstock.lowering.kernel_effects import KernelEffects
+from penstock.lowering.analysis.kernel_effects import KernelEffects
 from penstock.lowering.pipelines import pipeline
-from penstock.lowering.program_graph import (
+from penstock.lowering.verify.program import VerifyProgramPass
+from penstock.lowering.verify.program_rules.graph import (
     Span,
     shared_by,
     slots_match,
     uncovered,
 )
-from penstock.lowering.verify_program import VerifyProgramPass
 from penstock.tools.compiler import installed_compiler, run_pipeline
 
 Outputs: TypeAlias = dict[str, list[bytes]]

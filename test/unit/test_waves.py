@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.lowering.byte_ranges import ByteRanges, Range
-from penstock.lowering.numba_target import kernel_source
+from penstock.lowering.algorithms.byte_ranges import ByteRanges, Range
+from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.tools.compiler import installed_compiler, run_pipeline

@@ -8,7 +8,8 @@ All numbers are counted anew from the plan: nothing is taken from the planner. T
 of the order of the plan, in *steps*; variables take no step. A register is alive from
 the first step that uses it to the last one, both included and under any name. It is
 alive *always* if it is a variable, an interface or a header, or if no task uses it. An
-alias has no bytes of its own. `lowering/memory_bound.py` says what the bound is.
+alias has no bytes of its own. `lowering/analysis/memory_bound.py` says what the bound
+is.
 """
 
 from penstock.tools.memory_report.as_json import Json, json_of, json_text

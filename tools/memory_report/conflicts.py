@@ -3,7 +3,7 @@ Which registers of a plan may be in use together, in whatever order its tasks ac
 
 Two registers are never in use together if all users of the one come before all first
 writers of the other in the same act, and all users of the other before those of the one
-in the next act, as far as registers prove it (`lowering/marked_graph.py`).
+in the next act, as far as registers prove it (`lowering/algorithms/marked_graph.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from penstock.lowering.marked_graph import MarkedGraph
+from penstock.lowering.algorithms.marked_graph import MarkedGraph
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,9 +19,9 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_place,
 )
-from penstock.lowering.acting_order import Stream, streams_of
-from penstock.lowering.memory_bound import Liveness
-from penstock.lowering.plan_graph import PlanGraph
+from penstock.lowering.analysis.acting_order import Stream, streams_of
+from penstock.lowering.analysis.memory_bound import Liveness
+from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.tools.memory_report.conflicts import (
     Span,
     apart,

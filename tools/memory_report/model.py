@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.lowering.chunk_report import Fill
+from penstock.lowering.convert.chunk_report import Fill
 
 OWNERS = 10
 """The largest registers at a peak, that many of which are named."""

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, alias_place
-from penstock.lowering.chunk_report import fill_of, together
+from penstock.lowering.convert.chunk_report import fill_of, together
 from penstock.tools.memory_report.counting import Counting, Tree, chunk_of
 from penstock.tools.memory_report.model import Block, Chunk, Report, Step, Zone
 from penstock.tools.memory_report.registers import registers_of

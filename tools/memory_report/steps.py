@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import StreamAttr
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.lowering.acting_order import Stream
+from penstock.lowering.analysis.acting_order import Stream
 
 
 def stream_text(stream: Stream) -> str:

@@ -29,7 +29,7 @@ from penstock.tools.saved_plan.arrays import Array, array_members, read_array
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
 
-_MAKERS = frozenset({"lowering.numba_target", "tools.saved_plan.derived"})
+_MAKERS = frozenset({"lowering.codegen.target", "tools.saved_plan.derived"})
 """The modules that say what follows from a text, with what they import."""
 
 

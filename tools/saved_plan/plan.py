@@ -130,7 +130,7 @@ def save_plan(
 
 def source_text(sources: Mapping[str, str]) -> str:
     """The source of all kernels as `penstock-opt -t numba` prints it."""
-    from penstock.lowering.numba_target import title_of
+    from penstock.lowering.codegen.target import title_of
 
     return "\n".join(f"{title_of(name)}\n{text}" for name, text in sources.items())
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from penstock.lowering.selection.alternatives import Alternative, Request, Variant
-from penstock.lowering.selection.registry import register_alternative
+from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
+from penstock.lowering.launch.autotune.registry import register_alternative
 
 
 class Beads(Alternative):

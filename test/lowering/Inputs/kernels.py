@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import MemRefType, StringAttr, f32
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.selection.alternatives import Alternative, Request, Variant
-from penstock.lowering.selection.registry import register_alternative
+from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
+from penstock.lowering.launch.autotune.registry import register_alternative
 
 
 def note(text: str) -> Variant:

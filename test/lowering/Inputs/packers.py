@@ -1,7 +1,7 @@
 """Packing algorithms of a user."""
 
-from penstock.lowering.packing import Budget, Problem, register_packing
-from penstock.lowering.packing.problem import side_by_side
+from penstock.lowering.algorithms.packing import Budget, Problem, register_packing
+from penstock.lowering.algorithms.packing.problem import side_by_side
 
 
 def stacked(problem: Problem, budget: Budget) -> list[int]:

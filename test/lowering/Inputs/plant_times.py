@@ -12,9 +12,9 @@ from pathlib import Path
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.plan import TaskOp
-from penstock.lowering.plan_write_times import key_of_task
-from penstock.lowering.selection.database import KernelDatabase, Time
-from penstock.lowering.selection.keys import Key, kernel_key, machine_here
+from penstock.lowering.kernel_times.database import KernelDatabase, Time
+from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here
+from penstock.lowering.plan.write_times import key_of_task
 from penstock.tools.compiler import installed_compiler
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import StringAttr
 
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.selection.alternatives import Alternative, Request, Variant
-from penstock.lowering.selection.registry import register_alternative
+from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
+from penstock.lowering.launch.autotune.registry import register_alternative
 
 SOURCE = """
 from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel, f32

@@ -104,7 +104,7 @@ def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
     """The inputs of the job in a module, and the shape of what is given."""
     from penstock.dialects.interfaces import tensor_type
     from penstock.dialects.job import InputOp, JobOp
-    from penstock.lowering.rates import job_turns
+    from penstock.lowering.analysis.repetitions import job_turns
 
     job = only(module, JobOp)
     turns = job_turns(job)

@@ -20,7 +20,7 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.op.rates import AccOp, RateOp
 from penstock.dialects.plan import PlanOp
-from penstock.lowering.program_kernels import overwritten_by
+from penstock.lowering.convert.kernel_bodies import overwritten_by
 from penstock.runtime.program.executable import image_of
 from planted_faults.machine import (
     Array,

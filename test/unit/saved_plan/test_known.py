@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-from penstock.lowering.selection.database import KernelDatabase
+from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.runtime.jit import package_digest
 from penstock.runtime.jit.cache_files import keep
 from penstock.tools import onnx_session, run

@@ -1,0 +1,1 @@
+"""Algorithms on plain values: graphs, packing, ordering, deadlock."""

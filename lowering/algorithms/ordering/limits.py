@@ -1,0 +1,73 @@
+"""Bytes that are alive at some step in whatever order tasks run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.lowering.algorithms.ordering.problem import Problem
+
+REACH_BUDGET = 200_000
+"""How many edges may be followed to see what comes before and after a task."""
+
+
+def limit_of_tasks(problem: Problem, memory: int | None = None) -> int:
+    """
+    What the neediest task takes by itself: what it reads and makes together, less what
+    it may overwrite; of one memory only if it is given.
+    """
+    values = problem.values
+    return max(
+        (
+            sum(
+                values[v].size
+                for v in problem.uses[task]
+                if memory is None or values[v].memory == memory
+            )
+            - max((values[v].size for v in problem.tasks[task].over), default=0)
+            for task in problem.source
+        ),
+        default=0,
+    )
+
+
+def limit_at(problem: Problem, task: int) -> int:
+    """
+    What is alive at a task in every order: values that it uses, less what it may
+    overwrite, and values made before it in every order that are read after it in every
+    order.
+    """
+    before = reached(problem.before, task)
+    after = reached(problem.after, task)
+    over = max((problem.sizes[v] for v in problem.tasks[task].over), default=0)
+    across = {
+        value
+        for earlier in before
+        for value in problem.tasks[earlier].makes
+        if not after.isdisjoint(problem.users[value])
+    }
+    return sum(problem.sizes[v] for v in across.union(problem.uses[task])) - over
+
+
+def reached(edges: Sequence[Sequence[int]], start: int) -> set[int]:
+    """What is reached from a task over any number of edges, without itself."""
+    found: set[int] = set()
+    open = [start]
+    while open:
+        for other in edges[open.pop()]:
+            if other not in found:
+                found.add(other)
+                open.append(other)
+    return found
+
+
+def lower_limit(problem: Problem, promising: Sequence[int]) -> int:
+    """
+    A number of bytes that no order does without. What is forced to be alive is looked
+    up at the first of the `promising` tasks, as many as are affordable.
+    """
+    edges = len(problem.tasks) + sum(map(len, problem.users))
+    affordable = REACH_BUDGET // max(1, edges)
+    return max(
+        limit_of_tasks(problem),
+        *(limit_at(problem, task) for task in promising[: max(4, affordable)]),
+    )

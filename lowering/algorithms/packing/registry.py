@@ -1,0 +1,236 @@
+"""Algorithms by name, ours and those of plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import entry_points
+from operator import index
+from typing import TypeAlias, cast
+
+from penstock.dialects.diagnostics import told
+from penstock.lowering.algorithms.packing.budget import Budget
+from penstock.lowering.algorithms.packing.greedy import (
+    RULES,
+    Rule,
+    by_fullest_step,
+    by_last_and_size,
+    by_size,
+    conflict_counts,
+    fewest_or_most_conflicts,
+)
+from penstock.lowering.algorithms.packing.problem import Problem
+
+LIMIT = 2**62
+"""Bytes: no chunk is larger."""
+
+Packer: TypeAlias = Callable[[Problem, Budget], Sequence[int]]
+"""Gives each buffer of a problem an offset."""
+
+DEFAULT_STEPS = 50_000_000
+"""The budget of a search where nothing is said: about 0.2 s, and always the same."""
+
+NEXT_ORDERS = by_fullest_step, by_last_and_size
+"""What is tried where the largest first is not low enough, before anything is loaded:
+these reach the bound for 9 of the 18 training graphs for which it is not."""
+
+MAX_CONFLICTS = 1 << 26
+"""With more pairs of buffers in conflict, only rules are used: the others list them."""
+
+
+class PackingError(Exception):
+    """There is no such algorithm, or it fails or returns no layout."""
+
+
+################################################################################
+# Algorithms                                                                   #
+################################################################################
+
+
+def by_rule(rule: Callable[[Problem], list[int]]) -> Packer:
+    """A rule as an algorithm: it needs no budget."""
+    return lambda problem, _: rule(problem)
+
+
+def is_too_large(problem: Problem) -> bool:
+    """Whether the conflicts of a problem cannot be listed."""
+    return sum(conflict_counts(problem)) > MAX_CONFLICTS
+
+
+def compact_insert(problem: Problem, budget: Budget) -> list[int]:
+    """See `portfolio`."""
+    if is_too_large(problem):
+        return RULES["size-first"](problem)
+    from penstock.lowering.algorithms.packing import portfolio
+
+    return portfolio.compact_insert(problem, budget)
+
+
+def local_search(problem: Problem, budget: Budget) -> list[int]:
+    """See `portfolio`."""
+    if is_too_large(problem):
+        return RULES["size-first"](problem)
+    with budget.clock_stopped():
+        from penstock.lowering.algorithms.packing import portfolio
+
+        portfolio.warm_up_local_search()
+    return portfolio.local_search(problem, budget)
+
+
+def branch_and_bound(problem: Problem, budget: Budget) -> list[int]:
+    """The search of `branch_and_bound`, from the layout of `size-first`."""
+    return improved(problem, budget, rules=False)
+
+
+def best(problem: Problem, budget: Budget) -> list[int]:
+    """All rules, then branch and bound."""
+    return improved(problem, budget, rules=True)
+
+
+def improved(problem: Problem, budget: Budget, *, rules: bool) -> list[int]:
+    """A layout by a rule, which is improved if it is not low enough."""
+    # Most layouts are as low as they can be, so that Numba need not even be loaded.
+    offsets = Rule(by_size, "first")(problem)
+    enough = max(problem.bound, budget.capacity or 0)
+    if problem.peak(offsets) <= enough:
+        return offsets
+    is_large = is_too_large(problem)
+    for order in NEXT_ORDERS if rules or is_large else ():
+        offsets = min(offsets, Rule(order, "first")(problem), key=problem.peak)
+        if problem.peak(offsets) <= enough or budget.is_over:
+            return offsets
+    if is_large:
+        return offsets
+    with budget.clock_stopped():
+        from penstock.lowering.algorithms.packing import portfolio
+
+        portfolio.warm_up()
+    return portfolio.improve(problem, offsets, budget, rules=rules)
+
+
+BUILT_IN: dict[str, Packer] = {
+    "best": best,
+    "branch-and-bound": branch_and_bound,
+    "compact-insert": compact_insert,
+    "local-search": local_search,
+    "mutual-exclusion-first": by_rule(fewest_or_most_conflicts),
+    **{name: by_rule(rule) for name, rule in RULES.items()},
+}
+
+################################################################################
+# Plug-ins                                                                     #
+################################################################################
+
+registered: dict[str, Packer] = {}
+
+
+def register_packing(name: str, packer: Packer) -> None:
+    """
+    Add an algorithm to those of this process: for files that are loaded with `--load`.
+
+    Raises `PackingError` if there is one of this name.
+    """
+    if name in packing_names():
+        raise PackingError(f"there already is a packing algorithm '{name}'")
+    registered[name] = packer
+
+
+@cache
+def installed_packers() -> dict[str, Callable[[], object]]:
+    """What loads the algorithms of installed packages."""
+    return {entry.name: entry.load for entry in entry_points(group="penstock.packing")}
+
+
+def packing_names() -> list[str]:
+    """The names of all algorithms, in alphabetical order."""
+    return sorted({*BUILT_IN, *installed_packers(), *registered})
+
+
+def packer_of(name: str) -> Packer:
+    """
+    The algorithm of a name; our own come before those of plug-ins.
+
+    Raises `PackingError` if there is none, or if its plug-in cannot be loaded.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if name in registered:
+        return registered[name]
+    if name not in installed_packers():
+        names = ", ".join(packing_names())
+        raise PackingError(f"no packing algorithm '{name}', there are: {names}")
+    try:
+        packer = installed_packers()[name]()
+    except Exception as error:
+        raise PackingError(
+            f"packing algorithm '{name}' cannot be loaded: {told(error)}"
+        ) from error
+    if not callable(packer):
+        kind = type(packer).__name__
+        raise PackingError(f"packing algorithm '{name}' is no function but of {kind}")
+    return cast("Packer", packer)
+
+
+################################################################################
+# Packing                                                                      #
+################################################################################
+
+
+def pack(
+    problem: Problem, algorithm: str = "best", budget: Budget | None = None
+) -> list[int]:
+    """
+    One offset for each buffer, by the algorithm of a name.
+
+    Without a budget a search takes `DEFAULT_STEPS`. Raises `PackingError` if there is
+    no such algorithm, or if a plug-in fails or what it returns is no layout.
+    """
+    packer = packer_of(algorithm)
+    budget = budget or Budget(steps=DEFAULT_STEPS)
+    if algorithm in BUILT_IN:
+        return list(packer(problem, budget))
+    try:
+        offsets = [index(offset) for offset in packer(problem, budget)]
+    except Exception as error:
+        raise PackingError(
+            f"packing algorithm '{algorithm}' fails: {told(error)}"
+        ) from error
+    if complaint := complaint_about(problem, offsets):
+        raise PackingError(f"packing algorithm '{algorithm}' {complaint}")
+    return offsets
+
+
+def complaint_about(problem: Problem, offsets: Sequence[int]) -> str | None:
+    """What is wrong with a layout."""
+    if len(offsets) != len(problem.sizes):
+        return f"returns {len(offsets)} offsets for {len(problem.sizes)} buffers"
+    for number, offset in enumerate(offsets):
+        if offset < 0 or offset % problem.alignment:
+            return (
+                f"puts buffer {number} at {offset}, "
+                f"no multiple of {problem.alignment} from 0 on"
+            )
+        if offset >= LIMIT:
+            return f"puts buffer {number} at {offset}, past the largest chunk"
+    if pair := first_overlap(problem, offsets):
+        return f"puts buffers {pair[0]} and {pair[1]} on common bytes"
+    return None
+
+
+def first_overlap(problem: Problem, offsets: Sequence[int]) -> tuple[int, int] | None:
+    """Two buffers that conflict and share bytes."""
+    import numpy as np
+
+    starts = np.array(offsets, np.int64)
+    first, last, size = np.array(problem.lifetimes, np.int64).reshape(-1, 3).T
+    ends = starts + size
+    for i in np.flatnonzero(size):
+        shared = (first <= last[i]) & (first[i] <= last)
+        shared &= (starts < ends[i]) & (starts[i] < ends) & (size > 0)
+        shared[i] = False
+        if shared.any():
+            return int(i), int(np.argmax(shared))
+    for i, j in problem.further_conflicts:
+        if size[i] and size[j] and starts[i] < ends[j] and starts[j] < ends[i]:
+            return i, j
+    return None

@@ -1,0 +1,142 @@
+"""
+All acts of tasks in one launch, where they act at different rates, and their order.
+
+Tasks are numbered from 0, and so are acts: those of the first task, then those of the
+second one... A launch follows another one, so an order between acts has tokens, as one
+between tasks has: the n-th launch of the target comes after the (n - tokens)-th of the
+source.
+
+A *guard* lets the tasks of a line act in an order that a loop would have: tasks beside
+each other that act equally often, and do not wait for several acts of each other, are a
+group, in which each acts once, in order, before the first one acts again; and one group
+acts after the other, in as many rounds in a launch as all of them can count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
+from math import gcd
+from typing import NamedTuple
+
+from penstock.lowering.algorithms.byte_sharing import Edge
+
+MAX_ACTS = 1 << 14
+"""Of more acts in a launch all those of a task count as one."""
+
+
+class Queue(NamedTuple):
+    """What a task writes and another one reads, so many pieces in each launch."""
+
+    writer: int
+    reader: int
+    pieces: int
+    full: int
+    """The slots that are full before anybody acts."""
+    free: int
+
+
+class Control(NamedTuple):
+    """
+    A control register of one slot between two tasks, with so many pieces in a launch,
+    or tokens, of which there is one at the start or none.
+    """
+
+    source: int
+    target: int
+    tokens: int
+    pieces: int = 1
+
+
+class Acts:
+    """
+    The acts of tasks, given how often each acts in a launch, and how often what it
+    reads has changed how often it comes.
+    """
+
+    def __init__(self, turns: Sequence[int], phases: Sequence[int] = ()) -> None:
+        self.turns = turns
+        self._kinds = list(zip(turns, phases or turns, strict=True))
+        *self._first, self.count = accumulate(turns, initial=0)
+        self.task_of = [task for task, count in enumerate(turns) for _ in range(count)]
+        """The task of each act."""
+
+    def first_for(self, task: int, piece: int, pieces: int) -> int:
+        """The first act of a task for one of so many pieces in a launch."""
+        return self._first[task] + piece * (self.turns[task] // pieces)
+
+    def last_for(self, task: int, piece: int, pieces: int) -> int:
+        """The last act of a task for one of so many pieces in a launch."""
+        return self.first_for(task, piece + 1, pieces) - 1
+
+    def edges(self, queues: Iterable[Queue]) -> list[Edge]:
+        """What the slots of queues mean, and that each task acts in order."""
+        found = dict.fromkeys(edge for queue in queues for edge in self.edges_of(queue))
+        found.update(dict.fromkeys(self._own()))
+        return list(found)
+
+    def edges_of(self, queue: Queue) -> Iterator[Edge]:
+        """What the slots of a queue mean."""
+        writer, reader, pieces, full, free = queue
+        for piece in range(pieces):
+            launches, source = divmod(piece - full, pieces)
+            written = self.last_for(writer, source, pieces)
+            yield Edge(written, self.first_for(reader, piece, pieces), -launches)
+            launches, target = divmod(piece + free, pieces)
+            read = self.last_for(reader, piece, pieces)
+            yield Edge(read, self.first_for(writer, target, pieces), launches)
+
+    def _own(self) -> Iterator[Edge]:
+        for first, count in zip(self._first, self.turns, strict=True):
+            yield from (Edge(a, a + 1, 0) for a in range(first, first + count - 1))
+            if count > 1:
+                yield Edge(first + count - 1, first, 1)
+
+    def queue_of(self, control: Control) -> Queue:
+        """What a control register hands on."""
+        source, target, tokens, pieces = control
+        return Queue(source, target, pieces, tokens, 1 - tokens)
+
+    def groups(self, line: Sequence[int]) -> list[list[int]]:
+        """The tasks of a line that follow each other and are of one kind."""
+        return [list(x) for _, x in groupby(line, key=self._kinds.__getitem__)]
+
+    def guard(self, line: Sequence[int]) -> list[list[Control]]:
+        """
+        The control registers that let the tasks of a line act like a loop: those of
+        each group, and each of those between groups alone.
+        """
+        groups = self.groups(line)
+        rounds = gcd(*(self.turns[task] for task in line))
+        found: list[list[Control]] = []
+        for group in groups:
+            acts = self.turns[group[0]]
+            found.append([Control(a, b, 0, acts) for a, b in pairwise(group)])
+            is_inner = len(groups) == 1 or acts > rounds
+            if is_inner and len(group) > 1:
+                found[-1].append(Control(group[-1], group[0], 1, acts))
+        if len(groups) > 1:
+            for one, other in pairwise(groups):
+                found.append([Control(one[-1], other[0], 0, rounds)])
+            found.append([Control(groups[-1][-1], groups[0][0], 1, rounds)])
+        return found
+
+    def can_end(self, queues: Iterable[Queue]) -> bool:
+        """Whether no acts wait for each other."""
+        after: list[list[int]] = [[] for _ in range(self.count)]
+        missing = [0] * self.count
+        for source, target, tokens in self.edges(queues):
+            if tokens == 0:
+                after[source].append(target)
+                missing[target] += 1
+        ready = [act for act, count in enumerate(missing) if not count]
+        for act in ready:
+            for target in after[act]:
+                missing[target] -= 1
+                if not missing[target]:
+                    ready.append(target)
+        return len(ready) == self.count
+
+    def tasks_of(self, acts: Sequence[int]) -> list[int]:
+        """The tasks of some acts, those that follow each other as one."""
+        return [task for task, _ in groupby(self.task_of[act] for act in acts)]

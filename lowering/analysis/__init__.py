@@ -1,0 +1,1 @@
+"""Analyses of the IR that several passes and verifiers share."""

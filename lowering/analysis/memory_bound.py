@@ -1,0 +1,167 @@
+"""
+The lower bound of the memory of a plan: the one definition of it.
+
+It is the bytes that are alive at the fullest *step*, and those that must stay. Steps
+are the tasks that act, in the order of the plan: each behind those before it in its
+stream and those it waits for, else as they are listed. A register, with all of its
+slots, is alive from the first step that uses it to the last one, both included and
+under any name. Variables, interfaces, headers, and registers that no task writes must
+stay. Of several jobs those that may run at the same time add up, and of those that
+exclude each other the largest counts.
+
+Steps are a run that the plan allows, so no layout takes less; what takes more has lost
+bytes to the packer, to tasks that run beside each other, or to acts that do.
+
+In a plan with rates steps are the acts of one launch, and a register is alive from the
+first to the last act for each of its pieces.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import BlockOp, DataType, RegisterOp, alias_root
+from penstock.lowering.algorithms.byte_sharing import CycleError
+from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
+from penstock.lowering.analysis.acting_order import acting_order, streams_of
+from penstock.lowering.regst.register_usage import Guard, Usage
+
+
+class Life(NamedTuple):
+    """The steps from the first to the last one at which something is alive."""
+
+    first: int
+    last: int
+
+
+def roots_of(registers: Iterable[SSAValue]) -> dict[SSAValue, None]:
+    """The registers with bytes of their own on which these data registers lie."""
+    data = (r for r in registers if isinstance(r.type, DataType))
+    return dict.fromkeys(map(alias_root, data))
+
+
+def registers_by_block(plan: PlanOp) -> dict[BlockOp, list[RegisterOp]]:
+    """What lies in each block of a plan, as they are listed."""
+    held = {
+        x: list[RegisterOp]() for x in plan.body.block.ops if isinstance(x, BlockOp)
+    }
+    for register in plan.registers:
+        if register.block is not None:
+            block = register.block.owner
+            assert isinstance(block, BlockOp), "only this op makes blocks"
+            held[block].append(register)
+    return held
+
+
+class Liveness:
+    """When each register of a plan that is no alias is alive."""
+
+    def __init__(self, plan: PlanOp) -> None:
+        acting = [task for task in plan.tasks if task.kind != "variable"]
+        streams = streams_of(acting)
+        self._plan = plan
+        self._producer = {r: task for task in plan.tasks for r in task.outs}
+        self._users: dict[SSAValue, list[TaskOp]] = defaultdict(list)
+        self._written: set[SSAValue] = set()
+        for task in acting:
+            read, made = roots_of(task.ins), roots_of(task.outs)
+            for root in dict.fromkeys((*read, *made)):
+                self._users[root].append(task)
+            self._written.update(root for root in made if root not in read)
+        self.tasks = [acting[i] for i in acting_order(acting, streams)]
+        """The tasks that act, in the order of steps."""
+        step = {task: i for i, task in enumerate(self.tasks)}
+        self._lives: dict[SSAValue, list[Life]] = {}
+        for root, users in self._users.items():
+            steps = [step[task] for task in users]
+            self._lives[root] = [Life(min(steps), max(steps))]
+        self._interfaces = {x.register_name: x.interface for x in plan.registers}
+        self._look_at_acts()
+
+    def _look_at_acts(self) -> None:
+        """Let steps be acts where tasks act at different rates, if these can act."""
+        if len(self._plan.jobs) > 1:
+            return
+        usage = Usage(self._plan)
+        if usage.acts is None:
+            return
+        try:
+            step = usage.order(Guard()).step
+        except CycleError:
+            return
+        for register in usage.registers:
+            if register.register in self._written:
+                steps = (
+                    [step[user] for user in span.users]
+                    for span in usage.spans_of(register)
+                )
+                lives = [Life(min(found), max(found)) for found in steps]
+                self._lives[register.register] = lives
+
+    def is_variable(self, register: RegisterOp) -> bool:
+        """Whether a register holds the same at each act."""
+        task = self._producer.get(register.register)
+        return task is not None and task.kind == "variable"
+
+    def why_it_stays(self, register: RegisterOp) -> str | None:
+        """Why a register is alive all the time, if it is."""
+        if self.is_variable(register):
+            return "variable"
+        if register.interface is not None:
+            return f"interface '{register.interface.data}'"
+        if register.header is not None:
+            return f"header of '{register.header.data}'"
+        if register.register not in self._written:
+            used = "writes" if register.register in self._users else "uses"
+            return f"no task {used} it"
+        return None
+
+    def bound(self, registers: Iterable[RegisterOp]) -> int:
+        """The lower bound of the bytes of registers that are no aliases."""
+        staying = 0
+        of_jobs: dict[str | None, list[Lifetime]] = defaultdict(list)
+        for register in self.counted(registers):
+            if self.why_it_stays(register) is not None:
+                staying += register.size
+                continue
+            task = self._producer.get(register.register)
+            job = None if task is None or task.job is None else task.job.data
+            of_jobs[job] += (
+                Lifetime(first, last, register.size)
+                for first, last in self._lives[register.register]
+            )
+        groups = self._plan.exclusive_jobs
+        first_of = {job: group[0] for group in groups for job in group}
+        most: dict[str | None, int] = defaultdict(int)
+        for job, lifetimes in of_jobs.items():
+            party = None if job is None else first_of.get(job, job)
+            most[party] = max(most[party], live_bytes(lifetimes))
+        return staying + sum(most.values())
+
+    def counted(self, registers: Iterable[RegisterOp]) -> list[RegisterOp]:
+        """Registers without those that are the same interface as a larger one."""
+        found: list[RegisterOp] = []
+        known: set[tuple[object, ...]] = set()
+        for register in sorted(registers, key=lambda register: -register.size):
+            interface, header = register.interface, register.header
+            if header is not None:
+                interface = self._interfaces.get(header)
+            key = register.memory_case, header is not None, interface
+            if interface is None or key not in known:
+                found.append(register)
+                known.add(key)
+        return found
+
+
+def write_bounds(plan: PlanOp) -> None:
+    """Say of each block that has a `sum` what its registers need at least."""
+    liveness = Liveness(plan)
+    for block, registers in registers_by_block(plan).items():
+        if block.sum is not None:
+            block.bound = IntegerAttr(liveness.bound(registers), i64)

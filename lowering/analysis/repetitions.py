@@ -1,0 +1,373 @@
+"""
+How often the ops of a job, and the tasks of a plan, act in one launch.
+
+All act once, but for what `op.acc`, `op.repeat`, `op.pack` and `op.unpack` change. What
+acts at different rates has no common acts to compare, so no order and no sharing of
+bytes follows from what goes from the one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from heapq import heappop, heappush
+from math import gcd
+from typing import NamedTuple, TypeVar
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.job import AfterOp, JobOp
+from penstock.dialects.op.rates import RateOp
+from penstock.dialects.plan import PlanOp, TaskOp, name_of
+from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
+from penstock.dialects.regst import RegisterOp
+from penstock.lowering.analysis.aliases import Holds
+
+PIECES = "pieces"
+"""The attribute of a control register that says how many there are in a launch."""
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+class Link(NamedTuple):
+    """What goes from a node to another, by numbers, and how many wait at first."""
+
+    value: SSAValue
+    flow: Flow
+    initial: int = 0
+
+
+def is_part(count: int, whole: int) -> bool:
+    """Whether a number divides another one."""
+    return count > 0 and whole % count == 0
+
+
+def is_rated(ops: Iterable[Operation]) -> bool:
+    """Whether some of these change how often values come."""
+    return any(isinstance(op, RateOp) for op in ops)
+
+
+def job_turns(job: JobOp) -> dict[Operation, int]:
+    """
+    How often each op of a job acts. Raises `VerifyException` if two do at rates that do
+    not suit each other.
+    """
+    ops = [op for op in job.body.block.ops if not is_variable(op)]
+    if not is_rated(ops):
+        return dict.fromkeys(ops, 1)
+    number = {op: i for i, op in enumerate(ops)}
+    links = [
+        Link(value, Flow(number[value.owner], i, made(value.owner), taken(op)))
+        for i, op in enumerate(ops)
+        # What comes after others does so in each launch, however often they act.
+        for value in dict.fromkeys(op.operands[:1] if is_after(op) else op.operands)
+        if isinstance(value.owner, Operation) and value.owner in number
+    ]
+    return balanced(ops, links, lambda op: op.name, made, taken)
+
+
+def is_variable(op: Operation) -> bool:
+    """Whether an op is there for every act of others, and never acts."""
+    return not op.operands and (op.name == "job.variable" or op.name == "op.constant")
+
+
+def is_after(op: Operation) -> bool:
+    """Whether an op hands on its first operand when there are the others."""
+    return isinstance(op, AfterOp)
+
+
+def made(op: Operation) -> int:
+    """The acts of an op for one piece of what it makes."""
+    return op.made if isinstance(op, RateOp) else 1
+
+
+def taken(op: Operation) -> int:
+    """The acts of an op for one piece of what it reads."""
+    return op.taken if isinstance(op, RateOp) else 1
+
+
+def balanced(
+    nodes: Sequence[Node],
+    links: Sequence[Link],
+    name: Callable[[Node], str],
+    made: Callable[[Node], int],
+    taken: Callable[[Node], int],
+) -> dict[Node, int]:
+    """How often each node acts. Raises `VerifyException`."""
+    try:
+        found = turns(
+            [link.flow for link in links], [made(x) * taken(x) for x in nodes]
+        )
+    except RateError as error:
+        flow = links[error.index].flow
+        source, target = name(nodes[flow.source]), name(nodes[flow.target])
+        raise VerifyException(
+            f"{source} and {target} act {error.acts} and {error.others} times in a "
+            f"launch, but what goes from the one to the other wants {flow.made} and "
+            f"{flow.taken}"
+        ) from None
+    except TooManyActs as error:
+        raise VerifyException(
+            f"{name(nodes[error.index])} acts in a launch {error.reason}"
+        ) from None
+    return dict(zip(nodes, found, strict=True))
+
+
+class PlanRates:
+    """
+    How often the tasks of a plan act, and what goes from one to the other. Raises
+    `VerifyException` if two tasks act at rates that do not suit each other.
+    """
+
+    def __init__(self, plan: PlanOp) -> None:
+        self._plan = plan
+        self.tasks = [task for task in plan.tasks if task.kind != "variable"]
+        self.is_rated = is_rated(task.op for task in self.tasks)
+        self.links: list[Link] = []
+        self._writer: dict[SSAValue, TaskOp] = {}
+        self._flows: list[Flow] = []
+        if not self.is_rated:
+            self.turns = dict.fromkeys(self.tasks, 1)
+            return
+        # Those of a main job need less than all of their registers, so order nothing.
+        acting = [(i, task) for i, task in enumerate(self.tasks) if task.kind != "main"]
+        number = {task: i for i, task in acting}
+        self._writer = {
+            value: task
+            for _, task in acting
+            for value in (*task.outs, *task.signals, *task.results_)
+        }
+        data = [
+            Link(value, Flow(number[source], i, made(source.op), taken(task.op)))
+            for i, task in acting
+            for value in task.ins
+            if (source := self._writer.get(value)) is not None
+        ]
+        self._flows = [link.flow for link in data]
+        self.turns = balanced(
+            self.tasks,
+            data,
+            lambda task: f"task '{task.task_name.data}'",
+            lambda task: made(task.op),
+            lambda task: taken(task.op),
+        )
+        waits = [
+            self._control(value, number[source], i)
+            for i, task in acting
+            for value in task.waits
+            if (source := self._writer.get(value)) is not None
+        ]
+        self.links = [*data, *waits, *self._held(number)]
+
+    def _held(self, number: dict[TaskOp, int]) -> Iterator[Link]:
+        """What tasks hold besides what they read: what views show the bytes of."""
+        holds = Holds(self._plan)
+        for task in number:
+            held = dict.fromkeys(x for value in task.ins for x in holds.of(value))
+            for value in held:
+                if value not in task.ins and (source := self._writer.get(value)):
+                    pieces, acts = self.pieces(value), self.turns[task]
+                    # Else it reads what is made of several pieces, not the bytes.
+                    if acts % pieces == 0:
+                        ends = number[source], number[task], made(source.op)
+                        yield Link(value, Flow(*ends, acts // pieces))
+
+    def _control(self, value: SSAValue, source: int, target: int) -> Link:
+        """
+        A control register, of which there are as many pieces in a launch as it says, or
+        else as both tasks can count. Raises `VerifyException` if they cannot.
+        """
+        owner, initial, said = value.owner, 0, None
+        if isinstance(owner, RegisterOp):
+            said = owner.attributes.get(PIECES)
+            initial = 0 if owner.initial is None else owner.initial.value.data
+        acts = [self.turns[self.tasks[i]] for i in (source, target)]
+        pieces = gcd(*acts)
+        if said is not None:
+            if not isinstance(said, IntegerAttr) or not is_part(
+                said.value.data, pieces
+            ):
+                raise VerifyException(
+                    f"control register '{name_of(value)}' should have a number of "
+                    f"pieces in a launch that divides {pieces}, got {said}"
+                )
+            pieces = said.value.data
+        flow = Flow(source, target, *(n // pieces for n in acts))
+        return Link(value, flow, initial)
+
+    @cached_property
+    def phases(self) -> dict[TaskOp, int]:
+        """How often at most what a task reads has changed how often it comes."""
+        missing = [0] * len(self.tasks)
+        after: list[list[Flow]] = [[] for _ in self.tasks]
+        for flow in self._flows:
+            after[flow.source].append(flow)
+            missing[flow.target] += 1
+        phases = [0] * len(self.tasks)
+        ready = [task for task, count in enumerate(missing) if not count]
+        for task in ready:
+            for flow in after[task]:
+                phase = phases[task] + (flow.made != 1 or flow.taken != 1)
+                phases[flow.target] = max(phases[flow.target], phase)
+                missing[flow.target] -= 1
+                if not missing[flow.target]:
+                    ready.append(flow.target)
+        return dict(zip(self.tasks, phases, strict=True))
+
+    def every(self, task: TaskOp) -> dict[SSAValue, int]:
+        """How many acts of a task a piece lasts for, where that is not one."""
+        return self._every.get(task, {})
+
+    @cached_property
+    def _every(self) -> dict[TaskOp, dict[SSAValue, int]]:
+        found: dict[TaskOp, dict[SSAValue, int]] = {}
+        for task in self.tasks if self.is_rated else ():
+            if made(task.op) > 1:
+                found[task] = dict.fromkeys(task.outs, made(task.op))
+        for link in self.links:
+            flow = link.flow
+            for task, acts in ((flow.source, flow.made), (flow.target, flow.taken)):
+                if acts > 1:
+                    found.setdefault(self.tasks[task], {})[link.value] = acts
+        return found
+
+    def tokens(self, value: SSAValue, full: int, free: int) -> tuple[int, int]:
+        """
+        What full and free slots at the start mean between all acts of the writer in a
+        launch and all of a reader: with p pieces in a launch, the last of one launch
+        comes before the first of so many launches later.
+        """
+        pieces = self.pieces(value)
+        return -(-(pieces - 1 + full) // pieces), -(-(pieces - 1 + free) // pieces)
+
+    def pieces(self, value: SSAValue) -> int:
+        """How many pieces of a value there are in a launch."""
+        if not self.is_rated or (writer := self._writer.get(value)) is None:
+            return 1
+        if value in writer.outs:
+            return self.turns[writer] // made(writer.op)
+        return self.turns[writer] // self.every(writer).get(value, 1)
+
+    def slots_needed(self) -> dict[SSAValue, int]:
+        """Slots of each value with which a launch comes to its end, if that matters."""
+        if not self.is_rated:
+            return {}
+        most = dict.fromkeys((link.value for link in self.links), 1)
+        done = [0] * len(self.tasks)
+        near: list[list[Link]] = [[] for _ in done]
+        for link in self.links:
+            near[link.flow.target].append(link)
+        readers: dict[int, list[Link]] = {}
+        for link in self.links:
+            readers.setdefault(link.flow.source, []).append(link)
+
+        def held(link: Link) -> int:
+            """The slots in use while the source is about to act, or has acted."""
+            flow = link.flow
+            begun = -(-(done[flow.source] + 1) // flow.made)
+            return link.initial + begun - done[flow.target] // flow.taken
+
+        def can_act(task: int) -> bool:
+            return done[task] < self.turns[self.tasks[task]] and all(
+                link.initial + done[link.flow.source] // link.flow.made
+                > done[task] // link.flow.taken
+                for link in near[task]
+            )
+
+        # Who comes last goes on first, so that little is on its way. Who can act can do
+        # so until it does: others only add pieces.
+        ready: list[int] = []
+        is_listed = [False] * len(done)
+        changed = set(range(len(done)))
+        while True:
+            for task in changed:
+                if not is_listed[task] and can_act(task):
+                    is_listed[task] = True
+                    heappush(ready, -task)
+            if not ready:
+                return most
+            task = -heappop(ready)
+            is_listed[task] = False
+            for link in readers.get(task, ()):
+                most[link.value] = max(most[link.value], held(link))
+            done[task] += 1
+            changed = {task, *(link.flow.target for link in readers.get(task, ()))}
+
+    def stuck(self, slots: Callable[[SSAValue], int]) -> list[TaskOp]:
+        """The tasks that do not come to the end of a launch with these slots."""
+        done = [0] * len(self.tasks)
+        near: list[list[Link]] = [[] for _ in done]
+        for link in self.links:
+            for end in {link.flow.source, link.flow.target}:
+                near[end].append(link)
+
+        def can_act(task: int) -> bool:
+            for link in near[task]:
+                flow = link.flow
+                full = (
+                    link.initial
+                    + done[flow.source] // flow.made
+                    - done[flow.target] // flow.taken
+                )
+                if flow.target == task and full < 1:
+                    return False
+                if flow.source == task and full >= slots(link.value):
+                    return False
+            return done[task] < self.turns[self.tasks[task]]
+
+        is_moving = True
+        while is_moving:
+            is_moving = False
+            for task in range(len(done)):
+                while can_act(task):
+                    done[task] += 1
+                    is_moving = True
+        return [
+            task
+            for task, count in zip(self.tasks, done, strict=True)
+            if count < self.turns[task]
+        ]
+
+
+def grouped(
+    order: Sequence[int],
+    before: Sequence[Sequence[int]],
+    kinds: Sequence[tuple[int, int]],
+) -> list[int]:
+    """
+    Numbers in an order in which those of one kind follow each other as long as can be,
+    each behind those `before` it; else they stay in this order.
+    """
+    place = {number: i for i, number in enumerate(order)}
+    missing = [len(set(earlier)) for earlier in before]
+    after: list[list[int]] = [[] for _ in before]
+    for number, earlier in enumerate(before):
+        for other in set(earlier):
+            after[other].append(number)
+    ready: dict[tuple[int, int], list[int]] = {kind: [] for kind in kinds}
+    for number, count in enumerate(missing):
+        if not count:
+            heappush(ready[kinds[number]], place[number])
+    found: list[int] = []
+    while heads := [(places[0], kind) for kind, places in ready.items() if places]:
+        near = ready[min(heads)[1]]
+        while near:
+            number = order[heappop(near)]
+            found.append(number)
+            for other in after[number]:
+                missing[other] -= 1
+                if not missing[other]:
+                    heappush(ready[kinds[other]], place[other])
+    return found
+
+
+def rates_of(plan: PlanOp) -> PlanRates:
+    """How often the tasks of a plan act. Raises `LocatedPassFailure`."""
+    try:
+        return PlanRates(plan)
+    except VerifyException as error:
+        fail_if_any([(plan, str(error))])
+        raise

@@ -1,0 +1,1 @@
+"""Kernel bodies as statements, for all targets of the code generator."""

@@ -1,0 +1,345 @@
+"""
+Sums of products among the phases of kernels, without printing them.
+
+A contraction is a `linalg` op that adds products of two numbers to its output: a loop
+of *rows*, which only `a` and the result have, loops of *columns*, which only `b` and
+the result have and which follow each other in the result, and loops of *terms*, which
+only `a` and `b` have and which are equally far apart in `a`. Any other loops run
+outside.
+Where there are several loops of columns or terms, as in convolutions, columns are
+*windows* on `b`, which may have padding around it. Factors may be bytes, with signs or
+without, of sums of 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i8, i32, i64
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.dialects.launch.padded import PaddedOp
+from penstock.lowering.codegen.body.loop_nest import (
+    Access,
+    Bound,
+    Nest,
+    access_of,
+    extents_of,
+    merged,
+)
+
+ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
+"""The floats whose products are summed in tiles, with their short names."""
+
+INTEGERS: Mapping[Attribute, str] = {i32: "i32", i64: "i64"}
+"""The integers, with or without sign: what is cut off is the same."""
+
+TILE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, **INTEGERS}
+"""The types whose products are summed in tiles on processors."""
+
+EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
+"""The ops by which factors get as many bits as their sum has."""
+
+DEVICE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, f16: "f16", bf16: "bf16"}
+"""The types whose products are summed in tiles on devices."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of products as loops over rows, columns and terms."""
+
+    element: str
+    """What sums are, and factors unless they are bytes."""
+    a: int
+    """The number of the operand that has rows."""
+    b: int
+    """The number of the operand that has columns."""
+    nest: Nest
+    outer: tuple[int, ...]
+    """The other loops."""
+    row: int | None
+    columns: tuple[int, ...]
+    """From the outermost loop to the innermost, as the terms."""
+    terms: tuple[int, ...]
+    signs: tuple[bool, bool] | None = None
+    """Of factors that are bytes: whether those of `a` and of `b` have a sign."""
+
+    @property
+    def column(self) -> int | None:
+        """The innermost loop of columns."""
+        return self.columns[-1] if self.columns else None
+
+    @property
+    def term(self) -> int | None:
+        """The innermost loop of terms."""
+        return self.terms[-1] if self.terms else None
+
+    @property
+    def has_windows(self) -> bool:
+        """
+        Whether terms or columns of `b` are not all equally far apart, or some of them
+        are padding.
+        """
+        return len(self.columns) > 1 or len(self.terms) > 1 or bool(self.bounds)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Out of which elements of `b` are zero, of columns and of inner terms."""
+        return self.nest.accesses[self.b].bounds
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """The rows, columns and terms, 1 where there is no loop."""
+        extents = self.nest.extents
+        return (
+            1 if self.row is None else extents[self.row],
+            prod(extents[loop] for loop in self.columns),
+            prod(extents[loop] for loop in self.terms),
+        )
+
+    @property
+    def inner_terms(self) -> int:
+        """The terms that the outermost loop of terms has a turn."""
+        return prod(self.nest.extents[loop] for loop in self.terms[1:])
+
+    def windows(self, loops: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """The extent of each loop, and how far apart its elements of `b` are."""
+        return tuple(
+            (self.nest.extents[loop], self.stride(self.b, loop)) for loop in loops
+        )
+
+    def stride(self, operand: int, loop: int | None) -> int:
+        """From an element of an operand (-1: the result) to the next one of a loop."""
+        return 0 if loop is None else self.nest.accesses[operand].strides[loop]
+
+    @property
+    def a_steps(self) -> tuple[int, int]:
+        """From a row and from a term of `a` to the next."""
+        return self.stride(self.a, self.row), self.stride(self.a, self.term)
+
+    @property
+    def b_steps(self) -> tuple[int, int]:
+        """From a term and from a column of `b` to the next, without windows."""
+        return self.stride(self.b, self.term), self.stride(self.b, self.column)
+
+    @property
+    def outer_extents(self) -> tuple[int, ...]:
+        """How often the other loops run."""
+        return tuple(self.nest.extents[loop] for loop in self.outer)
+
+    def outer_strides(self, access: Access) -> tuple[int, ...]:
+        """What the other loops add to the place of an element."""
+        return tuple(access.strides[loop] for loop in self.outer)
+
+
+def nest_of(op: LinalgStructuredOperation) -> Nest | str:
+    """The loops of an op as they are written, or why there are none."""
+    maps = [attr.data for attr in op.get_indexing_maps()]
+    shapes = [
+        value.type.get_shape() if isa(value.type, MemRefType) else ()
+        for value in op.operands
+    ]
+    accesses: list[Access] = []
+    for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
+        owner = op.operands[number].owner
+        if isinstance(owner, PaddedOp):
+            access = access_of(map, owner.shape, owner.pads)
+        else:
+            access = access_of(map, shape)
+        if access is None:
+            return f"the map of operand {number} is not linear: {map}"
+        accesses.append(access)
+    reductions = (
+        iterator.data is not linalg.attrs.IteratorType.PARALLEL
+        for iterator in op.get_iterator_types()
+    )
+    return Nest(tuple(extents_of(maps, shapes)), tuple(reductions), tuple(accesses))
+
+
+def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
+    """
+    The two block arguments whose product a body adds to its output, if it does. Floats
+    of 16 bits and bytes are extended first, and the sum of floats is rounded last.
+    """
+    block = op.body.block
+    if block.last_op is None or len(block.args) != 3:
+        return None
+    total = _rounded(block.last_op.operands[0]).owner
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
+        return None
+    output, addends = block.args[-1], [*map(_extended, total.operands)]
+    product = next((v.owner for v in addends if v is not output), None)
+    if output not in addends or not isinstance(product, arith.MulfOp | arith.MuliOp):
+        return None
+    ops = {product, total, block.last_op}
+    others = (
+        op for op in block.ops if not isinstance(op, (*EXTENSIONS, arith.TruncFOp))
+    )
+    factors = [*map(_extended, product.operands)]
+    is_all = set(others) == ops and set(factors) == set(block.args[:-1])
+    return (factors[0], factors[1]) if is_all else None
+
+
+def _extended(value: SSAValue) -> SSAValue:
+    """What a number is extended from, if that is an argument."""
+    owner = value.owner
+    if isinstance(owner, EXTENSIONS) and isinstance(owner.input, BlockArgument):
+        return owner.input
+    return value
+
+
+def _rounded(value: SSAValue) -> SSAValue:
+    """What is rounded to a number."""
+    return value.owner.input if isinstance(value.owner, arith.TruncFOp) else value
+
+
+def contraction_of(
+    op: LinalgStructuredOperation, elements: Mapping[Attribute, str] = TILE_ELEMENTS
+) -> Contraction | str | None:
+    """
+    The loops of a sum of products of numbers, why they are none that tiles compute, or
+    None for any other op. `elements` are the types that tiles are of.
+    """
+    if len(op.outputs) != 1 or op.res or factors_of(op) is None:
+        return None
+    *factors, total = (arg.type for arg in op.body.block.args)
+    element, signs = elements.get(total), None
+    if factors == [i8, i8] and total == i32:
+        signs = _signs(op)
+    elif factors != [total, total]:
+        return None
+    if element is None or not all(isa(v.type, MemRefType) for v in op.operands):
+        return None
+    if op.outputs[0] in op.inputs:
+        return "the result is one of the factors"
+    nest = nest_of(op)
+    if isinstance(nest, str):
+        return None
+    if 0 in nest.extents:
+        return "there are no elements"
+    found = _sorted_loops(element, merged(nest))
+    if isinstance(found, str):
+        return found
+    if signs is not None:
+        found = replace(found, signs=(signs[found.a], signs[found.b]))
+    return _bounds_refusal(found) or found
+
+
+def device_contraction_of(op: LinalgStructuredOperation) -> Contraction | str | None:
+    """As `contraction_of`, of numbers and factors that tiles on devices compute."""
+    found = contraction_of(op, DEVICE_ELEMENTS)
+    if isinstance(found, Contraction) and found.bounds:
+        return "a factor has padding around it"
+    return found
+
+
+def _bounds_refusal(found: Contraction) -> str | None:
+    """Why padding around the factors cannot be skipped when they are packed, if so."""
+    if found.nest.accesses[found.a].bounds:
+        return "the factor with rows has padding around it"
+    if found.bounds and found.signs is not None:
+        return "a factor of bytes has padding around it"
+    inside = {*found.columns, *found.terms[1:]}
+    for bound in found.bounds:
+        if any(step and n not in inside for n, step in enumerate(bound.strides)):
+            return "padding depends on the outermost terms, or on other loops"
+    return None
+
+
+def _signs(op: LinalgStructuredOperation) -> tuple[bool, bool]:
+    """Whether each of the factors that a body extends has a sign."""
+    unsigned = [
+        inner.input for inner in op.body.block.ops if isinstance(inner, arith.ExtUIOp)
+    ]
+    a, b, _ = op.body.block.args
+    return a not in unsigned, b not in unsigned
+
+
+def _sorted_loops(element: str, nest: Nest) -> Contraction | str:
+    *_, result = nest.accesses
+    loops = range(len(nest.extents))
+    terms = [loop for loop in loops if nest.reductions[loop]]
+    if any(not result.strides[loop] for loop in loops if loop not in terms):
+        return "some loop of the result does not change its place"
+    others = [loop for loop in loops if loop not in terms]
+    along = next((loop for loop in others if result.strides[loop] == 1), None)
+    sides = _sides(nest, along)
+    if sides is None:
+        return "both factors depend on the loop along the result"
+    a, b = sides
+    of_a, of_b = nest.accesses[a].strides, nest.accesses[b].strides
+    if not _follow(nest, terms, of_a):
+        return "the terms of a factor are not equally far apart"
+    columns = _columns(nest, others, of_a, of_b)
+    rows = [loop for loop in others if of_a[loop] and not of_b[loop]]
+    row = max(rows, key=lambda loop: nest.extents[loop], default=None)
+    outer = tuple(loop for loop in others if loop != row and loop not in columns)
+    return Contraction(element, a, b, nest, outer, row, columns, tuple(terms))
+
+
+def _follow(nest: Nest, loops: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a turn of each loop goes on where the next one ends."""
+    return all(
+        strides[outer] == strides[inner] * nest.extents[inner]
+        for outer, inner in pairwise(loops)
+    )
+
+
+def _columns(
+    nest: Nest, loops: Sequence[int], of_a: Sequence[int], of_b: Sequence[int]
+) -> tuple[int, ...]:
+    """The loops that only b has and that walk the result element by element."""
+    found: list[int] = []
+    step = 1
+    while True:
+        strides = nest.accesses[-1].strides
+        fitting = (
+            loop
+            for loop in loops
+            if strides[loop] == step and of_b[loop] and not of_a[loop]
+        )
+        if (next_loop := next(fitting, None)) is None:
+            return tuple(reversed(found))
+        found.append(next_loop)
+        step *= nest.extents[next_loop]
+
+
+def _sides(nest: Nest, column: int | None) -> tuple[int, int] | None:
+    """Which operand has rows, and which one the columns."""
+    if column is None:
+        return 0, 1
+    having = [n for n in (0, 1) if nest.accesses[n].strides[column]]
+    return None if len(having) == 2 else (0, 1) if having == [1] else (1, 0)
+
+
+def stride_along(
+    loops: Sequence[tuple[int, int, int]], extent: int, step: int
+) -> int | None:
+    """
+    How far an operand moves while a result does `extent` steps of `step` elements, or
+    None if not equally far each time.
+
+    `loops` has, for each loop of an op that writes each element of the result once, its
+    extent, its stride in the result, and its stride in the operand.
+    """
+    found = expected = None
+    while extent > 1:
+        loop = next((x for x in loops if x[1] <= step < x[1] * x[0]), None)
+        if loop is None or step % loop[1]:
+            return None
+        here = loop[2] * (step // loop[1])
+        if expected is not None and here != expected:
+            return None
+        found = here if found is None else found
+        room = loop[0] * loop[1] // step
+        taken = min(extent, room)
+        if extent % taken or (taken < extent and loop[0] * loop[1] % step):
+            return None
+        extent, step, expected = extent // taken, step * taken, here * taken
+    return found or 0

@@ -1,0 +1,401 @@
+"""
+Phases that are computed with a contraction, while its sums are in registers.
+
+The phase before a contraction can be, if it starts its sums: if it writes every element
+of the result without reading it. The phases after it can be, if they change each
+element of the result in its place. All of their ops must be ones of vectors, and what
+they read must change equally from row to row, and follow each other or not change from
+column to column. Sums of integers may start from zeros or from what is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from math import prod
+
+from xdsl.dialects import arith, linalg, memref
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+    f32,
+    i1,
+    i8,
+    i16,
+    i32,
+)
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.dialects.launch.padded import PaddedOp
+from penstock.lowering.codegen.body.contraction import (
+    DEVICE_ELEMENTS,
+    ELEMENTS,
+    INTEGERS,
+    Contraction,
+    nest_of,
+    stride_along,
+)
+from penstock.lowering.codegen.body.loop_nest import Nest, row_major
+from penstock.lowering.codegen.body.scalars import EXPRESSIONS, Scalars, type_name
+
+VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, PaddedOp)
+"""What makes a memref of the elements of another one."""
+
+NO_PHASES = (arith.ConstantOp, *VIEWS)
+"""What stands between phases."""
+
+VECTOR_OPS = frozenset(
+    (
+        *("arith.addf", "arith.cmpf", "arith.divf", "arith.maximumf", "arith.maxnumf"),
+        *("arith.minimumf", "arith.minnumf", "arith.mulf", "arith.negf"),
+        *("arith.select", "arith.subf"),
+    )
+)
+"""
+The scalar ops of `arith` that `penstock.runtime.kernels.cpu.simd.Lanes` has for
+vectors.
+"""
+
+CASTS = ("arith.extf", "arith.truncf")
+"""What stands between floats of 16 bits and those that they are computed in."""
+
+INTEGER_CASTS = {
+    "arith.extsi": "sext",
+    "arith.extui": "zext",
+    "arith.fptosi": "fptosi",
+    "arith.fptoui": "fptoui",
+    "arith.sitofp": "sitofp",
+    "arith.trunci": "trunc",
+    "arith.uitofp": "uitofp",
+}
+"""The casts from or to integers, with their names in LLVM."""
+
+INTEGER_OPS = frozenset(
+    f"arith.{name}" for name in ("addi", "maxsi", "minsi", "muli", "subi")
+)
+"""What is computed of vectors of integers, besides floats of 32 bits."""
+
+SMALL_INTEGERS: Mapping[Attribute, str] = {i8: "i8", i16: "i16", i32: "i32"}
+"""The integers that vectors of `f32` are cast from and to."""
+
+ORDERED = range(2, 6)
+"""The predicates of `arith.cmpf` that vectors are compared by: `ogt` to `ole`."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a folded phase reads: an argument and how it moves with the loops."""
+
+    buffer: SSAValue
+    row: int
+    column: int
+    outer: tuple[int, ...]
+    offset: int
+
+
+@dataclass
+class Finish:
+    """What becomes of the sums of a contraction before they are stored."""
+
+    inputs: list[Input] = field(default_factory=list[Input])
+    start: Folded | None = None
+    after: list[Folded] = field(default_factory=list["Folded"])
+
+    def phases(self) -> list[Operation]:
+        """The phases that are folded."""
+        started = [] if self.start is None else [self.start]
+        return [folded.op for folded in (*started, *self.after)]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A folded phase: its op, and what each of its block arguments is."""
+
+    op: LinalgStructuredOperation
+    arguments: Sequence[int | arith.ConstantOp | None]
+    """The number of an input, a constant, or None for the element so far."""
+
+
+def phases_of(block: Block) -> list[Operation]:
+    """The phases of a kernel in order."""
+    return [op for op in block.ops if not isinstance(op, NO_PHASES)]
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The memref that a memref is a view of."""
+    while isinstance(op := value.owner, VIEWS):
+        value = op.operands[0]
+    return value
+
+
+def finish_of(
+    contraction: Contraction,
+    phases: Sequence[Operation],
+    position: int,
+    folds: tuple[int, int],
+) -> Finish | None:
+    """What phases around a contraction make of its sums; None if one cannot."""
+    before, after = folds
+    if before > min(1, position) or position + after >= len(phases):
+        return None
+    finish = Finish()
+    result = _result_of(phases[position])
+    for phase in phases[position - before : position]:
+        finish.start = _folded(contraction, finish, phase, result, starts=True)
+        if finish.start is None:
+            return None
+    for phase in phases[position + 1 : position + 1 + after]:
+        folded = _folded(contraction, finish, phase, result, starts=False)
+        if folded is None:
+            return None
+        finish.after.append(folded)
+    return finish
+
+
+def most_folds(
+    contraction: Contraction, phases: Sequence[Operation], position: int
+) -> tuple[int, int]:
+    """As many phases around a contraction as can be computed with it."""
+
+    def works(before: int, after: int) -> bool:
+        found = finish_of(contraction, phases, position, (before, after))
+        return found is not None
+
+    before = int(works(1, 0))
+    after = 0
+    while works(0, after + 1):
+        after += 1
+    return before, after
+
+
+def _result_of(phase: Operation) -> SSAValue:
+    assert isinstance(phase, LinalgStructuredOperation), "a contraction is one"
+    return root_of(phase.outputs[0])
+
+
+def _folded(
+    contraction: Contraction,
+    finish: Finish,
+    phase: Operation,
+    result: SSAValue,
+    starts: bool,
+) -> Folded | None:
+    """A phase in terms of the loops of a contraction, or None if that fails."""
+    if (
+        not isinstance(phase, LinalgStructuredOperation)
+        or len(phase.outputs) != 1
+        or phase.res
+        or root_of(phase.outputs[0]) is not result
+        or not _has_vectors(phase.body.block, contraction.element)
+    ):
+        return None
+    nest = nest_of(phase)
+    if isinstance(nest, str) or not _writes_once(nest, result):
+        return None
+    if starts and phase.body.block.args[-1].uses:
+        return None
+    found: list[int | arith.ConstantOp | None] = []
+    for number, operand in enumerate(phase.inputs):
+        argument = _argument(contraction, finish, nest, number, operand, result)
+        if argument is False or (argument is None and starts):
+            return None
+        found.append(argument)
+    return Folded(phase, (*found, None))
+
+
+def _argument(
+    contraction: Contraction,
+    finish: Finish,
+    nest: Nest,
+    number: int,
+    operand: SSAValue,
+    result: SSAValue,
+) -> int | arith.ConstantOp | bool | None:
+    """What a block argument is, see `Folded`; False where it cannot be told."""
+    if not isa(operand.type, MemRefType):
+        owner = operand.owner
+        if not isinstance(owner, arith.ConstantOp):
+            return False
+        return owner if isinstance(owner.value, FloatAttr) or is_zero(owner) else False
+    access, written = nest.accesses[number], nest.accesses[-1]
+    if (root := root_of(operand)) is result:
+        return None if access == written else False
+    input = _input(contraction, nest, number, root)
+    if input is None:
+        return False
+    if input not in finish.inputs:
+        finish.inputs.append(input)
+    return finish.inputs.index(input)
+
+
+def _input(
+    contraction: Contraction, nest: Nest, number: int, root: SSAValue
+) -> Input | None:
+    access, written = nest.accesses[number], nest.accesses[-1]
+    if access.bounds:
+        return None
+    loops = tuple(zip(nest.extents, written.strides, access.strides, strict=True))
+
+    def along(loop: int | None) -> int | None:
+        if loop is None:
+            return 0
+        extent = contraction.nest.extents[loop]
+        return stride_along(loops, extent, contraction.stride(-1, loop))
+
+    row, column = along(contraction.row), stride_along(loops, contraction.extents[1], 1)
+    outer = [along(loop) for loop in contraction.outer]
+    if row is None or column not in (0, 1) or None in outer:
+        return None
+    known = tuple(stride for stride in outer if stride is not None)
+    return Input(root, row, column, known, access.offset)
+
+
+def _writes_once(nest: Nest, result: SSAValue) -> bool:
+    """Whether a phase without reductions writes each element of the result once."""
+    assert isa(result.type, MemRefType), "kernels work on memrefs"
+    written = nest.accesses[-1]
+    kept = [loop for loop, extent in enumerate(nest.extents) if extent != 1]
+    ordered = sorted(kept, key=lambda loop: -written.strides[loop])
+    extents = [nest.extents[loop] for loop in ordered]
+    strides = tuple(written.strides[loop] for loop in ordered)
+    return (
+        not any(nest.reductions)
+        and written.offset == 0
+        and strides == row_major(extents)
+        and prod(extents) == result.type.element_count()
+    )
+
+
+def _has_vectors(block: Block, element: str) -> bool:
+    """
+    Whether a body can be computed for vectors of one type; floats of 16 bits, which
+    only devices have in tiles, are computed as `f32`. Integers are only moved.
+    """
+    if element in INTEGERS.values():
+        (*others, last) = block.ops
+        is_moved = not others and last.operands[0] in block.args
+        return is_moved and all(INTEGERS.get(a.type) == element for a in block.args)
+    return all(DEVICE_ELEMENTS.get(arg.type) == element for arg in block.args) and all(
+        _is_of_vectors(op, element)
+        and all(v.owner is block or _is_known(v.owner, block) for v in op.operands)
+        for op in block.ops
+    )
+
+
+def _is_known(owner: Operation | Block, block: Block) -> bool:
+    """Whether something makes values inside of a block, or is a number."""
+    if isinstance(owner, Block):
+        return False
+    return owner.parent is block or _is_number(owner)
+
+
+def _is_number(op: Operation) -> bool:
+    return isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr)
+
+
+def is_of_integers(op: Operation) -> bool:
+    """Whether an op on vectors computes integers, or casts them from or to `f32`."""
+    for value in (*op.operands, *op.results):
+        if value.type != f32 and value.type not in SMALL_INTEGERS:
+            return False
+    if isinstance(op, arith.ConstantOp):
+        return op.result.type in SMALL_INTEGERS
+    return op.name in INTEGER_CASTS or op.name in INTEGER_OPS
+
+
+def _is_of_vectors(op: Operation, element: str) -> bool:
+    computed = {element} if element in ELEMENTS.values() else {element, "f32"}
+    for value in (*op.operands, *op.results):
+        if value.type != i1 and DEVICE_ELEMENTS.get(value.type) not in computed:
+            return False
+    if op.name in CASTS:
+        return len(computed) > 1
+    if isinstance(op, arith.CmpfOp) and op.predicate.value.data not in ORDERED:
+        return False
+    if op.name.startswith("math."):
+        return op.name in EXPRESSIONS
+    is_yield = isinstance(op, linalg.ops.YieldOp)
+    return is_yield or _is_number(op) or op.name in VECTOR_OPS
+
+
+class VectorScalars(Scalars):
+    """Prints scalar ops as ops of vectors: functions are methods of `x`."""
+
+    def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
+        if (name := INTEGER_CASTS.get(op.name)) is not None:
+            to = type_name(op.results[0].type)
+            return self.call("cast", f'"{name}"', *operands, f'"{to}"')
+        return super().expression(op, operands)
+
+    def call(self, function: str, *arguments: str) -> str:
+        return f"x.{function}({', '.join(arguments)})"
+
+
+def finish_lines(finish: Finish, scalars: VectorScalars) -> Iterator[str]:
+    """
+    The body of the function that makes of the sums `s` and of the inputs `p0`, `p1`...
+    what is stored.
+    """
+    numbers = count()
+    value = "s"
+    if finish.start is not None and not _is_zero(finish.start):
+        start = yield from _folded_lines(finish.start, "s", scalars, numbers)
+        value = f"v{next(numbers)}"
+        yield f"{value} = {start} + s"
+    for folded in finish.after:
+        value = yield from _folded_lines(folded, value, scalars, numbers)
+    yield f"return {value}"
+
+
+def is_trivial(finish: Finish) -> bool:
+    """Whether the sums are stored as they are."""
+    return not finish.after and (finish.start is None or _is_zero(finish.start))
+
+
+def _is_zero(start: Folded) -> bool:
+    """Whether a phase writes zeros."""
+    yielded = start.op.body.block.last_op
+    assert yielded is not None, "a linalg body ends in linalg.yield"
+    value = yielded.operands[0]
+    args = start.op.body.block.args
+    owner = start.arguments[args.index(value)] if value in args else value.owner
+    return isinstance(owner, arith.ConstantOp) and is_zero(owner)
+
+
+def is_zero(constant: arith.ConstantOp) -> bool:
+    """Whether a number is 0."""
+    value = constant.value
+    return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
+
+
+def _folded_lines(
+    folded: Folded, so_far: str, scalars: VectorScalars, numbers: Iterator[int]
+) -> Generator[str, None, str]:
+    """Lines that compute a phase; the generator's value is the name of its result."""
+    names: dict[SSAValue, str] = {}
+    for arg, meaning in zip(folded.op.body.block.args, folded.arguments, strict=True):
+        match meaning:
+            case None:
+                names[arg] = so_far
+            case arith.ConstantOp():
+                names[arg] = scalars.constant(meaning.value) or ""
+            case number:
+                names[arg] = f"p{number}"
+    for op in folded.op.body.block.ops:
+        for value in op.operands:
+            if isinstance(owner := value.owner, arith.ConstantOp):
+                names[value] = scalars.constant(owner.value) or ""
+        operands = [names[value] for value in op.operands]
+        if isinstance(op, linalg.ops.YieldOp):
+            return operands[0]
+        if isinstance(op, arith.ConstantOp):
+            continue
+        text = scalars.expression(op, operands)
+        assert text is not None, "only ops that have a source are folded"
+        names[op.results[0]] = name = f"v{next(numbers)}"
+        yield f"{name} = {text}"
+    raise AssertionError("a linalg body ends in linalg.yield")

@@ -1,0 +1,519 @@
+"""
+The source of attention that has a schedule: loops over blocks of queries and keys.
+
+    for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
+        pack_0(...)                        # queries, so that vectors are along them
+        for i1 in range(0, <keys>, <block>):
+            strip_0(...)                   # scores: products of queries and keys
+            turn_0(...)                    # their powers, and what is kept of them
+            strip_1(...)                   # values, added to the rows of the result
+
+If attention is causal, the loop over keys ends with the last one that a query of the
+block sees, and powers of those that only some of them see are 0 for the others.
+
+A unit is a block of queries for one turn of all other loops. Units write different
+rows, so that any part of a kernel may compute any of them at any time. What is called
+is in `penstock.runtime.kernels.cpu.matmul.tile`,
+`penstock.runtime.kernels.cpu.matmul.packing` and
+`penstock.runtime.kernels.cpu.attention`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from penstock.dialects.launch.attention import AttentionAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.codegen.body.attention import Attention, Operand, attention_of
+from penstock.lowering.codegen.body.statements import sum_of
+from penstock.lowering.codegen.cpu.vector_loop import LineScalars
+
+if TYPE_CHECKING:
+    from penstock.lowering.codegen.body.statements import BodyPrinter
+
+BYTES = {"f32": 4, "f64": 8}
+ATTENTION_NAMES = frozenset(("column_shares", "mixed", "mixed_once", "row_shares"))
+"""The functions of `penstock.runtime.kernels.cpu.attention`."""
+KEPT = 4
+"""The numbers that are kept of each row between blocks of keys."""
+DECAY, SHARE = 2, 3
+"""Which of them are what tiles are finished with."""
+WORK_OF_A_PART = 400_000
+"""Scalar operations that are worth a part of their own."""
+MAX_INPUTS = 8
+MAX_ROWS = 8
+MAX_STACK_BYTES = 1 << 18
+"""
+What all panels of a block may take. Any thread may run a kernel: some systems give
+those that are not the first 512 KiB for all they do.
+"""
+AT_ONCE = 4
+"""The vectors of scores of a row that are looked at at once."""
+
+
+@dataclass(frozen=True)
+class AttentionGroup:
+    """Attention with a schedule."""
+
+    op: Operation
+    attention: Attention
+    schedule: AttentionAttr
+
+    @property
+    def queries(self) -> int:
+        """The rows of a block of queries."""
+        return queries_of(self.attention, self.schedule)
+
+    @property
+    def blocks(self) -> int:
+        """The blocks that the rows are divided into."""
+        return -(-self.attention.rows // self.queries)
+
+    @property
+    def units(self) -> int:
+        """The pieces of work that are independent."""
+        return prod(self.attention.outer) * self.blocks
+
+    @property
+    def parts(self) -> int:
+        """How many parts the work is worth."""
+        return max(1, min(self.units, self.attention.work // WORK_OF_A_PART))
+
+
+def attention_group_of(op: Operation) -> AttentionGroup | str | None:
+    """
+    What is computed with an op that has a schedule for attention, None for one without,
+    or why it cannot be computed so.
+    """
+    schedule = op.attributes.get(SCHEDULE)
+    if not isinstance(schedule, AttentionAttr):
+        return None
+    found = attention_of(op)
+    if found is None:
+        return f"{op.name} is no attention, which {schedule} is for"
+    if (why := attention_misfit(found, schedule)) is not None:
+        return f"{schedule} does not fit {op.name}: {why}"
+    return AttentionGroup(op, found, schedule)
+
+
+def attention_misfit(attention: Attention, schedule: AttentionAttr) -> str | None:
+    """Why a schedule cannot be used for attention, or None if it can."""
+    if (why := unfit(attention)) is not None:
+        return why
+    elements = sum(panels_of(attention, schedule).values())
+    if (size := elements * BYTES[attention.element]) > MAX_STACK_BYTES:
+        return (
+            f"{size} bytes of panels are more than the stack allows: {MAX_STACK_BYTES}"
+        )
+    if schedule.is_columns:
+        return None
+    if attention.rows > MAX_ROWS:
+        return f"{attention.rows} rows are more than {MAX_ROWS}"
+    columns = attention.q.column, attention.k.column
+    if attention.terms > 1 and columns != (1, 1):
+        return "the terms of keys do not follow each other"
+    return None
+
+
+def unfit(attention: Attention) -> str | None:
+    """Why no schedule at all can be used for attention, or None if one can."""
+    extents = (*attention.outer, attention.rows, attention.terms, attention.depth)
+    if 0 in extents or not attention.keys:
+        return "there are no elements"
+    columns = attention.v.column, attention.out.column
+    if attention.depth > 1 and columns != (1, 1):
+        return "the elements of values do not follow each other"
+    if len(attention.inputs) > MAX_INPUTS:
+        return f"scores are made of more than {MAX_INPUTS} inputs"
+    return None
+
+
+def is_packed(operand: Operand) -> bool:
+    """Whether an input of scores along queries is brought in their order first."""
+    return operand.row not in (0, 1)
+
+
+def queries_of(attention: Attention, schedule: AttentionAttr) -> int:
+    """The rows of a block of queries."""
+    if not schedule.is_columns:
+        return attention.rows
+    _, vectors, lanes = schedule.tile
+    return vectors * lanes
+
+
+def panels_of(attention: Attention, schedule: AttentionAttr) -> dict[int, int]:
+    """The elements of panels: of queries, scores, what is kept, and inputs."""
+    rows, keys = queries_of(attention, schedule), schedule.keys
+    if not schedule.is_columns:
+        return {1: keys * rows, 2: KEPT * rows}
+    keys = min(keys, attention.keys)
+    packed = {
+        3 + number: keys * rows
+        for number, (_, operand) in enumerate(attention.inputs)
+        if is_packed(operand)
+    }
+    return {0: attention.terms * rows, 1: keys * rows, 2: KEPT * rows, **packed}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Blocks of queries that have as many."""
+
+    queries: int
+    vectors: int
+    lanes: int
+    suffix: str = ""
+
+    @property
+    def width(self) -> int:
+        """The elements of a line of a panel."""
+        return self.vectors * self.lanes
+
+
+class AttentionPrinter:
+    """Prints attention: the definitions of what is called, and the loops."""
+
+    def __init__(self, printer: BodyPrinter, group: AttentionGroup, number: int):
+        self.printer, self.group, self.number = printer, group, number
+        self.attention, self.schedule = group.attention, group.schedule
+        self.element = self.attention.element
+        self.size = BYTES[self.element]
+        self.names: set[str] = set()
+        """The functions of the runtime that are used."""
+
+    @property
+    def is_once(self) -> bool:
+        """Whether one block has all keys."""
+        return self.attention.keys <= self.schedule.keys
+
+    @property
+    def _panels(self) -> tuple[int, int]:
+        """How many tiles a row of the result has, and the vectors of each."""
+        lanes = self.schedule.tile[2]
+        vectors = -(-self.attention.depth // lanes)
+        most = min(self.schedule.mix[1], vectors)
+        width = next(n for n in range(most, 0, -1) if vectors % n == 0)
+        return vectors // width, width
+
+    def _kinds(self) -> list[_Kind]:
+        """The kinds of blocks: whole ones, and that of what is left."""
+        _, vectors, lanes = self.schedule.tile
+        whole, rest = divmod(self.attention.rows, self.group.queries)
+        found: list[_Kind] = []
+        if whole:
+            found.append(_Kind(self.group.queries, vectors, lanes))
+        if rest:
+            suffix = "_tail" if whole else ""
+            found.append(_Kind(rest, -(-rest // lanes), lanes, suffix))
+        return found
+
+    # Definitions
+
+    def definitions(self) -> list[str]:
+        """The lines that make the functions which the loops call."""
+        lines = ["", "", *self._score(), ""]
+        for kind in self._kinds():
+            if self.schedule.is_columns:
+                lines += self._columns(kind)
+            else:
+                lines += self._rows(kind)
+            lines.append(self._mix(kind))
+        return lines
+
+    def _score(self) -> list[str]:
+        """The function that makes a score of a sum of products."""
+        scalars = LineScalars()
+        names: dict[SSAValue, str] = {self.attention.score: "s"}
+        inputs = [f"p{number}" for number in range(len(self.attention.inputs))]
+        for (value, _), name in zip(self.attention.inputs, inputs, strict=True):
+            names[value] = name
+        header = ", ".join(("x", "s", *inputs))
+        lines = [f"def finish_{self.number}({header}):"]
+        for number, op in enumerate(self.attention.changes):
+            for value in op.operands:
+                if isinstance(owner := value.owner, arith.ConstantOp):
+                    names[value] = scalars.constant(owner.value) or ""
+            text = scalars.expression(op, [names[value] for value in op.operands])
+            assert text is not None, "there is an op for vectors"
+            names[op.results[0]] = f"v{number}"
+            lines.append(f"    v{number} = {text}")
+        lines.append(f"    return {names[self.attention.changed]}")
+        self.printer.scalars.names |= scalars.names - {"compared", "both", "either"}
+        return lines
+
+    def _columns(self, kind: _Kind) -> list[str]:
+        q, k = self.attention.q, self.attention.k
+        width, lanes = kind.width, kind.lanes
+        lines = [self._pack(kind, 0, (q.column, q.row))]
+        facts = [str(self.schedule.tile[0]), str(kind.vectors), str(lanes)]
+        facts += [f"a={(k.key, k.column)}", f"b={width}", f"c={width}"]
+        facts.append(f"rest={self.attention.keys % self.schedule.tile[0]}")
+        lines.append(self._definition("outer_strip", "strip", 0, kind, facts))
+        steps: list[tuple[int, int]] = []
+        for number, (_, operand) in enumerate(self.attention.inputs):
+            if is_packed(operand):
+                steps.append((width, 1))
+                line = self._pack(kind, 1 + number, (operand.key, operand.row))
+                lines.append(line)
+            else:
+                steps.append((operand.key, operand.row))
+        facts = [str(kind.vectors), str(lanes), f"finish_{self.number}"]
+        facts += [f"inputs={steps}", f"queries={kind.queries}", *self._causal]
+        lines.append(self._definition("column_shares", "turn", 0, kind, facts))
+        return lines
+
+    def _pack(self, kind: _Kind, number: int, steps: tuple[int, int]) -> str:
+        facts = [str(kind.vectors), str(kind.lanes), str(steps)]
+        if kind.queries % kind.lanes:
+            facts.append("masked=True")
+        return self._definition("pack", "pack", number, kind, facts)
+
+    def _rows(self, kind: _Kind) -> list[str]:
+        q, k = self.attention.q, self.attention.k
+        tile, _, lanes = self.schedule.tile
+        facts = [str(tile), "1", str(lanes), f"a={k.key}", f"b={q.row}", "c=1"]
+        facts.append(f"rest={self.attention.keys % tile}")
+        lines = [self._definition("inner_strip", "strip", 0, kind, facts)]
+        steps = [(operand.key, operand.row) for _, operand in self.attention.inputs]
+        facts = [str(AT_ONCE), str(lanes), f"finish_{self.number}", f"inputs={steps}"]
+        facts += [f"rows={kind.queries}", f"width={self.schedule.keys}"]
+        facts += self._causal
+        lines.append(self._definition("row_shares", "turn", 0, kind, facts))
+        return lines
+
+    def _mix(self, kind: _Kind) -> str:
+        v, out = self.attention.v, self.attention.out
+        rows, lanes = self.schedule.mix[0], kind.lanes
+        of_powers = (1, kind.width) if self.schedule.is_columns else self._line
+        facts = [str(rows), str(self._panels[1]), str(lanes), f"a={of_powers}"]
+        facts += [f"b={v.key}", f"c={out.row}", f"rest={kind.queries % rows}"]
+        if self.attention.depth % lanes:
+            facts.append("masked=True")
+        name = "mixed_once" if self.is_once else "mixed"
+        inputs = [(1, 0)] if self.is_once else [(out.row, 1), (1, 0), (1, 0)]
+        facts += [f"inputs={inputs}", f"finish={name}"]
+        self.names.add(name)
+        return self._definition("outer_strip", "strip", 1, kind, facts)
+
+    @property
+    def _causal(self) -> list[str]:
+        """What says that shares are of the keys that a query sees."""
+        return [] if self.attention.offset is None else ["causal=True"]
+
+    @property
+    def _line(self) -> tuple[int, int]:
+        """From a row of scores, and from a score, to the next in the form `rows`."""
+        return self.schedule.keys, 1
+
+    def _definition(
+        self, function: str, name: str, offset: int, kind: _Kind, facts: Sequence[str]
+    ) -> str:
+        self.names.add(function)
+        text = ", ".join((f'"{self.element}"', *facts))
+        return f"{self._name(name, offset, kind)} = {function}({text})"
+
+    def _name(self, name: str, offset: int, kind: _Kind) -> str:
+        return f"{name}_{self.number + offset}{kind.suffix}"
+
+    # Loops
+
+    def print_loops(self, is_split: bool) -> None:
+        """Print the loops; in parts of the kernel, or all of them at once."""
+        out, units = self.printer, self.group.units
+        self.names.update(("address_of", "scratch"))
+        addresses = self._addresses()
+        self._print_scratch()
+        unit = out.new_loop()
+        ends = f"{units} * part // parts, {units} * (part + 1) // parts"
+        with out.block(f"for {unit} in range({ends if is_split else units}):"):
+            outer, block = self._places(unit)
+            kinds = self._kinds()
+            if len(kinds) == 1:
+                self._print_unit(kinds[0], addresses, outer, block)
+                return
+            with out.block(f"if {block} < {self.group.blocks - 1}:"):
+                self._print_unit(kinds[0], addresses, outer, block)
+            with out.block("else:"):
+                self._print_unit(kinds[1], addresses, outer, block)
+
+    def _operands(self) -> list[Operand]:
+        found = self.attention
+        inputs = [operand for _, operand in found.inputs]
+        return [found.q, found.k, found.v, found.out, *inputs]
+
+    def _addresses(self) -> list[str]:
+        """The addresses of queries, keys, values, the result and inputs of scores."""
+        known: dict[SSAValue, str] = {}
+        for operand in self._operands():
+            if operand.memref not in known:
+                name = known[operand.memref] = self.printer.new_value()
+                buffer = self.printer.name(operand.memref)
+                self.printer.line(f"{name} = address_of({buffer})")
+        return [known[operand.memref] for operand in self._operands()]
+
+    def _print_scratch(self) -> None:
+        """Print where panels lie."""
+        panels = panels_of(self.attention, self.schedule)
+        for number, elements in panels.items():
+            self.printer.line(
+                f"{self._panel(number)} = scratch({elements * self.size})"
+            )
+
+    def _panel(self, number: int) -> str:
+        return f"panel_{self.number + number}"
+
+    def _places(self, unit: str) -> tuple[Sequence[str], str]:
+        """Print where a unit is: the turns of the other loops, and its block."""
+        counts, names, left = [*self.attention.outer, self.group.blocks], [""], unit
+        names.clear()
+        for index in reversed(range(len(counts))):
+            if counts[index] == 1:
+                names.append("0")
+            elif prod(counts[:index]) == 1:
+                names.append(left)
+            else:
+                name, rest = self.printer.new_value(), self.printer.new_value()
+                self.printer.line(f"{name} = {left} % {counts[index]}")
+                self.printer.line(f"{rest} = {left} // {counts[index]}")
+                names.append(name)
+                left = rest
+        block, *outer = names
+        return tuple(reversed(outer)), block
+
+    def _print_unit(
+        self, kind: _Kind, addresses: Sequence[str], outer: Sequence[str], block: str
+    ) -> None:
+        out, attention = self.printer, self.attention
+        starts = [
+            self._start(name, operand, outer, block)
+            for name, operand in zip(addresses, self._operands(), strict=True)
+        ]
+        if self.schedule.is_columns:
+            used = str(kind.queries - (kind.vectors - 1) * kind.lanes)
+            parts = starts[0], self._panel(0), used, str(attention.terms)
+            out.line(f"{self._name('pack', 0, kind)}({', '.join(parts)})")
+        with out.restoring_depth():
+            seen = self._seen(kind, block)
+            key, count, ends = "0", seen, ["1", "1"]
+            if not self.is_once:
+                block_keys = self.schedule.keys
+                key, count = out.new_loop(), out.new_value()
+                out.open(f"for {key} in range(0, {seen}, {block_keys}):")
+                out.line(f"{count} = min({block_keys}, {seen} - {key})")
+                first, last = out.new_value(), out.new_value()
+                out.line(f"{first} = 1 if {key} == 0 else 0")
+                out.line(f"{last} = 1 if {key} + {block_keys} >= {seen} else 0")
+                ends = [first, last]
+            if attention.offset is not None:
+                ends.append(self._shown(block, key))
+            moved = [
+                self._moved(start, operand, key)
+                for start, operand in zip(starts, self._operands(), strict=True)
+            ]
+            self._print_scores(kind, starts[0], moved[1], count)
+            self._print_shares(kind, moved[4:], count, ends)
+            self._print_mixing(kind, moved[2], starts[3], count)
+
+    def _seen(self, kind: _Kind, block: str) -> str:
+        """
+        How many keys a block of queries looks at: those that its last one sees, and the
+        others of their tile.
+        """
+        keys, tile = self.attention.keys, self.schedule.tile[0]
+        if self.attention.offset is None:
+            return str(keys)
+        most = kind.queries + self.attention.offset + tile - 1
+        text = sum_of([(block, self.group.queries)], most)
+        name = self.printer.new_value()
+        self.printer.line(f"{name} = min({keys}, ({text}) // {tile} * {tile})")
+        return name
+
+    def _shown(self, block: str, key: str) -> str:
+        """How many keys from one on the first query of a block sees; or less than 0."""
+        assert self.attention.offset is not None, "attention is causal"
+        text = sum_of([(block, self.group.queries)], self.attention.offset + 1)
+        return text if key == "0" else f"{text} - {key}"
+
+    def _start(
+        self, address: str, operand: Operand, outer: Sequence[str], block: str
+    ) -> str:
+        """Print the address of an operand where a unit begins."""
+        terms = [
+            *zip(outer, operand.outer, strict=True),
+            (block, operand.row * self.group.queries),
+        ]
+        text = sum_of((name, step * self.size) for name, step in terms)
+        if text == "0":
+            return address
+        name = self.printer.new_value()
+        self.printer.line(f"{name} = {address} + {text}")
+        return name
+
+    def _moved(self, address: str, operand: Operand, key: str) -> str:
+        """The address where a block of keys begins."""
+        if key == "0" or not operand.key:
+            return address
+        return f"{address} + {key} * {operand.key * self.size}"
+
+    def _print_scores(self, kind: _Kind, q: str, k: str, count: str) -> None:
+        """Print what makes the sums of products of a block."""
+        out, terms = self.printer, str(self.attention.terms)
+        name = self._name("strip", 0, kind)
+        if self.schedule.is_columns:
+            parts = k, self._panel(0), self._panel(1), count, str(kind.lanes), terms
+            out.line(f"{name}({', '.join(parts)}, 1, 1, ())")
+            return
+        for row in range(kind.queries):
+            here = f"{q} + {row * self.attention.q.row * self.size}" if row else q
+            offset = row * self.schedule.keys * self.size
+            there = f"{self._panel(1)} + {offset}" if row else self._panel(1)
+            out.line(f"{name}({k}, {here}, {there}, {count}, 1, {terms}, 1, 1, ())")
+
+    def _print_shares(
+        self, kind: _Kind, inputs: Sequence[str], count: str, ends: Sequence[str]
+    ) -> None:
+        """Print what makes powers of the scores of a block."""
+        out, given = self.printer, list(inputs)
+        used = str(kind.queries - (kind.vectors - 1) * kind.lanes)
+        for number, (_, operand) in enumerate(self.attention.inputs):
+            if self.schedule.is_columns and is_packed(operand):
+                panel, name = (
+                    self._panel(3 + number),
+                    self._name("pack", 1 + number, kind),
+                )
+                out.line(f"{name}({given[number]}, {panel}, {used}, {count})")
+                given[number] = panel
+        parts = self._panel(1), self._panel(2), count, *ends, tuple_of(given)
+        out.line(f"{self._name('turn', 0, kind)}({', '.join(parts)})")
+
+    def _print_mixing(self, kind: _Kind, v: str, target: str, count: str) -> None:
+        """Print what adds the values of a block to the rows of the result."""
+        out, lanes = self.printer, kind.lanes
+        panels, vectors = self._panels
+        kept = kind.width if self.schedule.is_columns else kind.queries
+        facts = [
+            f"{self._panel(2)} + {fact * kept * self.size}" for fact in (DECAY, SHARE)
+        ]
+        for panel in range(panels):
+            offset = panel * vectors * lanes * self.size
+            here, there = (
+                f"{name} + {offset}" if panel else name for name in (v, target)
+            )
+            used = lanes
+            if panel == panels - 1 and self.attention.depth % lanes:
+                used = self.attention.depth % lanes
+            given = facts[1:] if self.is_once else [there, *facts]
+            parts = self._panel(1), here, there, str(kind.queries), str(used), count
+            name = self._name("strip", 1, kind)
+            out.line(f"{name}({', '.join(parts)}, 1, 1, {tuple_of(given)})")
+
+
+def tuple_of(texts: Sequence[str]) -> str:
+    """A tuple in Python."""
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"

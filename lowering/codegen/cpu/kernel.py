@@ -1,0 +1,296 @@
+"""
+The source of kernels for `cpu`: one C function over buffer addresses.
+
+A phase is a nest of loops in the order of
+`penstock.lowering.codegen.body.loop_nest.loop_order`; inputs are loaded as far outside
+as their loops allow, and innermost loops are made of vectors where
+`penstock.lowering.codegen.cpu.vector_loop` can, loops around others where
+`penstock.lowering.codegen.cpu.outer_vector_loop` can. A contraction that has a schedule
+is printed as `penstock.lowering.codegen.cpu.matmul`, `upright` or `quads` says, with
+the phases folded in it.
+
+The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
+usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
+Where it is 1, part 0 does all the work, and the others none.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.attention import AttentionAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.windows import WindowsAttr
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.loop_nest import loop_order
+from penstock.lowering.codegen.body.scalars import type_name
+from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
+from penstock.lowering.codegen.body.vector_loop import line_of_computation
+from penstock.lowering.codegen.cpu.attention import (
+    ATTENTION_NAMES,
+    MAX_INPUTS,
+    AttentionGroup,
+    AttentionPrinter,
+    attention_group_of,
+)
+from penstock.lowering.codegen.cpu.matmul import (
+    PANEL_NAMES,
+    Group,
+    StripPrinter,
+    group_of,
+)
+from penstock.lowering.codegen.cpu.matmul_int8 import (
+    MATRIX_NAMES,
+    QUAD_NAMES,
+    MatrixPrinter,
+    QuadPrinter,
+)
+from penstock.lowering.codegen.cpu.matmul_transposed import (
+    UPRIGHT_NAMES,
+    UprightPrinter,
+)
+from penstock.lowering.codegen.cpu.outer_vector_loop import ColumnPrinter, columns_of
+from penstock.lowering.codegen.cpu.packed_operands import uses_of
+from penstock.lowering.codegen.cpu.vector_loop import LinePrinter
+from penstock.lowering.codegen.cpu.window import (
+    DEPTHWISE_NAMES,
+    POOL_NAMES,
+    WindowsGroup,
+    WindowsPrinter,
+    windows_group,
+)
+from penstock.lowering.codegen.cpu.winograd import (
+    TransformGroup,
+    TransformPrinter,
+    transform_group,
+)
+from penstock.lowering.codegen.cpu.work_split import Split, splits_of
+
+Strips: TypeAlias = StripPrinter | TransformPrinter | WindowsPrinter
+"""What prints a phase that has a schedule."""
+
+
+def cpu_source(kernel: KernelOp) -> str:
+    """
+    The module text of a kernel: a function `kernel(args, part, parts)`.
+
+    Raises `LocatedPassFailure` with everything in the kernel that has no source.
+    """
+    return CpuPrinter(kernel).text()
+
+
+def printer_of(group: Group) -> type[StripPrinter]:
+    """What prints a group."""
+    if group.schedule.has_quads:
+        return MatrixPrinter if group.schedule.has_matrices else QuadPrinter
+    return UprightPrinter if group.schedule.is_upright else StripPrinter
+
+
+class CpuPrinter(BodyPrinter):
+    """Prints a kernel for `cpu`."""
+
+    reorders_sums = True
+
+    def __init__(self, kernel: KernelOp):
+        super().__init__(kernel)
+        self._lines = LinePrinter(self)
+        self._columns = ColumnPrinter(self)
+        self._strips = self._find_strips()
+        self._attention = self._find_attention()
+        self._folded = {
+            phase
+            for strip in self._strips.values()
+            for phase in strip.group.finish.phases()
+        }
+        self._splits = self._find_splits()
+        self._check_panels()
+
+    def _find_strips(self) -> dict[Operation, Strips]:
+        """The contractions, transforms and the like that have a schedule."""
+        found: dict[Operation, Strips] = {}
+        phases = phases_of(self.kernel.body.block)
+        for op in phases:
+            schedule = op.attributes.get(SCHEDULE)
+            if isinstance(schedule, AttentionAttr):
+                continue
+            if isinstance(schedule, TransformAttr):
+                group = transform_group(op, schedule, phases)
+            elif isinstance(schedule, WindowsAttr):
+                group = windows_group(op, schedule)
+            else:
+                group = group_of(op, phases)
+            if isinstance(group, Group):
+                found[op] = printer_of(group)(self, group, len(found))
+            elif isinstance(group, TransformGroup):
+                found[op] = TransformPrinter(self, group, len(found))
+            elif isinstance(group, WindowsGroup):
+                found[op] = WindowsPrinter(self, group, len(found))
+            elif group is not None:
+                self.complain(op, group)
+        return found
+
+    def _find_attention(self) -> dict[Operation, AttentionPrinter]:
+        """The phases of attention that have a schedule."""
+        found: dict[Operation, AttentionPrinter] = {}
+        for op in phases_of(self.kernel.body.block):
+            group = attention_group_of(op)
+            if isinstance(group, AttentionGroup):
+                # Numbers of strips come before; each has some of its own.
+                number = len(self._strips) + len(found) * (MAX_INPUTS + 4)
+                found[op] = AttentionPrinter(self, group, number)
+            elif group is not None:
+                self.complain(op, group)
+        return found
+
+    def _check_panels(self) -> None:
+        """Complain of what reads an argument in panels otherwise than in tiles."""
+        for argument, panels in zip(
+            self.kernel.body.block.args, self.kernel.panels, strict=True
+        ):
+            for op in uses_of(argument) if panels is not None else ():
+                if op not in self._strips:
+                    self.complain(op, f"{op.name} uses {panels}, which only tiles read")
+
+    def _find_splits(self) -> dict[Operation, Split]:
+        """The loops that run over the share of a part: one of each phase, or none."""
+        alone = [
+            op for op in phases_of(self.kernel.body.block) if op not in self._folded
+        ]
+        if any(op in self._strips or op in self._attention for op in alone):
+            return {}
+        return {split.op: split for split in splits_of(alone)}
+
+    @property
+    def parts(self) -> int:
+        """How many parts at most the work of the kernel can be usefully cut into."""
+        for split in self._splits.values():
+            return split.parts
+        phases = phases_of(self.kernel.body.block)
+        alone = [op for op in phases if op not in self._folded]
+        strips = [self._strips.get(op) or self._attention.get(op) for op in alone]
+        if len(strips) != 1 or strips[0] is None:
+            return 1
+        return strips[0].group.parts
+
+    def range_over(self, op: Operation, loop: int, extent: int) -> str:
+        split = self._splits.get(op)
+        if split is None or split.parts == 1 or loop != split.loop:
+            return super().range_over(op, loop, extent)
+        ends = (f"{extent} * {at} // parts" for at in ("part", "(part + 1)"))
+        return f"range({', '.join(ends)})"
+
+    def text(self) -> str:
+        """The module text."""
+        self.scalars.names.add("c_kernel")
+        definitions = [
+            line
+            for strip in (*self._strips.values(), *self._attention.values())
+            for line in strip.definitions()
+        ]
+        self.line("@c_kernel")
+        with self.block("def kernel(args, part, parts):"):
+            if self.parts == 1:
+                with self.block("if part != 0:"):
+                    self.line("return 0")
+            self._print_buffers()
+            self.print_phases()
+            self.line("return 0")
+        self.finish()
+        definitions += [*self._lines.definitions, *self._columns.definitions]
+        lines = [*self._imports(), "", f"PARTS = {self.parts}", *definitions]
+        return "\n".join([*lines, "", "", *self.lines, ""])
+
+    def _imports(self) -> list[str]:
+        """The lines that import what the text uses."""
+        strips = (*self._strips.values(), *self._attention.values())
+        of_strips = {name for strip in strips for name in strip.names}
+        of_lines, of_columns = self._lines.names, self._columns.names
+        of_transforms = of_strips & TransformPrinter.names
+        elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
+        elsewhere |= QUAD_NAMES | MATRIX_NAMES | POOL_NAMES
+        names = {
+            "cpu.attention": of_strips & ATTENTION_NAMES,
+            "cpu.outer_vector_loop": of_columns,
+            "cpu.depthwise": of_strips & DEPTHWISE_NAMES,
+            "cpu.support": self.scalars.names,
+            "cpu.vector_loop": of_lines,
+            "cpu.matmul.amx": of_strips & MATRIX_NAMES,
+            "cpu.matmul.packing": of_strips & PANEL_NAMES,
+            "cpu.pooling": of_strips & POOL_NAMES,
+            "cpu.matmul.int8": of_strips & QUAD_NAMES,
+            "cpu.matmul.tile": of_strips - elsewhere - of_transforms
+            | {"address_of" for _ in of_lines | of_columns | of_transforms},
+            "cpu.winograd": of_transforms,
+            "cpu.matmul.transposed_tile": of_strips & UPRIGHT_NAMES,
+        }
+        return [
+            f"from penstock.runtime.kernels.{module} import {', '.join(sorted(used))}"
+            for module, used in names.items()
+            if used
+        ]
+
+    def print_phase(self, op: Operation) -> None:
+        if (strip := self._strips.get(op)) is not None:
+            strip.print_loops(is_split=self.parts > 1)
+        elif (attention := self._attention.get(op)) is not None:
+            attention.print_loops(is_split=self.parts > 1)
+        elif op not in self._folded:
+            super().print_phase(op)
+
+    def _print_buffers(self) -> None:
+        types, count = self.kernel.arguments, len(self.arguments)
+        for index, (name, type) in enumerate(zip(self.arguments, types, strict=True)):
+            element = type_name(type.element_type)
+            stored = "u8" if element == "i1" else element
+            call = self.scalars.call(f"buffer_{stored}", "args", str(index), str(count))
+            self.line(f"{name} = {call}")
+
+    def print_failure(self, code: int) -> None:
+        self.line(f"return {code}")
+
+    def print_copy(self, source: str, target: str, elements: int) -> None:
+        loop = self.new_loop()
+        with self.block(f"for {loop} in range({elements}):"):
+            self.line(f"{target}[{loop}] = {source}[{loop}]")
+
+    def print_parallel(self, op: scf.ParallelOp) -> None:
+        if (found := columns_of(op)) is not None:
+            self._columns.print_parallel(found)
+            return
+        bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
+        with self.restoring_depth():
+            for number, (variable, ends) in enumerate(
+                zip(op.body.block.args, bounds, strict=True)
+            ):
+                loop = self.new_loop()
+                self.set_loop(variable, loop)
+                lower, upper, step = (self.name(end) for end in ends)
+                ends = range_of(lower, upper, step)
+                if (lower, step) == ("0", "1") and upper.isdigit():
+                    ends = self.range_over(op, number, int(upper))
+                self.open(f"for {loop} in {ends}:")
+            with self.or_pass():
+                self.print_statements(op.body.block)
+
+    def print_for(self, op: scf.ForOp) -> None:
+        if not self._lines.print_for(op):
+            super().print_for(op)
+
+    def print_computation(self, computation: Computation) -> None:
+        nest = computation.nest
+        order = loop_order(nest)
+        line = line_of_computation(computation, order)
+        if line is not None:
+            self._lines.print_computation(computation, order, line)
+            return
+        loops = [self.new_loop() for _ in nest.extents]
+        inner = sum(nest.reductions) if order.in_register else 0
+        split = len(order.loops) - inner
+        with self.restoring_depth():
+            self.open_loops(computation, loops, (), order.loops[:split])
+            self.print_output(computation, loops, order.loops, split)

@@ -1,0 +1,74 @@
+"""
+The source of products of bytes in quads: loops over strips, as those of other tiles.
+
+What quads are is in `penstock.runtime.kernels.cpu.matmul.int8`, and registers of
+matrices that multiply them in `penstock.runtime.kernels.cpu.matmul.amx`. Columns are
+always packed as windows are.
+"""
+
+from __future__ import annotations
+
+from penstock.dialects.launch.schedule import QUAD, SIDE
+from penstock.lowering.codegen.cpu.matmul import StripPrinter
+
+MATRIX_NAMES = frozenset(("matrix_strip", "pack_matrices"))
+"""The functions of `penstock.runtime.kernels.cpu.matmul.amx`."""
+QUAD_NAMES = frozenset(("pack_quad_rows", "pack_quads", "quad_strip"))
+"""The functions of `penstock.runtime.kernels.cpu.matmul.int8`."""
+
+
+class QuadPrinter(StripPrinter):
+    """Prints a group: definitions of its strips, and the loops that call them."""
+
+    _function = "quad_strip"
+
+    @property
+    def _packs_windows(self) -> bool:
+        return True
+
+    def _steps(self, terms: int) -> int:
+        return -(-terms // QUAD)
+
+    def _counted(self, count: str) -> str:
+        if count.isdigit():
+            return str(self._steps(int(count)))
+        return f"({count} + {QUAD - 1}) // {QUAD}"
+
+    def _copied_rows(self) -> str:
+        rows, _, lanes = self.schedule.tile
+        facts = [str(self.contraction.signs), str(rows), str(lanes)]
+        facts += [str(self.schedule.block[1]), f"a={self.contraction.a_steps}"]
+        facts += [f"rest={self.rows % rows}"]
+        return self._definition("pack_quad_rows", "rows", False, facts)
+
+    def _strip(self, tail: bool) -> list[str]:
+        rows, vectors, lanes = self.schedule.tile
+        vectors = self._tail_vectors() if tail else vectors
+        is_packed = self.schedule.is_packed
+        width = vectors * lanes if is_packed else self._width(tail)
+        facts = [str(self.contraction.signs), *map(str, (rows, vectors, lanes))]
+        facts += [f"b={width}"]
+        facts += self._common_facts(tail)
+        lines = [self._definition(self._function, "strip", tail, facts)]
+        if is_packed:
+            found = self.contraction
+            loops = (*map(found.windows, (found.terms, found.columns)),)
+            facts = [str(vectors), str(lanes), str(loops)]
+            if self._is_masked(tail):
+                facts.append("masked=True")
+            if self.schedule.has_matrices:
+                facts.append(f"whole={SIDE}")
+            lines.append(self._definition("pack_quads", "pack", tail, facts))
+        return lines
+
+
+class MatrixPrinter(QuadPrinter):
+    """Prints a group whose tiles are registers of matrices."""
+
+    _function = "matrix_strip"
+
+    def _copied_rows(self) -> str:
+        rows, depth = self.schedule.tile[0], self.schedule.block[1]
+        facts = [str(rows), str(depth), f"a={self.contraction.a_steps}"]
+        facts += [f"rest={self.rows % rows}"]
+        return self._definition("pack_matrices", "rows", False, facts)

@@ -1,0 +1,325 @@
+"""
+Parallel iterations around sequential loops, as vectors.
+
+The innermost parallel loop of a phase is made of *columns*
+(`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if all that
+these compute is floats of one type, or comparisons of them, and if what is loaded and
+stored follows each other from one iteration to the next. Each column does what it does
+in order, so a kernel may store where it has loaded. Blocks of columns are what threads
+share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, MemRefType, i1
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.lowering.codegen.body.contraction import ELEMENTS
+from penstock.lowering.codegen.body.loop_nest import row_major
+from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
+from penstock.lowering.codegen.body.vector_loop import (
+    BYTES,
+    IndexOp,
+    is_vector_op,
+    number_of,
+)
+from penstock.lowering.codegen.cpu.vector_loop import LineScalars
+
+COLUMN_BLOCK = 64
+"""The columns that one call is for; their elements in all rows should be in a cache."""
+
+
+class Place(NamedTuple):
+    """How far an element is from the first one: a number, and so much a turn."""
+
+    offset: int
+    steps: Mapping[SSAValue, int]
+
+
+class Base(NamedTuple):
+    """A buffer, and how far apart the parallel loops are in it."""
+
+    buffer: SSAValue
+    strides: tuple[int, ...]
+
+
+@dataclass
+class Columns:
+    """A phase of columns."""
+
+    op: scf.ParallelOp
+    element: str
+    extents: Sequence[int]
+    """Of the parallel loops, the last of which are the columns."""
+    places: dict[Operation, tuple[Base, Place]] = field(
+        default_factory=dict[Operation, tuple[Base, Place]]
+    )
+    """What each load and store is of, and where."""
+
+    @property
+    def bases(self) -> list[Base]:
+        """What is loaded from and stored to, each once."""
+        return list(dict.fromkeys(base for base, _ in self.places.values()))
+
+    @property
+    def loop_extents(self) -> list[int]:
+        """The turns of each parallel loop, if that over columns goes by blocks."""
+        *outer, last = self.extents
+        return [*outer, -(-last // COLUMN_BLOCK)]
+
+
+################################################################################
+# Which phases are columns                                                     #
+################################################################################
+
+
+def columns_of(op: scf.ParallelOp) -> Columns | None:
+    """A phase as columns, or None if it is none."""
+    bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
+    numbers = [tuple(map(number_of, ends)) for ends in bounds]
+    extents = [end for first, end, step in numbers if (first, step) == (0, 1) and end]
+    block = op.body.block
+    if op.initVals or len(extents) < len(numbers) or extents[-1] < 2:
+        return None
+    inside = list(block.walk())
+    elements = {
+        ELEMENTS.get(value.type)
+        for inner in inside
+        for value in (*inner.operands, *inner.results)
+        if not isinstance(value.type, IndexType | MemRefType) and value.type != i1
+    }
+    element = elements.pop() if len(elements) == 1 else None
+    if element is None or not any(isinstance(inner, scf.ForOp) for inner in inside):
+        return None
+    found = Columns(op, element, extents)
+    return found if _takes(found, block) else None
+
+
+def _takes(found: Columns, block: Block) -> bool:
+    """Whether columns can do what a block says; notes where it loads and stores."""
+    for op in block.ops:
+        match op:
+            case memref.LoadOp() | memref.StoreOp():
+                if not _notes(found, op):
+                    return False
+            case scf.ForOp():
+                if not _is_loop(op, found.element) or not _takes(found, op.body.block):
+                    return False
+            case scf.YieldOp() | scf.ReduceOp():
+                pass
+            case _:
+                if not _is_index(op) and not is_vector_op(op, found.element):
+                    return False
+    return True
+
+
+def _is_loop(op: scf.ForOp, element: str) -> bool:
+    """Whether a loop takes known turns by ones, and carries elements."""
+    bounds = [number_of(value) for value in (op.lb, op.ub, op.step)]
+    types = {ELEMENTS.get(value.type) for value in op.iter_args}
+    return None not in bounds and bounds[2] == 1 and types <= {element}
+
+
+def _is_index(op: Operation) -> bool:
+    return isinstance(op, IndexOp) and isinstance(op.result.type, IndexType)
+
+
+def _notes(found: Columns, op: memref.LoadOp | memref.StoreOp) -> bool:
+    """Note where an op loads or stores; whether columns do so next to each other."""
+    type = op.memref.type
+    assert isa(type, MemRefType), "checked by the verifier"
+    if ELEMENTS.get(type.element_type) != found.element:
+        return False
+    offset, steps = 0, dict[SSAValue, int]()
+    for index, stride in zip(op.indices, row_major(type.get_shape()), strict=True):
+        if (place := place_of(index)) is None:
+            return False
+        offset += place.offset * stride
+        for loop, step in place.steps.items():
+            steps[loop] = steps.get(loop, 0) + step * stride
+    strides = tuple(steps.pop(loop, 0) for loop in found.op.body.block.args)
+    found.places[op] = Base(op.memref, strides), Place(offset, steps)
+    return strides[-1] == 1
+
+
+def place_of(index: SSAValue) -> Place | None:
+    """An index as a sum of multiples of loops; None if it is none."""
+    if isinstance(index.owner, Block):
+        return Place(0, {index: 1})
+    if (number := number_of(index)) is not None:
+        return Place(number, {})
+    op = index.owner
+    if not isinstance(op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
+        return None
+    a, b = place_of(op.lhs), place_of(op.rhs)
+    if a is None or b is None:
+        return None
+    match op:
+        case arith.AddiOp():
+            return _sum(a, b, 1)
+        case arith.SubiOp():
+            return _sum(a, b, -1)
+        case _ if a.steps and b.steps:
+            return None
+        case _:
+            factor, other = (b.offset, a) if a.steps else (a.offset, b)
+            return _sum(Place(0, {}), other, factor)
+
+
+def _sum(a: Place, b: Place, factor: int) -> Place:
+    """The sum of a place and a multiple of another one."""
+    steps = dict(a.steps)
+    for loop, step in b.steps.items():
+        steps[loop] = steps.get(loop, 0) + step * factor
+    return Place(a.offset + b.offset * factor, steps)
+
+
+################################################################################
+# How they are printed                                                         #
+################################################################################
+
+
+class ColumnPrinter:
+    """Prints columns: calls in the kernel, and the definitions of what they call."""
+
+    def __init__(self, printer: BodyPrinter):
+        self.printer = printer
+        self.definitions: list[str] = []
+        self.count = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        """
+        The functions of `penstock.runtime.kernels.cpu.outer_vector_loop` that are used.
+        """
+        return frozenset(("columns",) if self.count else ())
+
+    def print_parallel(self, found: Columns) -> None:
+        """Print a phase of columns, block by block."""
+        out = self.printer
+        loops = [out.new_loop() for _ in found.extents]
+        whole, rest = divmod(found.extents[-1], COLUMN_BLOCK)
+        body = self._body(found)
+        calls = [
+            self._call(found, extent, body, loops)
+            for extent in (COLUMN_BLOCK if whole else 0, rest)
+            if extent
+        ]
+        with out.restoring_depth():
+            for number, (loop, extent) in enumerate(
+                zip(loops, found.loop_extents, strict=True)
+            ):
+                out.open(f"for {loop} in {out.range_over(found.op, number, extent)}:")
+            if len(calls) == 1:
+                out.line(calls[0])
+                return
+            with out.block(f"if {loops[-1]} < {whole}:"):
+                out.line(calls[0])
+            with out.block("else:"):
+                out.line(calls[1])
+
+    def _call(
+        self, found: Columns, extent: int, body: str, loops: Sequence[str]
+    ) -> str:
+        """The call for so many columns, where the parallel loops are."""
+        name = f"columns_{self.count}"
+        self.count += 1
+        self.definitions.append(
+            f'{name} = columns("{found.element}", {extent}, {body})'
+        )
+        size = BYTES[found.element]
+        addresses: list[str] = []
+        for buffer, (*outer, _) in found.bases:
+            terms = zip(loops, (*outer, COLUMN_BLOCK), strict=True)
+            start = f"address_of({self.printer.name(buffer)})"
+            place = sum_of([(loop, step * size) for loop, step in terms])
+            addresses.append(f"{start} + {place}")
+        return f"{name}(({', '.join(addresses)},))"
+
+    def _body(self, found: Columns) -> str:
+        """Define what a column does; the name of that."""
+        printer = _BodyPrinter(found)
+        name = f"column_{self.count}"
+        given = ", ".join(("x", *printer.addresses.values()))
+        # All of them first: they add to the names that are used.
+        lines = list(printer.lines(found.op.body.block))
+        self.printer.scalars.names |= printer.scalars.names
+        self.definitions += ["", "", f"def {name}({given}):"]
+        self.definitions += [f"    {line}" for line in lines]
+        self.definitions += ["", ""]
+        return name
+
+
+class _BodyPrinter:
+    """Prints what a column does."""
+
+    def __init__(self, found: Columns):
+        self.found = found
+        self.scalars = LineScalars()
+        self.addresses = {base: f"p{n}" for n, base in enumerate(found.bases)}
+        self.names: dict[SSAValue, str] = {}
+        self.values, self.loops = count(), count()
+
+    def lines(self, block: Block) -> Iterator[str]:
+        """The statements of a block, but for what it yields."""
+        for op in block.ops:
+            match op:
+                case arith.ConstantOp() if not _is_index(op):
+                    self.names[op.result] = self.scalars.constant(op.value) or ""
+                case memref.LoadOp():
+                    yield f"{self._named(op.res)} = x.load({self._place(op)})"
+                case memref.StoreOp():
+                    yield f"x.store({self.name(op.value)}, {self._place(op)})"
+                case scf.ForOp():
+                    yield from self._loop(op)
+                case _ if op.regions or len(op.results) != 1 or _is_index(op):
+                    pass
+                case _:
+                    operands = [self.name(value) for value in op.operands]
+                    text = self.scalars.expression(op, operands)
+                    yield f"{self._named(op.results[0])} = {text}"
+
+    def name(self, value: SSAValue) -> str:
+        """What a value is called; constants from outside stand where they are used."""
+        if value not in self.names:
+            owner = value.owner
+            assert isinstance(owner, arith.ConstantOp), "all else is in the phase"
+            self.names[value] = self.scalars.constant(owner.value) or ""
+        return self.names[value]
+
+    def _named(self, value: SSAValue) -> str:
+        self.names[value] = f"v{next(self.values)}"
+        return self.names[value]
+
+    def _place(self, op: Operation) -> str:
+        base, place = self.found.places[op]
+        steps = [
+            f"({self.names[loop]}, {step})"
+            for loop, step in place.steps.items()
+            if step
+        ]
+        return ", ".join([self.addresses[base], str(place.offset), *steps])
+
+    def _loop(self, op: scf.ForOp) -> Iterator[str]:
+        number = next(self.loops)
+        variable, *carried = op.body.block.args
+        starts = ", ".join(self.name(value) for value in op.iter_args)
+        self.names[variable] = f"i{number}"
+        given = ", ".join([f"i{number}", *(self._named(value) for value in carried)])
+        yield f"def turn_{number}({given}):"
+        yield from (f"    {line}" for line in self.lines(op.body.block))
+        last = op.body.block.last_op
+        assert last is not None, "a loop ends in scf.yield"
+        yielded = ", ".join(self.name(value) for value in last.operands)
+        yield f"    return [{yielded}]"
+        ends = number_of(op.lb), number_of(op.ub)
+        call = f"x.loop({ends[0]}, {ends[1]}, [{starts}], turn_{number})"
+        results = ", ".join(self._named(value) for value in op.results)
+        yield f"{results}, = {call}" if results else call

@@ -1,0 +1,312 @@
+"""
+Lines of vectors as Python source: calls in a kernel, and what they call.
+
+Which loops are lines is said in `penstock.lowering.codegen.body.vector_loop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.lowering.codegen.body.epilogue import VectorScalars
+from penstock.lowering.codegen.body.loop_nest import Order
+from penstock.lowering.codegen.body.statements import (
+    BodyPrinter,
+    Computation,
+)
+from penstock.lowering.codegen.body.vector_loop import (
+    BLOCK,
+    BOOLEAN_OPS,
+    BYTES,
+    FOLDS,
+    PREDICATES,
+    Line,
+    is_cut,
+    line_of_for,
+    number_of,
+    only_read_before,
+    rows_ahead,
+    shape_of,
+    stored_as,
+)
+
+
+class LineScalars(VectorScalars):
+    """Prints scalar ops as methods of `x`, of the class `LineLanes`."""
+
+    def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
+        if isinstance(op, arith.CmpfOp):
+            relation = f'"{PREDICATES[op.predicate.value.data]}"'
+            return self.call("compared", relation, *operands)
+        if (name := BOOLEAN_OPS.get(op.name)) is not None:
+            return self.call(name, *operands)
+        return super().expression(op, operands)
+
+
+class LinePrinter:
+    """Prints lines: calls in the kernel, and the definitions of what they call."""
+
+    def __init__(self, printer: BodyPrinter):
+        self.printer = printer
+        self.definitions: list[str] = []
+        self.count = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The functions of `penstock.runtime.kernels.cpu.vector_loop` that are used."""
+        return frozenset(("line",) if self.count else ())
+
+    def print_for(self, op: scf.ForOp) -> bool:
+        """Print a loop if it is a line; whether it is."""
+        line = line_of_for(op)
+        if line is None:
+            return False
+        out = self.printer
+        out.set_loop(op.body.block.args[0], str(number_of(op.lb)))
+        for once in (*line.places, *line.once):
+            out.print_statement(once)
+        loads = [self._place(load) for _, load in line.loads if load is not None]
+        stores = [self._place(store) for _, store in line.stores if store is not None]
+        starts = [out.name(value) for value in op.iter_args]
+        line.ahead = [rows_ahead(op, load) for _, load in line.loads]
+        for load in only_read_before(op):
+            # Nobody uses it, so that all that is left of it is to fetch the next row.
+            line.loads.append((load.res, load))
+            line.steps.append(1)
+            line.ahead.append(shape_of(load)[-1])
+            loads.append(self._place(load))
+        call = self.call(line, loads, stores, starts)
+        self._assign(op.results, call)
+        return True
+
+    def print_computation(
+        self, computation: Computation, order: Order, line: Line
+    ) -> None:
+        """Print a `linalg` op whose innermost loop is a line."""
+        out, nest = self.printer, computation.nest
+        loops = [out.new_loop() for _ in nest.extents]
+        *outer, last = order.loops
+        if is_cut(nest, order, line):
+            self._print_blocks(computation, line, loops)
+            return
+        loops[last] = "0"
+        kept = [
+            loop for loop in outer if not (order.in_register and nest.reductions[loop])
+        ]
+        with out.restoring_depth():
+            out.open_loops(computation, loops, (), kept)
+            if not line.folds:
+                self.print_call((), self._call_of(computation, line, loops, ()))
+                return
+            output = computation.op.outputs[0]
+            element = out.element(nest.accesses[-1], loops)
+            total = out.new_value()
+            out.line(f"{total} = {out.loaded(output, element)}")
+            with out.restoring_depth():
+                out.open_loops(computation, loops, kept, outer[len(kept) :])
+                call = self._call_of(computation, line, loops, (total,))
+                self.print_call((total,), call)
+            out.store(output, element, total)
+
+    def _print_blocks(
+        self, computation: Computation, line: Line, loops: list[str]
+    ) -> None:
+        """Print the only loop as lines of `BLOCK` elements, and one of what is left."""
+        out, block = self.printer, loops[0]
+        out.load_inputs(computation, loops, set())
+        whole, rest = divmod(line.extent, BLOCK)
+        with out.restoring_depth():
+            extent = whole + bool(rest)
+            out.open(f"for {block} in {out.range_over(computation.op, 0, extent)}:")
+            place = [f"{block} * {BLOCK}"]
+            lines = [replace(line, extent=n) for n in (BLOCK, rest) if n]
+            calls = [self._call_of(computation, one, place, ()) for one in lines]
+            if len(calls) == 1:
+                out.line(calls[0])
+                return
+            with out.block(f"if {block} < {whole}:"):
+                out.line(calls[0])
+            with out.block("else:"):
+                out.line(calls[1])
+
+    def _call_of(
+        self,
+        computation: Computation,
+        line: Line,
+        loops: Sequence[str],
+        starts: Sequence[str],
+    ) -> str:
+        """The call for the elements where loops of these names are."""
+        op = computation.op
+        places: dict[SSAValue, str] = {
+            arg: self.address(operand, self.printer.element(access, loops))
+            for operand, arg, access in zip(
+                op.operands,
+                computation.body.args,
+                computation.nest.accesses,
+                strict=True,
+            )
+            if isa(operand.type, MemRefType)
+        }
+        loads = [places[value] for value, _ in line.loads]
+        stores = [places[computation.body.args[-1]] for _ in line.stores]
+        return self.call(line, loads, stores, starts)
+
+    def _place(self, op: memref.LoadOp | memref.StoreOp) -> str:
+        """The address of the element of the first turn."""
+        return self.address(op.memref, self.printer.element_at(op.memref, op.indices))
+
+    def address(self, buffer: SSAValue, element: str) -> str:
+        """The address of an element as an expression."""
+        assert isa(buffer.type, MemRefType), "checked by the verifier"
+        size = BYTES[stored_as(buffer.type.element_type)]
+        start = f"address_of({self.printer.name(buffer)})"
+        if element == "0":
+            return start
+        if element.isdigit():
+            return f"{start} + {int(element) * size}"
+        return f"{start} + ({element}) * {size}"
+
+    def _assign(self, results: Sequence[SSAValue], call: str) -> None:
+        names = [self.printer.new_value() for _ in results]
+        for value, name in zip(results, names, strict=True):
+            self.printer.set_loop(value, name)
+        self.print_call(names, call)
+
+    def print_call(self, names: Sequence[str], call: str) -> None:
+        """Print a call that gives some numbers."""
+        self.printer.line(f"{', '.join(names)}, = {call}" if names else call)
+
+    def call(
+        self,
+        line: Line,
+        loads: Sequence[str],
+        stores: Sequence[str],
+        starts: Sequence[str],
+    ) -> str:
+        """The call of a line that is defined here."""
+        numbers, body = self._body(line)
+        facts = [f'"{line.element}"', str(line.extent), f"body_{self.count}"]
+        if loads:
+            facts.append(f"loads={len(loads)}")
+        if any(step != 1 for step in line.steps):
+            facts.append(f"steps={line.steps}")
+        if any(line.ahead):
+            facts.append(f"ahead={line.ahead}")
+        if stores:
+            facts.append(f"stores={len(stores)}")
+        types = [stored_as(value.type) for value, _ in (*line.loads, *line.stores)]
+        if any(type != line.element for type in types):
+            facts.append(f"memory={types}")
+        if line.folds:
+            folds = ", ".join(f'"{FOLDS[op.name]}"' for op in line.folds)
+            facts.append(f"folds=[{folds}]")
+        name = f"line_{self.count}"
+        self.definitions += [
+            *("", "", *body, "", ""),
+            f"{name} = line({', '.join(facts)})",
+        ]
+        self.count += 1
+        given = ", ".join((*loads, *stores, *numbers, *starts))
+        return f"{name}(({given},))"
+
+    def _body(self, line: Line) -> tuple[list[str], list[str]]:
+        """The numbers that a line is given, and the function of what it computes."""
+        scalars = LineScalars()
+        names = {value: f"p{n}" for n, (value, _) in enumerate(line.loads)}
+        outside = dict.fromkeys(
+            value for value in self._used(line) if not self._is_made(value, line)
+        )
+        numbers: list[str] = []
+        for value in outside:
+            owner = value.owner
+            if isinstance(owner, arith.ConstantOp):
+                names[value] = scalars.constant(owner.value) or ""
+            else:
+                names[value] = f"p{len(line.loads) + len(numbers)}"
+                numbers.append(self.printer.name(value))
+        lines = self._computed(line, names, scalars)
+        stored = _tuple(names[value] for value, _ in line.stores)
+        terms = _tuple(
+            self._term(op, so_far, names)
+            for op, so_far in zip(line.folds, line.carried, strict=True)
+        )
+        self.printer.scalars.names |= scalars.names
+        count = len(line.loads) + len(numbers)
+        header = ", ".join(("x", *(f"p{n}" for n in range(count))))
+        return numbers, [
+            f"def body_{self.count}({header}):",
+            *(f"    {text}" for text in lines),
+            f"    return {stored}, {terms}",
+        ]
+
+    @staticmethod
+    def _used(line: Line) -> Iterable[SSAValue]:
+        for op in (*line.ops, *line.folds):
+            yield from op.operands
+        for value, _ in line.stores:
+            yield value
+
+    @staticmethod
+    def _is_made(value: SSAValue, line: Line) -> bool:
+        """Whether a value is made anew in each turn."""
+        if any(value is loaded for loaded, _ in line.loads) or value in line.carried:
+            return True
+        return value.owner in line.ops and not isinstance(value.owner, arith.ConstantOp)
+
+    def _computed(
+        self, line: Line, names: dict[SSAValue, str], scalars: LineScalars
+    ) -> list[str]:
+        lines: list[str] = []
+        added = {_product_of(op, line.carried) for op in line.folds}
+        for op in line.ops:
+            if isinstance(op, arith.ConstantOp) or op is line.product:
+                continue
+            if isinstance(op, arith.ExtFOp):
+                # What is loaded is extended, and what is rounded stays so wide.
+                names[op.result] = names[op.input]
+                continue
+            text = self._text(op, line.product, names, scalars)
+            if op in added:
+                text = scalars.call("times", *(names[value] for value in op.operands))
+            assert text is not None, "only ops that have a source are in lines"
+            names[op.results[0]] = name = f"v{len(lines)}"
+            lines.append(f"{name} = {text}")
+        return lines
+
+    @staticmethod
+    def _text(
+        op: Operation,
+        product: arith.MulfOp | None,
+        names: dict[SSAValue, str],
+        scalars: LineScalars,
+    ) -> str | None:
+        if product is None or product.result not in op.operands:
+            return scalars.expression(op, [names[value] for value in op.operands])
+        (addend,) = (value for value in op.operands if value is not product.result)
+        values = (*product.operands, addend)
+        return scalars.call("fma", *(names[value] for value in values))
+
+    @staticmethod
+    def _term(op: Operation, so_far: SSAValue, names: dict[SSAValue, str]) -> str:
+        (term,) = (value for value in op.operands if value is not so_far)
+        return names[term]
+
+
+def _product_of(op: Operation, carried: Sequence[SSAValue]) -> Operation | None:
+    """The product that a sum takes in, if it is used for nothing else."""
+    (term,) = (value for value in op.operands if value not in carried)
+    owner = term.owner
+    if op.name != "arith.addf" or not isinstance(owner, arith.MulfOp):
+        return None
+    return owner if len(list(term.uses)) == 1 else None
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    return f"[{', '.join(texts)}]"

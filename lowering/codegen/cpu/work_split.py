@@ -1,0 +1,189 @@
+"""
+Cutting the work of a phase into parts, which threads do at once.
+
+A phase is cut along the parallel loop with the most turns, the outermost of these, but
+not within a line. Several phases are cut alike if each writes rows of one result, as
+many and as far apart, and none reads what another writes: what is copied to a
+concatenation. A part is worth it if it has `WORK_OF_A_PART` scalar operations, a
+few microseconds: loads and stores count 2, divisions and roots 8, and other functions
+12, about what they take in vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from xdsl.dialects import arith, linalg, memref, scf
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation
+
+from penstock.lowering.codegen.body.contraction import nest_of
+from penstock.lowering.codegen.body.epilogue import root_of
+from penstock.lowering.codegen.body.loop_nest import Nest, loop_order, merged
+from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.body.vector_loop import (
+    BLOCK,
+    is_cut,
+    line_of_computation,
+    number_of,
+)
+from penstock.lowering.codegen.cpu.outer_vector_loop import columns_of
+
+WORK_OF_A_PART = 1 << 18
+
+WEIGHTS = {
+    **{"arith.divf": 8, "math.sqrt": 8, "math.rsqrt": 16},
+    **{f"math.{name}": 1 for name in ("absf", "ceil", "copysign", "floor", "fma")},
+}
+FUNCTION_WEIGHT, ACCESS_WEIGHT = 12, 2
+
+
+@dataclass(frozen=True)
+class Split:
+    """A loop of a phase, and into how many parts at most it is worth cutting."""
+
+    op: Operation
+    loop: int
+    parts: int
+
+
+def split_of(op: Operation) -> Split | None:
+    """How a phase is cut, or None if it cannot be."""
+    match op:
+        case scf.ParallelOp():
+            return _split_parallel(op)
+        case LinalgStructuredOperation():
+            return _split_computation(op)
+        case _:
+            return None
+
+
+def _split_parallel(op: scf.ParallelOp) -> Split | None:
+    bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
+    extents: list[int] = []
+    for ends in bounds:
+        lower, upper, step = map(number_of, ends)
+        if lower != 0 or upper is None or step != 1:
+            return None
+        extents.append(upper)
+    work = prod(extents) * weight(op.body.block)
+    if (found := columns_of(op)) is not None:
+        extents = found.loop_extents
+    return _best(op, dict(enumerate(extents)), work)
+
+
+def splits_of(ops: Sequence[Operation]) -> Sequence[Split]:
+    """How phases are cut so that any part of all can be done at once, if they can."""
+    if len(ops) == 1:
+        alone = split_of(ops[0])
+        return [] if alone is None else [alone]
+    phases = [op for op in ops if isinstance(op, LinalgStructuredOperation)]
+    if len(phases) != len(ops) or any(len(op.outputs) != 1 for op in phases):
+        return []
+    written = {root_of(op.outputs[0]) for op in phases}
+    if len(written) != 1 or any(
+        root_of(x) in written for op in phases for x in op.inputs
+    ):
+        return []
+    rows = [_rows_of(op) for op in phases]
+    if not rows or rows[0] is None or any(found != rows[0] for found in rows):
+        return []
+    works = [found for op in phases if (found := _loops_of(op)) is not None]
+    count = min(rows[0].extent, sum(work for _, _, work in works) // WORK_OF_A_PART)
+    return [Split(op, rows[0].loop, max(1, count)) for op in phases]
+
+
+class _Rows(NamedTuple):
+    """The loop over rows of a result, how many there are, and how far apart."""
+
+    loop: int
+    extent: int
+    step: int
+
+
+def _rows_of(op: LinalgStructuredOperation) -> _Rows | None:
+    """The first loop each turn of which writes to a row of its own, if there is one."""
+    if (found := _loops_of(op)) is None:
+        return None
+    nest, extents, _ = found
+    strides, start = nest.accesses[-1].strides, nest.accesses[-1].offset
+    for loop, count in extents.items():
+        ends = (
+            stride * (extent - 1)
+            for other, (stride, extent) in enumerate(
+                zip(strides, nest.extents, strict=True)
+            )
+            if other != loop
+        )
+        is_apart = start >= 0 and start + sum(ends) < strides[loop]
+        if is_apart and min(strides) >= 0:
+            return _Rows(loop, count, strides[loop])
+    return None
+
+
+def _split_computation(op: LinalgStructuredOperation) -> Split | None:
+    if (found := _loops_of(op)) is None:
+        return None
+    _, extents, work = found
+    return _best(op, extents, work)
+
+
+def _loops_of(
+    op: LinalgStructuredOperation,
+) -> tuple[Nest, dict[int, int], int] | None:
+    """The loops of a phase, the extents of those that can be cut, and its work."""
+    nest = nest_of(op)
+    if isinstance(nest, str) or len(op.outputs) != 1 or op.res:
+        return None
+    if not any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
+        nest = merged(nest)
+    order = loop_order(nest)
+    line = line_of_computation(Computation(op, nest), order)
+    extents = {
+        loop: nest.extents[loop] for loop in order.loops if not nest.reductions[loop]
+    }
+    if line is not None and is_cut(nest, order, line):
+        extents = {0: -(-nest.extents[0] // BLOCK)}
+    elif line is not None:
+        extents.pop(order.loops[-1], None)
+    accesses = ACCESS_WEIGHT * len(op.operands)
+    return nest, extents, prod(nest.extents) * (weight(op.body.block) + accesses)
+
+
+def _best(op: Operation, extents: dict[int, int], work: int) -> Split | None:
+    """The loop with the most turns, cut so that parts have enough work."""
+    if not extents:
+        return None
+    loop = max(extents, key=extents.__getitem__)
+    return Split(op, loop, max(1, min(extents[loop], work // WORK_OF_A_PART)))
+
+
+def weight(block: Block) -> int:
+    """What the ops of a block take, those of loops as often as they run."""
+    return sum(_weight(op) for op in block.ops)
+
+
+def _weight(op: Operation) -> int:
+    match op:
+        case scf.ForOp():
+            lower, upper, step = map(number_of, (op.lb, op.ub, op.step))
+            if lower is None or upper is None or step is None:
+                return weight(op.body.block)
+            return len(range(lower, upper, step)) * weight(op.body.block)
+        case memref.LoadOp() | memref.StoreOp():
+            return ACCESS_WEIGHT
+        case arith.ConstantOp():
+            return 0
+        case _ if not op.results and not op.regions:
+            return 0
+        case _ if op.regions:
+            return max(
+                (weight(block) for region in op.regions for block in region.blocks),
+                default=0,
+            )
+        case _:
+            usual = FUNCTION_WEIGHT if op.name.startswith("math.") else 1
+            return WEIGHTS.get(op.name, usual)

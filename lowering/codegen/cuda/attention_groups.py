@@ -1,0 +1,184 @@
+"""
+Attention in kernels of devices: which blocks compute it, and what they need for that.
+
+Floats of 16 bits are found as if all were `f32`: on devices they are computed so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+
+from penstock.dialects.halves import is_half
+from penstock.dialects.kernel import memref_type
+from penstock.dialects.launch.queries import SIDE, QueriesAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.tiles import MAX_SHARED_BYTES, NARROW_PADDING
+from penstock.lowering.codegen.body.attention import Attention, attention_of
+from penstock.lowering.codegen.body.scalars import HALVES, type_name
+
+BYTES = {"f32": 4, "f64": 8}
+WIDE = {"f32": 4, "f64": 2}
+"""The elements of 16 bytes."""
+STATIC_BYTES = 48 * 1024
+"""The shared memory that functions can declare."""
+FEW_ROWS = 4
+CHUNK = 8
+"""The elements of 16 bits that are copied at once."""
+WARP_BLOCK = (64, 64)
+"""The queries and keys of a block on tensor cores."""
+MOST_DEPTH = 128
+"""The columns of the result that a warp has registers for."""
+WARPS, KEYS_OF_WARP = 8, 4
+TILES = ((64, 32), (32, 32), (32, 16), (16, 16))
+"""The queries and keys of a block, the best first."""
+MOST_COLUMNS = 16
+"""The columns of the result that a thread may have, for each of its rows."""
+
+
+@dataclass(frozen=True)
+class QueryGroup:
+    """Attention with a schedule for devices."""
+
+    attention: Attention
+    schedule: QueriesAttr
+    kept: str
+    """The type of the elements in memory."""
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of queries of a stack."""
+        return -(-self.attention.rows // self.schedule.queries)
+
+    @property
+    def items(self) -> int:
+        """All blocks of queries."""
+        return prod(self.attention.outer) * self.blocks
+
+
+def device_attention_of(op: Operation) -> tuple[Attention, str] | None:
+    """The loops of a phase as attention and the type of its elements, if it is that."""
+    if not isinstance(op, scf.ParallelOp):
+        return None
+    types = {
+        type_name(memref_type(inner.memref).element_type)
+        for inner in op.walk()
+        if isinstance(inner, memref.LoadOp | memref.StoreOp)
+    }
+    kept = types.pop() if len(types) == 1 else None
+    found = attention_of(_widened(op) if kept in HALVES else op)
+    return None if found is None or kept is None else (found, kept)
+
+
+def _widened(op: scf.ParallelOp) -> scf.ParallelOp:
+    """A copy of loops in which what is loaded and stored has 32 bits."""
+    copy = op.clone()
+    for inner in list(copy.walk()):
+        if isinstance(inner, memref.LoadOp | arith.ConstantOp):
+            (result,) = inner.results
+            if is_half(result.type):
+                Rewriter.replace_value_with_new_type(result, f32)
+    for inner in list(copy.walk()):
+        if isinstance(inner, arith.ExtFOp | arith.TruncFOp):
+            inner.results[0].replace_all_uses_with(inner.operands[0])
+            inner.detach()
+            inner.erase()
+    return copy
+
+
+def shared_parts(attention: Attention, queries: int, keys: int) -> Sequence[int]:
+    """
+    The elements of shared memory for queries, for keys or values, and for powers, in
+    the form `tiles`.
+    """
+    pad = WIDE[attention.element]
+    terms, depth = attention.terms, padded(attention.depth)
+    both = max(terms * (keys + pad), keys * (depth + pad))
+    return terms * (queries + pad), both, keys * (queries + pad)
+
+
+def padded(depth: int) -> int:
+    """The columns of the result with those that threads compute in vain."""
+    return -(-depth // SIDE) * SIDE
+
+
+def best_queries(attention: Attention, kept: str) -> QueriesAttr | None:
+    """The blocks that compute attention, or None if none can."""
+    if attention.rows <= FEW_ROWS:
+        return QueriesAttr("rows", 1, KEYS_OF_WARP)
+    if fits_warps(attention, kept, *WARP_BLOCK):
+        return QueriesAttr("warps", *WARP_BLOCK)
+    for queries, keys in TILES:
+        if fits(attention, queries, keys):
+            return QueriesAttr("tiles", queries, keys)
+    return None
+
+
+def fits_warps(attention: Attention, kept: str, queries: int, keys: int) -> bool:
+    """Whether tensor cores compute it: rows of 16 bits are copied 16 bytes at once."""
+    operands = attention.q, attention.k, attention.v
+    numbers = [attention.terms, attention.depth]
+    for operand in operands:
+        numbers += (*operand.outer, operand.row, operand.key)
+    return (
+        kept in HALVES
+        and all(operand.column == 1 for operand in (*operands, attention.out))
+        and not any(number % CHUNK for number in numbers)
+        and padded(attention.depth) <= MOST_DEPTH
+        and warp_bytes(attention, queries, keys) <= MAX_SHARED_BYTES
+        and any(fits(attention, *sizes) for sizes in TILES)
+    )
+
+
+def warp_bytes(attention: Attention, queries: int, keys: int) -> int:
+    """The bytes of shared memory in the form `warps`, keys and values in two stages."""
+    terms, depth = (
+        padded(length) + NARROW_PADDING for length in (attention.terms, attention.depth)
+    )
+    return 2 * (queries * terms + 2 * keys * (terms + depth))
+
+
+def tiles_of(group: QueryGroup) -> QueryGroup | None:
+    """The same attention in the form `tiles`, or None if it does not fit into that."""
+    for queries, keys in TILES:
+        if fits(group.attention, queries, keys):
+            return replace(group, schedule=QueriesAttr("tiles", queries, keys))
+    return None
+
+
+def fits(attention: Attention, queries: int, keys: int) -> bool:
+    """Whether tiles fit into shared memory, and those of threads into registers."""
+    elements = sum(shared_parts(attention, queries, keys))
+    registers = queries // SIDE * padded(attention.depth) // SIDE
+    return (
+        elements * BYTES[attention.element] <= STATIC_BYTES
+        and registers * BYTES[attention.element] <= 4 * 32
+    )
+
+
+def query_group_of(op: Operation) -> QueryGroup | str | None:
+    """
+    The attention of an op that has a schedule for it, None for one without, or why it
+    cannot be computed so.
+    """
+    schedule = op.attributes.get(SCHEDULE)
+    if not isinstance(schedule, QueriesAttr):
+        return None
+    if (found := device_attention_of(op)) is None:
+        return f"{op.name} is no attention, which {schedule} is for"
+    attention, kept = found
+    if schedule.form.data == "tiles" and not fits(
+        attention, schedule.queries, schedule.keys
+    ):
+        return f"{schedule} does not fit into shared memory and registers"
+    if schedule.form.data == "warps" and not fits_warps(
+        attention, kept, schedule.queries, schedule.keys
+    ):
+        return f"{schedule} is not for rows of {attention.terms} {kept} as they lie"
+    return QueryGroup(attention, schedule, kept)

@@ -1,0 +1,315 @@
+"""
+Folds of few elements over many terms, which the threads of a block compute together.
+
+A `linalg` op is such a fold if it folds what it computes into its output by an op that
+may be applied in any order, with at least 64 terms, and if there are too few elements
+for a thread each: sums over dimensions other than the last one, products of few rows.
+Threads next to each other take elements next to each other, or terms, whichever an
+input has next to each other. A block divides the terms among its *slices*; what each
+has comes together in shared memory, in an order that is always the same.
+
+Where an input has no part in a loop over up to 16 elements, as a matrix that few rows
+are multiplied with, a thread takes all of these, and reads the input once for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.ir import Operation
+from xdsl.utils.hints import isa
+
+from penstock.dialects.kernel import memref_type
+from penstock.lowering.codegen.body.scalars import type_name
+from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.cuda.rows import NEUTRAL
+from penstock.lowering.codegen.cuda.statements import DevicePrinter
+from penstock.lowering.codegen.cuda.vector_access import ALONE, element_type
+
+WARP = 32
+SIZES = {"f32": 4, "f64": 8}
+LEAST_TERMS = 64
+MOST_ELEMENTS = 1 << 16
+"""So many threads keep a large device busy."""
+THREADS, MANY_THREADS = 256, 1024
+FEW_BLOCKS, MANY_TERMS = 132, 512
+MOST_ROWS = 16
+MOST_SHARED = 48 * 1024
+"""The bytes of shared memory that functions can declare: sums come together there."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A fold for each turn of the loops that are no reductions."""
+
+    computation: Computation
+    fold: Operation
+    """The op that folds."""
+    width: int
+    """The threads next to each other that have an element each: a power of 2."""
+    row: int | None
+    """The loop over elements that a thread has all of."""
+
+    @property
+    def rows(self) -> int:
+        """The elements of a thread."""
+        return 1 if self.row is None else self.computation.nest.extents[self.row]
+
+    @property
+    def terms(self) -> list[int]:
+        """The loops that are folded, the outermost first."""
+        reductions = self.computation.nest.reductions
+        return [loop for loop, reduces in enumerate(reductions) if reduces]
+
+    @property
+    def outer(self) -> list[int]:
+        """The loops over elements that threads share."""
+        reductions = self.computation.nest.reductions
+        loops = (loop for loop, reduces in enumerate(reductions) if not reduces)
+        return [loop for loop in loops if loop != self.row]
+
+    def extents(self, loops: Sequence[int]) -> list[int]:
+        """How often loops run."""
+        return [self.computation.nest.extents[loop] for loop in loops]
+
+    @property
+    def items(self) -> int:
+        """The blocks that have elements."""
+        return -(-prod(self.extents(self.outer)) // self.width)
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        many = prod(self.extents(self.terms)) >= MANY_TERMS
+        threads = MANY_THREADS if many and self.items < FEW_BLOCKS else THREADS
+        while self.slots(threads) * SIZES[self.type] > MOST_SHARED:
+            threads //= 2
+        return threads
+
+    @property
+    def type(self) -> str:
+        """What sums are kept in: floats of 16 bits come together in 32."""
+        return "f64" if type_name(self.fold.results[0].type) == "f64" else "f32"
+
+    def slots(self, threads: int) -> int:
+        """The sums that the warps of a block have together."""
+        return threads // WARP * self.width * self.rows
+
+    @property
+    def slices(self) -> int:
+        """How many threads have terms of one element."""
+        return self.threads // self.width
+
+
+def sums_of(computation: Computation) -> Sums | None:
+    """The folds of a phase, or None if it has none that blocks compute."""
+    nest, op = computation.nest, computation.op
+    if 0 in nest.extents or any(isinstance(i, ALONE) for i in op.body.walk()):
+        return None
+    if nest.has_bounds:
+        return None
+    fold = fold_of(computation)
+    if fold is None or not all(
+        isinstance(element_type(v), AnyFloat) for v in op.operands
+    ):
+        return None
+    if not all(isa(value.type, MemRefType) for value in op.operands):
+        return None
+    sums = Sums(computation, fold, _width(computation), _row(computation))
+    elements = prod(sums.extents(sums.outer)) * sums.rows
+    if elements > MOST_ELEMENTS or prod(sums.extents(sums.terms)) < LEAST_TERMS:
+        return None
+    return sums
+
+
+def fold_of(computation: Computation) -> Operation | None:
+    """The op that folds into the output, if nothing else is done with that."""
+    body = computation.body
+    output, last = body.args[-1], body.last_op
+    if not computation.has_reductions or last is None or len(list(output.uses)) != 1:
+        return None
+    fold = last.operands[0].owner
+    if not isinstance(fold, Operation) or type(fold) not in NEUTRAL:
+        return None
+    used_once = len(list(fold.results[0].uses)) == 1
+    return fold if used_once and list(fold.operands).count(output) == 1 else None
+
+
+def _width(computation: Computation) -> int:
+    """
+    How many neighbours have an element each: all of a warp, unless terms of the largest
+    input follow each other.
+    """
+    nest, inputs = computation.nest, computation.op.inputs
+    last = max(loop for loop, reduces in enumerate(nest.reductions) if reduces)
+    sizes = [memref_type(value).element_count() for value in inputs]
+    largest = sizes.index(max(sizes))
+    if nest.accesses[largest].strides[last] == 1:
+        return 1
+    elements = prod(
+        n
+        for n, reduces in zip(nest.extents, nest.reductions, strict=True)
+        if not reduces
+    )
+    width = WARP
+    while width // 2 >= elements:
+        width //= 2
+    return width
+
+
+def _row(computation: Computation) -> int | None:
+    """The loop over up to 16 elements that an input has no part in."""
+    nest = computation.nest
+    loops = [loop for loop, reduces in enumerate(nest.reductions) if not reduces]
+    last = loops[-1:] if loops else []
+    for loop in loops:
+        shared = any(access.strides[loop] == 0 for access in nest.accesses[:-1])
+        if shared and loop not in last and nest.extents[loop] <= MOST_ROWS:
+            return loop
+    return None
+
+
+class SumPrinter:
+    """Prints the folds of one phase."""
+
+    def __init__(self, printer: DevicePrinter, sums: Sums):
+        self._printer, self._sums = printer, sums
+        self._call, self._line = printer.scalars.call, printer.line
+        self._type = sums.type
+        self._loops = [printer.new_loop() for _ in sums.computation.nest.extents]
+        if sums.row is not None:
+            self._loops[sums.row] = "i"
+
+    def _names(self, loops: Sequence[int]) -> list[str]:
+        return [self._loops[loop] for loop in loops]
+
+    def _i32(self, text: str) -> str:
+        return self._call("i32", text)
+
+    def print(self, name: str) -> str:
+        """Print the function of the phase; how it is listed."""
+        printer, sums = self._printer, self._sums
+        with printer.phase_function(name):
+            self._print_arrays()
+            self._line(f"e = {self._call('block')}")
+            with printer.block(f"while e < {sums.items}:"):
+                self._print_place()
+                self._print_terms()
+                self._print_joined()
+                self._print_results()
+                self._line("cuda.syncthreads()")
+                step = self._call("blocks")
+                self._line(f"e = {self._i32(f'e + {step}')}")
+        return f"Phase({name}, {sums.items}, {sums.threads}, blockwise=True)"
+
+    @property
+    def _warps(self) -> int:
+        return self._sums.threads // WARP
+
+    def _print_arrays(self) -> None:
+        sums = self._sums
+        cuda, dtype = map(self._printer.support, ("cuda", self._type))
+        size = sums.slots(sums.threads)
+        self._line(f"slots_0 = {cuda}.shared.array({size}, {dtype})")
+        self._line(f"kept_0 = {cuda}.local.array({sums.rows}, {dtype})")
+        self._line(f"at = {self._call('thread')}")
+        self._line(f"warp = {self._i32('at >> 5')}")
+        self._line(f"lane = {self._i32(f'at & {sums.width - 1}')}")
+        self._line(f"line = {self._call('quotient', 'at', str(sums.width))}")
+
+    def _print_place(self) -> None:
+        """Print which element a thread has; those without one have the last again."""
+        sums = self._sums
+        count = prod(sums.extents(sums.outer))
+        self._line(f"row = {self._i32(f'e * {sums.width} + lane')}")
+        if count % sums.width:
+            self._line(f"live = row < {count}")
+            last = self._call("select", "live", "row", str(count - 1))
+            self._line(f"row = {self._i32(last)}")
+        self._printer.split("row", self._names(sums.outer), sums.extents(sums.outer))
+
+    def _print_terms(self) -> None:
+        """Print how a thread folds its terms."""
+        sums, printer = self._sums, self._printer
+        neutral = printer.scalars.float_constant(NEUTRAL[type(sums.fold)], self._type)
+        count = prod(sums.extents(sums.terms))
+        with printer.block(f"for i in range({sums.rows}):"):
+            self._line(f"kept_0[i] = {neutral}")
+        with printer.block(f"for j in range({-(-count // sums.slices)}):"):
+            self._line(f"term = {self._i32(f'j * {sums.slices} + line')}")
+            if count % sums.slices:
+                self._line(f"inside = term < {count}")
+                clamped = self._call("select", "inside", "term", "0")
+                self._line(f"term = {self._i32(clamped)}")
+            extents = sums.extents(sums.terms)
+            printer.split("term", self._names(sums.terms), extents)
+            self._print_inputs(with_row=False)
+            with printer.block(f"for i in range({sums.rows}):"):
+                self._print_inputs(with_row=True)
+                computation = sums.computation
+                new = printer.print_element(computation, self._loops, "kept_0[i]")
+                if count % sums.slices:
+                    new = self._call("select", "inside", new, "kept_0[i]")
+                self._line(f"kept_0[i] = {new}")
+
+    def _print_inputs(self, with_row: bool) -> None:
+        """Print the loads of inputs that have a part in the loop over rows, or none."""
+        sums, printer = self._sums, self._printer
+        computation = sums.computation
+        for operand, arg, access in zip(
+            computation.op.inputs,
+            computation.body.args,
+            computation.nest.accesses,
+            strict=False,
+        ):
+            has_row = sums.row is not None and access.strides[sums.row] != 0
+            if has_row is with_row and arg.uses:
+                value = printer.new_value()
+                text = printer.loaded(operand, printer.element(access, self._loops))
+                self._line(f"{value} = {text}")
+                printer.set_loop(arg, value)
+
+    def _fold(self, a: str, b: str) -> str:
+        text = self._printer.scalars.expression(self._sums.fold, [a, b])
+        assert text is not None, "only ops that have a source fold"
+        return text
+
+    def _print_joined(self) -> None:
+        """Print how the slices of a block come together."""
+        sums, printer = self._sums, self._printer
+        width = sums.width
+        with printer.block(f"for i in range({sums.rows}):"):
+            self._line("taken = kept_0[i]")
+            mask = WARP // 2
+            while mask >= width:
+                other = self._call("shuffle_xor", "taken", str(mask))
+                self._line(f"taken = {self._fold('taken', other)}")
+                mask //= 2
+            slot = f"(warp * {sums.rows} + i) * {width} + lane"
+            first = f"(at & {WARP - 1}) < {width}"
+            arguments = first, "slots_0", self._i32(slot), "taken"
+            self._line(self._call("store_if", *arguments))
+        self._line("cuda.syncthreads()")
+
+    def _print_results(self) -> None:
+        """Print that the first slice folds what all warps have into the output."""
+        sums, printer = self._sums, self._printer
+        width = sums.width
+        output = sums.computation.op.outputs[0]
+        access = sums.computation.nest.accesses[-1]
+        with printer.block(f"for i in range({sums.rows}):"):
+            place = self._call("u64", f"i * {width} + lane")
+            self._line(f"taken = slots_0[{place}]")
+            with printer.block(f"for n in range(1, {self._warps}):"):
+                place = self._call("u64", f"(n * {sums.rows} + i) * {width} + lane")
+                self._line(f"taken = {self._fold('taken', f'slots_0[{place}]')}")
+            element = printer.element(access, self._loops)
+            so_far = printer.loaded(output, element)
+            condition = f"at < {width}"
+            if prod(sums.extents(sums.outer)) % width:
+                condition = f"live & ({condition})"
+            value = self._fold(so_far, "taken")
+            printer.store_if(condition, output, element, value)

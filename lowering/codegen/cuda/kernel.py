@@ -1,0 +1,413 @@
+"""
+The source of kernels for `cuda`: functions that a grid of threads runs.
+
+A phase runs over its parallel elements with a stride of the whole grid; reductions run
+inside, in a register. Buffers are indexed by one number of 32 bits, so that the text
+works on pointers as on arrays with one dimension. Elements that follow each other are
+moved 16 bytes at once (`penstock.lowering.codegen.cuda.vector_access`), which asks for
+buffers at multiples of 16 bytes; such a phase has a fallback for any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import linalg, memref, scf
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.utils.hints import isa
+
+from penstock.dialects.kernel import memref_type
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.library import LibraryAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.loop_nest import Access
+from penstock.lowering.codegen.body.scalars import type_name
+from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.cuda.attention import QueryTilePrinter
+from penstock.lowering.codegen.cuda.attention_groups import query_group_of
+from penstock.lowering.codegen.cuda.attention_rows import QueryRowPrinter
+from penstock.lowering.codegen.cuda.attention_tensor_core import QueryWarpPrinter
+from penstock.lowering.codegen.cuda.block_reduction import SumPrinter, sums_of
+from penstock.lowering.codegen.cuda.lane_distribution import (
+    number_of,
+    spread_of,
+    turns_of,
+)
+from penstock.lowering.codegen.cuda.library_calls import LibraryPhase, library_phase_of
+from penstock.lowering.codegen.cuda.matmul import TilePrinter
+from penstock.lowering.codegen.cuda.matmul_groups import TileGroup, tile_group_of
+from penstock.lowering.codegen.cuda.matmul_groups_narrow import summed_in_f32
+from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorPrinter
+from penstock.lowering.codegen.cuda.row_printer import RowPrinter
+from penstock.lowering.codegen.cuda.rows import rows_of
+from penstock.lowering.codegen.cuda.statements import DevicePrinter
+from penstock.lowering.codegen.cuda.vector_access import (
+    Vectors,
+    element_type,
+    vectors_of,
+)
+from penstock.lowering.codegen.cuda.warp_reduction import DotPrinter, dots_of
+
+DTYPES = {
+    **{
+        "bf16": "uint16",
+        "f16": "float16",
+        "f32": "float32",
+        "f64": "float64",
+        "i1": "uint8",
+    },
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+}
+"""What Numba calls elements; `bf16` is known to it as bits only."""
+QUERY_PRINTERS = {
+    "rows": QueryRowPrinter,
+    "tiles": QueryTilePrinter,
+    "warps": QueryWarpPrinter,
+}
+MOST_ELEMENTS = (1 << 31) - (1 << 20)
+"""An index, and one a stride of the grid further, have 32 bits."""
+
+
+def cuda_source(kernel: KernelOp) -> str:
+    """
+    The module text of a kernel: functions `phase_<n>(<arguments>, status)`, the dtypes
+    of the arguments as `PARAMETERS`, and a list `PHASES` of
+    `penstock.runtime.kernels.cuda.phases.Phase`. If libraries compute phases, a list
+    `LIBRARY_CALLS` says so (`penstock.runtime.cuda.libraries.registry`).
+
+    Raises `LocatedPassFailure` with everything in the kernel that has no source.
+    """
+    return CudaPrinter(kernel).text()
+
+
+class CudaPrinter(DevicePrinter):
+    """Prints a kernel for `cuda`."""
+
+    def __init__(self, kernel: KernelOp):
+        super().__init__(kernel)
+        self._bodies = 0
+        self._spread: dict[Operation, int] = {}
+        """The loops that are spread over threads now, and over how many."""
+        self._groups = self._find_groups()
+        groups = self._groups.values()
+        self._folded = {phase for group in groups for phase in group.finish.phases()}
+        self._libraries = self._find_libraries()
+        starts = (phase.start for phase in self._libraries.values())
+        self._folded.update(start for start in starts if start is not None)
+
+    def _find_groups(self) -> dict[Operation, TileGroup]:
+        """The contractions that have a schedule."""
+        found: dict[Operation, TileGroup] = {}
+        phases = phases_of(self.kernel.body.block)
+        for op in phases:
+            if isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
+                continue
+            group = tile_group_of(op, phases)
+            if isinstance(group, TileGroup):
+                found[op] = group
+            elif group is not None:
+                self.complain(op, group)
+        return found
+
+    def _find_libraries(self) -> dict[Operation, LibraryPhase]:
+        """The contractions that libraries compute."""
+        found: dict[Operation, LibraryPhase] = {}
+        phases = phases_of(self.kernel.body.block)
+        for op in phases:
+            if not isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
+                continue
+            phase = library_phase_of(op, phases)
+            if isinstance(phase, str):
+                self.complain(op, phase)
+            else:
+                found[op] = phase
+        return found
+
+    def text(self) -> str:
+        """The module text."""
+        self._check_sizes()
+        self.print_phases()
+        self.finish()
+        names = ", ".join(sorted({"Phase", *self.scalars.names}))
+        lines = [f"from penstock.runtime.kernels.cuda.support import {names}"]
+        for function in self.functions:
+            lines += ["", "", *function]
+        types = [type_name(type.element_type) or "" for type in self.kernel.arguments]
+        parameters = ", ".join(f'"{DTYPES[type]}"' for type in types)
+        lines += ["", "", f"PARAMETERS = [{parameters}]", "PHASES = ["]
+        lines += [*(f"    {phase}," for phase in self.phases), "]"]
+        if self.calls:
+            lines += [
+                "LIBRARY_CALLS = [",
+                *(f"    {call}," for call in self.calls),
+                "]",
+            ]
+        return "\n".join([*lines, ""])
+
+    def _check_sizes(self) -> None:
+        for name, type in zip(self.arguments, self.kernel.arguments, strict=True):
+            element = type.element_type
+            if type_name(element) not in (None, "index", *DTYPES):
+                self.complain(self.kernel, f"elements of {element} have no source")
+            if type.element_count() > MOST_ELEMENTS:
+                self.complain(
+                    self.kernel,
+                    f"{name} has more than {MOST_ELEMENTS} elements: {type}",
+                )
+
+    # Phases
+
+    def print_failure(self, code: int) -> None:
+        self.line(f"status[0] = {code}")
+        self.line("return")
+
+    def print_phase(self, op: Operation) -> None:
+        if op in self._folded:
+            return
+        if (library := self._libraries.get(op)) is not None:
+            self.calls.append(library.entry(self.next_phase))
+        elif (group := self._groups.get(op)) is not None:
+            printer = TensorPrinter if group.schedule.stages else TilePrinter
+            self.add_phase(printer(self, group).print(self.next_phase))
+        elif isinstance(op, memref.CopyOp):
+            copying = as_computation(op)
+            super().print_phase(copying)
+            copying.erase()
+        elif (summing := summed_in_f32(op)) is not None:
+            super().print_phase(summing)
+            summing.erase()
+        else:
+            super().print_phase(op)
+
+    def print_copy(self, source: str, target: str, elements: int) -> None:
+        raise AssertionError("copies are printed as computations")
+
+    def print_parallel(self, op: scf.ParallelOp) -> None:
+        attention = query_group_of(op)
+        if isinstance(attention, str):
+            self.complain(op, attention)
+            return
+        if attention is not None:
+            form = QUERY_PRINTERS[attention.schedule.form.data]
+            self.add_phase(form(self, attention).print(self.next_phase))
+            return
+        if (bounds := bounds_of(op)) is None:
+            self.complain(op, "the bounds of scf.parallel should be constants")
+            return
+        name = self.next_phase
+        if 0 in map(len, bounds) or (rows := rows_of(op)) is None:
+            self.add_phase(self._print_iterations(name, op, bounds))
+            return
+        entry = RowPrinter(self, op, rows).print(name, bounds)
+        if rows.width > 1:
+            fallback = self._print_iterations(f"{name}_plain", op, bounds)
+            entry += f", fallback={fallback}"
+        self.add_phase(f"{entry})")
+
+    def _print_iterations(
+        self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
+    ) -> str:
+        """
+        Print a phase, a thread, or as many as share the loops inside, for each turn of
+        its loops; how it is listed.
+        """
+        loops, extents = [self.new_loop() for _ in bounds], [len(i) for i in bounds]
+        threads = spread_of(op)
+        if threads > 1:
+            self._spread = {inner: threads for inner in op.body.block.ops}
+            loops, extents = [*loops, "at"], [*extents, threads]
+        with self.elements(name, loops, extents):
+            self.name_places(op, loops[: len(bounds)], bounds)
+            self.print_statements(op.body.block)
+        self._spread = {}
+        return f"Phase({name}, {prod(extents)})"
+
+    def print_for(self, op: scf.ForOp) -> None:
+        if (threads := self._spread.get(op)) is None:
+            super().print_for(op)
+            return
+        turns, index = turns_of(op), self.new_loop()
+        assert turns is not None, "only such loops are spread"
+        first = self.index(f"at + {turns.start}") if turns.start else "at"
+        self.line(f"{index} = {first}")
+        self.set_loop(op.body.block.args[0], index)
+        with self.block(f"while {index} < {turns.stop}:"):
+            self.print_statements(op.body.block)
+            self.line(f"{index} = {self.index(f'{index} + {threads}')}")
+
+    def print_computation(self, computation: Computation) -> None:
+        name = self.next_phase
+        if (dots := dots_of(computation)) is not None:
+            entry = DotPrinter(self, dots).print(name)
+            self._forget(computation)
+            if dots.width > 1:
+                fallback = self._print_plain(f"{name}_plain", computation)
+                entry += f", fallback={fallback}"
+            self.add_phase(f"{entry})")
+            return
+        if (sums := sums_of(computation)) is not None:
+            self.add_phase(SumPrinter(self, sums).print(name))
+            self._forget(computation)
+            return
+        vectors = vectors_of(computation)
+        if vectors is None:
+            self.add_phase(self._print_plain(name, computation))
+            return
+        body = self._define_body(computation)
+        items = self._print_vectors(name, computation, vectors, body)
+        fallback = self._print_plain(f"{name}_plain", computation)
+        self.add_phase(f"Phase({name}, {items}, fallback={fallback})")
+
+    def _print_plain(self, name: str, computation: Computation) -> str:
+        """Print a phase that moves element by element; how it is listed."""
+        nest = computation.nest
+        loops = range(len(nest.extents))
+        names = [self.new_loop() for _ in loops]
+        outer = [loop for loop in loops if not nest.reductions[loop]]
+        inner = [loop for loop in loops if nest.reductions[loop]]
+        extents = [nest.extents[loop] for loop in outer]
+        with self.elements(name, [names[loop] for loop in outer], extents):
+            self.load_inputs(computation, names, set(outer))
+            self.print_output(computation, names, [*outer, *inner], len(outer))
+        self._forget(computation)
+        return f"Phase({name}, {prod(extents)})"
+
+    # Vectors
+
+    def _forget(self, computation: Computation) -> None:
+        """Let the inputs of a body be loaded anew."""
+        for arg in computation.body.args:
+            self._names.pop(arg, None)
+
+    def _define_body(self, computation: Computation) -> str:
+        """
+        Print a function that computes an element of what a body uses; the name of it,
+        or nothing if that is an argument as it is.
+        """
+        args = [arg for arg in computation.body.args if arg.uses]
+        if isinstance(computation.body.first_op, linalg.ops.YieldOp):
+            return ""
+        name = f"body_{self._bodies}"
+        self._bodies += 1
+        with self.function(
+            f"def {name}({', '.join(f'p{n}' for n in range(len(args)))}):"
+        ):
+            self._names |= {arg: f"p{n}" for n, arg in enumerate(args)}
+            so_far = self._names.get(computation.body.args[-1])
+            element = self.print_element(computation, (), so_far)
+            self.line(f"return {element}")
+        self.functions[-1].insert(0, f"@{self.support('on_device')}")
+        self._forget(computation)
+        return name
+
+    def _print_vectors(
+        self, name: str, computation: Computation, vectors: Vectors, body: str
+    ) -> int:
+        """Print a phase that moves vectors; the number of its items."""
+        nest, width = computation.nest, vectors.width
+        loops = [self.new_loop() for _ in nest.extents]
+        extents = list(nest.extents)
+        rest = extents[vectors.loop] % width
+        extents[vectors.loop] //= width
+        with self.phase_function(name):
+            with self.items(prod(extents)):
+                self.split("e", loops, extents)
+                along = loops[vectors.loop]
+                self.line(f"{along} = {self.index(f'{along} * {width}')}")
+                self._print_vector(computation, vectors, loops, body)
+            if rest:
+                with self.items(rest):
+                    start = nest.extents[vectors.loop] - rest
+                    self.line(f"{loops[0]} = {self.index(f'e + {start}')}")
+                    self.load_inputs(computation, loops, {0})
+                    self.print_output(computation, loops, [0], 1)
+                self._forget(computation)
+        return prod(extents)
+
+    def _print_vector(
+        self,
+        computation: Computation,
+        vectors: Vectors,
+        loops: Sequence[str],
+        body: str,
+    ) -> None:
+        """Print how a vector is computed at given indices."""
+        width, accesses = vectors.width, computation.nest.accesses
+        names: list[tuple[str, bool]] = []
+        for arg, operand, access, along in zip(
+            computation.body.args,
+            computation.op.operands,
+            accesses,
+            vectors.is_along,
+            strict=True,
+        ):
+            if arg.uses:
+                name = self._vector(operand, access, along, width, loops)
+                names.append((name, along))
+        assert computation.body.last_op is not None, (
+            "a linalg body ends in linalg.yield"
+        )
+        yielded = computation.body.last_op.operands[0]
+        parts: list[str] = []
+        for part in range(width):
+            given = [f"{name}[{part}]" if along else name for name, along in names]
+            if body:
+                parts.append(self.new_value())
+                self.line(f"{parts[-1]} = {body}({', '.join(given)})")
+            else:
+                parts += given or [self.name(yielded)]
+        output = computation.op.outputs[0]
+        if type_name(element_type(output)) == "i1":
+            parts = [self.scalars.call("u8", part) for part in parts]
+        element = self.element(accesses[-1], loops)
+        values = f"({', '.join(parts)})"
+        store = self.scalars.call(f"store_{width}", self.name(output), element, values)
+        self.line(store)
+
+    def _vector(
+        self,
+        operand: SSAValue,
+        access: Access,
+        along: bool,
+        width: int,
+        loops: Sequence[str],
+    ) -> str:
+        """Print a load; the name of the vector, or of the element all share."""
+        if not isa(operand.type, MemRefType):
+            return self.name(operand)
+        element, value = self.element(access, loops), self.new_value()
+        if not along:
+            self.line(f"{value} = {self.loaded(operand, element)}")
+            return value
+        load = self.scalars.call(f"load_{width}", self.name(operand), element)
+        self.line(f"{value} = {load}")
+        return value
+
+
+def as_computation(op: memref.CopyOp) -> linalg.ops.GenericOp:
+    """A copy as an op on each element."""
+    type = memref_type(op.source)
+    block = Block(arg_types=[type.element_type] * 2)
+    block.add_op(linalg.ops.YieldOp(block.args[0]))
+    rank = type.get_num_dims()
+    identity = AffineMapAttr(AffineMap.identity(rank))
+    parallel = IteratorTypeAttr(IteratorType.PARALLEL)
+    return linalg.ops.GenericOp(
+        [op.source], [op.destination], Region(block), [identity] * 2, [parallel] * rank
+    )
+
+
+def bounds_of(op: scf.ParallelOp) -> list[range] | None:
+    """The indices of each loop, or None if they are not constant."""
+    found: list[range] = []
+    for bounds in zip(op.lowerBound, op.upperBound, op.step, strict=True):
+        lower, upper, step = map(number_of, bounds)
+        if lower is None or upper is None or step is None:
+            return None
+        found.append(range(lower, upper, step))
+    return found

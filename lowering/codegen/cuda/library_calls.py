@@ -1,0 +1,202 @@
+"""
+Sums of products that libraries compute: what the runtime is told of them.
+
+A contraction can be a product of matrices of a library if no windows are in it, if rows
+or columns of each factor follow each other, and if its other loops are equally far
+apart; with windows it can be a convolution
+(`penstock.lowering.codegen.cuda.library_convolution`). Its schedule is then a
+`#launch.library`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import BlockArgument, Operation
+
+from penstock.dialects.launch.library import LibraryAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.codegen.body.contraction import (
+    Contraction,
+    device_contraction_of,
+)
+from penstock.lowering.codegen.body.epilogue import root_of
+from penstock.lowering.codegen.cuda.library_convolution import convolution_of
+
+PRODUCT, CONVOLUTION = "Product", "Convolution"
+"""What libraries compute, as `penstock.runtime.cuda.libraries.problems` calls it."""
+
+
+@dataclass(frozen=True)
+class LibrarySum:
+    """A sum of products that a library can compute."""
+
+    op: LinalgStructuredOperation
+    kind: str
+    """What it is to a library: a `Product`, or a `Convolution`."""
+    arguments: tuple[int, int, int]
+    """The numbers of the factors and of the result among the kernel's arguments."""
+    facts: dict[str, object]
+    """What is computed by its fields, but for `adds`."""
+    start: Operation | None
+    """The phase before, if it sets the result to 0."""
+    count: int
+    """The products of elements."""
+
+
+@dataclass(frozen=True)
+class LibraryPhase:
+    """A sum of products with a library."""
+
+    sum: LibrarySum
+    schedule: LibraryAttr
+
+    @property
+    def start(self) -> Operation | None:
+        """The phase before, if it is part of it."""
+        return self.sum.start if self.schedule.folds else None
+
+    def entry(self, phase: str) -> str:
+        """How the phase of this name is listed among calls of libraries."""
+        found, library = self.sum, self.schedule.library.data
+        facts = {**found.facts, "adds": self.start is None}
+        return repr((phase, library, found.arguments, found.kind, facts))
+
+
+def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase | str:
+    """What an op with a `#launch.library` becomes, or why it cannot."""
+    schedule = op.attributes[SCHEDULE]
+    assert isinstance(schedule, LibraryAttr), "whoever asks has seen it"
+    found = library_sum_of(op, phases)
+    if found is None:
+        return f"{op.name} is no sum of products, which {schedule} is for"
+    if isinstance(found, str):
+        return f"no library computes {op.name}: {found}"
+    if schedule.folds and found.start is None:
+        return f"no phase sets the result of {op.name} to 0 before"
+    return LibraryPhase(found, schedule)
+
+
+def library_sum_of(
+    op: Operation, phases: Sequence[Operation]
+) -> LibrarySum | str | None:
+    """
+    What a library would compute of a phase; None if that is no sum of products, or why
+    no library computes it.
+    """
+    if not isinstance(op, LinalgStructuredOperation):
+        return None
+    found = device_contraction_of(op)
+    if not isinstance(found, Contraction):
+        return found
+    if any(access.offset for access in found.nest.accesses):
+        return "its operands do not begin at their first elements"
+    is_product = not found.has_windows
+    facts = product_of(found) if is_product else convolution_of(op, found)
+    if isinstance(facts, str):
+        return facts
+    # A convolution is told of the image first, then of the filters.
+    factors = (found.a, found.b) if is_product else (found.b, found.a)
+    arguments = arguments_of(op, factors)
+    if arguments is None:
+        return "its operands are no arguments of the kernel"
+    kind = PRODUCT if is_product else CONVOLUTION
+    count = prod(found.extents) * prod(found.outer_extents)
+    return LibrarySum(op, kind, arguments, facts, start_of(op, phases), count)
+
+
+def arguments_of(
+    op: LinalgStructuredOperation, factors: tuple[int, int]
+) -> tuple[int, int, int] | None:
+    """The numbers of the factors and of the result among the kernel's arguments."""
+    operands = (*op.inputs, op.outputs[0])
+    roots = (root_of(operands[number]) for number in (*factors, -1))
+    found = [root.index for root in roots if isinstance(root, BlockArgument)]
+    return (found[0], found[1], found[2]) if len(found) == 3 else None
+
+
+def start_of(
+    op: LinalgStructuredOperation, phases: Sequence[Operation]
+) -> Operation | None:
+    """The phase before an op, if it sets all of its result to 0."""
+    position = phases.index(op)
+    before = phases[position - 1] if position else None
+    if not isinstance(before, linalg.ops.FillOp):
+        return None
+    value = before.inputs[0].owner
+    if root_of(before.outputs[0]) is not root_of(op.outputs[0]):
+        return None
+    if not isinstance(value, arith.ConstantOp):
+        return None
+    number = value.value
+    is_zero = isinstance(number, FloatAttr) and number.value.data == 0
+    return before if is_zero else None
+
+
+def product_of(contraction: Contraction) -> dict[str, object] | str:
+    """
+    A contraction as a `penstock.runtime.cuda.libraries.problems.Product` by its fields
+    but `adds`, or why it is none.
+    """
+    rows, columns, terms = contraction.extents
+    a, b = contraction.a_steps, contraction.b_steps
+    if not follows(a, (rows, terms)):
+        return "neither rows nor terms of the first factor follow each other"
+    if not follows(b, (terms, columns)):
+        return "neither terms nor columns of the second factor follow each other"
+    row = contraction.stride(-1, contraction.row)
+    outer = batch_of(contraction)
+    if outer is None:
+        return "its products are not equally far apart"
+    batch, strides = outer
+    return {
+        "element": contraction.element,
+        "extents": (rows, columns, terms),
+        "a_steps": a,
+        "b_steps": b,
+        "row_step": row if rows > 1 else columns,
+        "batch": batch,
+        "strides": strides,
+    }
+
+
+def follows(steps: tuple[int, int], extents: tuple[int, int]) -> bool:
+    """
+    Whether the elements of a matrix follow each other in one of its loops, and the
+    lines that they make do not overlap.
+    """
+    for inner, outer in ((0, 1), (1, 0)):
+        if steps[inner] == 1 or extents[inner] == 1:
+            return extents[outer] == 1 or steps[outer] >= extents[inner]
+    return False
+
+
+def batch_of(contraction: Contraction) -> tuple[int, tuple[int, int, int]] | None:
+    """
+    How many products there are, and from each to the next in both factors and in the
+    result; None if not equally far.
+    """
+    loops = sorted(
+        (loop for loop in contraction.outer if contraction.nest.extents[loop] > 1),
+        key=lambda loop: -contraction.stride(-1, loop),
+    )
+    count, steps = 1, (0, 0, 0)
+    for loop in loops:
+        count *= contraction.nest.extents[loop]
+    operands = contraction.a, contraction.b, -1
+    for number in operands:
+        strides = [contraction.stride(number, loop) for loop in loops]
+        extents = [contraction.nest.extents[loop] for loop in loops]
+        for (outer, inner), extent in zip(pairwise(strides), extents[1:], strict=True):
+            if outer != inner * extent:
+                return None
+    if loops:
+        a, b, o = (contraction.stride(number, loops[-1]) for number in operands)
+        steps = a, b, o
+    return count, steps

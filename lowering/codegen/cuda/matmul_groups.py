@@ -1,0 +1,106 @@
+"""
+Sums of products that the blocks of a device compute tile by tile.
+
+    for each tile of the result:
+        bring the first terms of its rows and columns to shared memory
+        for all terms, some at once:
+            fetch the next ones into registers
+            add the products of those in shared memory to the sums of each thread
+            bring the next ones to the other half of shared memory
+        finish the sums, and store them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation
+
+from penstock.dialects.launch.queries import QueriesAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.tiles import MAX_SHARED_ELEMENTS, TilesAttr
+from penstock.lowering.codegen.body.contraction import (
+    Contraction,
+    device_contraction_of,
+)
+from penstock.lowering.codegen.body.epilogue import Finish, VectorScalars, finish_of
+from penstock.lowering.codegen.body.scalars import HALVES, Scalars
+
+
+@dataclass(frozen=True)
+class TileGroup:
+    """A contraction with a schedule of tiles, and what is computed with it."""
+
+    op: LinalgStructuredOperation
+    contraction: Contraction
+    schedule: TilesAttr
+    finish: Finish
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The tiles down the rows and along the columns."""
+        rows, columns, _ = self.contraction.extents
+        height, width, _ = self.schedule.block
+        return -(-rows // height), -(-columns // width)
+
+    @property
+    def tiles(self) -> int:
+        """All tiles of the result."""
+        return prod(self.contraction.outer_extents) * prod(self.grid)
+
+    @property
+    def steps(self) -> int:
+        """How often terms are brought to shared memory."""
+        return -(-self.contraction.extents[2] // self.schedule.block[2])
+
+
+def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str | None:
+    """
+    What is computed with an op that has a schedule, None for one without, or why it
+    cannot be computed so.
+    """
+    schedule = op.attributes.get(SCHEDULE)
+    is_attention = isinstance(schedule, QueriesAttr) and isinstance(op, scf.ParallelOp)
+    if schedule is None or is_attention:
+        return None
+    if not isinstance(schedule, TilesAttr):
+        return f"{schedule} is no schedule for devices"
+    found = None
+    if isinstance(op, LinalgStructuredOperation):
+        found = device_contraction_of(op)
+    if found is None:
+        return f"{op.name} is no sum of products, which {schedule} is for"
+    if isinstance(found, str):
+        return f"no tiles compute {op.name}: {found}"
+    if (found.element in HALVES) != bool(schedule.stages):
+        where = "on tensor cores" if schedule.stages else "of threads"
+        return f"there are no tiles of {found.element} {where}"
+    if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
+        return f"{schedule} does not fit into shared memory for f64"
+    assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
+    finish = finish_of(found, phases, phases.index(op), schedule.folds)
+    if finish is None:
+        before, after = schedule.folds
+        return f"{before} phases before and {after} after cannot be folded in {op.name}"
+    return TileGroup(op, found, schedule, finish)
+
+
+class FoldedScalars(VectorScalars):
+    """Prints folded phases for one element, with the names of other scalars."""
+
+    def __init__(self, scalars: Scalars):
+        super().__init__()
+        self.names = scalars.names
+
+    def call(self, function: str, *arguments: str) -> str:
+        return Scalars.call(self, function, *arguments)
+
+    def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
+        # What has 16 bits is computed in 32, and rounded when it is stored.
+        if isinstance(op, arith.ExtFOp | arith.TruncFOp):
+            return operands[0]
+        return super().expression(op, operands)

@@ -1,0 +1,306 @@
+"""How phases whose threads share rows are printed, see `rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.lowering.codegen.cuda.rows import (
+    BLOCK_THREADS,
+    WARP,
+    Fold,
+    Place,
+    RowLoop,
+    Rows,
+    dtype_of,
+    is_neutral,
+)
+from penstock.lowering.codegen.cuda.statements import DevicePrinter
+
+
+class RowPrinter:
+    """Prints the rows of one phase."""
+
+    def __init__(self, printer: DevicePrinter, op: scf.ParallelOp, rows: Rows):
+        self._printer, self._op, self._rows = printer, op, rows
+        self._call = printer.scalars.call
+        self._kept = {place: f"kept_{n}" for n, place in enumerate(rows.places)}
+        self._in_block = max(1, BLOCK_THREADS // rows.threads)
+        """The rows that a block has at once."""
+        self._folds = 0
+
+    def print(self, name: str, bounds: Sequence[range]) -> str:
+        """Print the function of the phase; how it is listed, but for its fallback."""
+        printer = self._printer
+        extents = [len(indices) for indices in bounds]
+        count = prod(extents)
+        items = -(-count // self._in_block)
+        with printer.phase_function(name):
+            self._print_arrays()
+            with self._blocks(items):
+                self._print_row(count)
+                loops = [printer.new_loop() for _ in extents]
+                printer.split("row", loops, extents)
+                printer.name_places(self._op, loops, bounds)
+                self._print_body(count)
+                if self._rows.threads > WARP:
+                    printer.line("cuda.syncthreads()")
+        threads = self._in_block * self._rows.threads
+        return f"Phase({name}, {items}, {threads}, blockwise=True"
+
+    def _print_arrays(self) -> None:
+        rows, line = self._rows, self._printer.line
+        call = self._call
+        for place, name in self._kept.items():
+            size = rows.width * (rows.turns if self._is_kept(place) else 1)
+            dtype = self._printer.support(self._dtype(place))
+            self._printer.support("cuda")
+            line(f"{name} = cuda.local.array({size}, {dtype})")
+        folds = [fold for loop in rows.loops for fold in loop.folds]
+        if folds and rows.threads > WARP:
+            types = {dtype_of(fold.value.type) for fold in folds}
+            dtype = self._printer.support("f64" if "f64" in types else "f32")
+            size = len(folds) * rows.threads // WARP
+            line(f"slots_0 = cuda.shared.array({size}, {dtype})")
+        thread = call("thread")
+        line(f"warp = {call('i32', f'{thread} >> 5')}")
+        if rows.threads == WARP:
+            thread = call("i32", f"{thread} & {WARP - 1}")
+        line(f"at = {thread}")
+
+    @contextmanager
+    def _blocks(self, items: int) -> Generator[None]:
+        """A loop over what blocks take at once, with the stride of the grid."""
+        printer = self._printer
+        printer.line(f"e = {self._call('block')}")
+        with printer.block(f"while e < {items}:"):
+            yield
+            step = self._call("blocks")
+            printer.line(f"e = {self._call('i32', f'e + {step}')}")
+
+    def _print_row(self, count: int) -> None:
+        """Print which row a thread has; those that have none do what the last does."""
+        line, call = self._printer.line, self._call
+        if self._in_block == 1:
+            line("row = e")
+            return
+        line(f"row = {call('i32', f'e * {self._in_block} + warp')}")
+        if count % self._in_block:
+            line(f"live = row < {count}")
+            line(f"row = {call('i32', call('select', 'live', 'row', str(count - 1)))}")
+
+    def _condition(self, *more: str, count: int) -> str:
+        """Whether a thread writes; nothing if all do."""
+        live = ["live"] if count % self._in_block else []
+        return " & ".join((*live, *more))
+
+    def _is_kept(self, place: Place) -> bool:
+        return self._rows.are_kept and len(self._rows.users(place)) > 1
+
+    def _dtype(self, place: Place) -> str:
+        type = place[0].type
+        assert isa(type, MemRefType), "checked by the verifier"
+        return dtype_of(type.element_type)
+
+    # Bodies
+
+    def _print_body(self, count: int) -> None:
+        loops = {loop.op: n for n, loop in enumerate(self._rows.loops)}
+        for op in self._op.body.block.ops:
+            match op:
+                case scf.ForOp():
+                    self._print_loop(loops[op], count)
+                case memref.StoreOp():
+                    self._print_uniform_store(op, count)
+                case scf.ReduceOp():
+                    pass
+                case _:
+                    self._printer.print_statement(op)
+
+    def _print_uniform_store(self, op: memref.StoreOp, count: int) -> None:
+        """Print that one thread of a row writes what all have computed."""
+        printer = self._printer
+        element = printer.element_at(op.memref, op.indices)
+        condition = self._condition("(at == 0)", count=count)
+        printer.store_if(condition, op.memref, element, printer.name(op.value))
+
+    def _print_loop(self, number: int, count: int) -> None:
+        printer, rows = self._printer, self._rows
+        loop = rows.loops[number]
+        names: list[str] = []
+        for fold in loop.folds:
+            names.append(printer.new_value())
+            type = dtype_of(fold.value.type)
+            neutral = printer.scalars.float_constant(fold.neutral, type)
+            printer.line(f"{names[-1]} = {neutral}")
+            printer.set_loop(fold.value, names[-1])
+        with printer.block(f"for j in range({rows.turns}):"):
+            index = self._print_index()
+            self._print_loads(number, index)
+            if rows.width > 1:
+                with printer.block(f"for k in range({rows.width}):"):
+                    self._print_element(loop, index, names)
+            else:
+                self._print_element(loop, index, names)
+            self._print_stores(number, index, count)
+        for fold, name in zip(loop.folds, names, strict=True):
+            self._print_join(fold, name)
+
+    def _print_index(self) -> str:
+        """Print the first index that a thread has in a turn; the name of it."""
+        rows, printer = self._rows, self._printer
+        index = printer.new_loop()
+        step = rows.threads * rows.width
+        at = "at" if rows.width == 1 else f"at * {rows.width}"
+        printer.line(f"{index} = {self._call('i32', f'{at} + j * {step}')}")
+        if rows.extent % step:
+            printer.line(f"inside = {index} < {rows.extent}")
+            clamped = self._call("select", "inside", index, "0")
+            printer.line(f"{index} = {self._call('i32', clamped)}")
+        return index
+
+    @property
+    def _has_edge(self) -> bool:
+        """Whether some threads have no elements in the last turn."""
+        return bool(self._rows.extent % (self._rows.threads * self._rows.width))
+
+    def _slot(self, place: Place, k: str) -> str:
+        """Where a thread keeps an element of a vector."""
+        width = self._rows.width
+        if not self._is_kept(place):
+            return f"{self._kept[place]}[{k}]"
+        number = "j" if width == 1 else f"j * {width} + {k}"
+        return f"{self._kept[place]}[{number}]"
+
+    def _address(self, place: Place, index: str) -> str:
+        """The number of an element, given the name of its index."""
+        buffer, before = place
+        indices = [*map(self._printer.name, before), index]
+        return self._printer.element_named(buffer, indices)
+
+    def _print_loads(self, number: int, index: str) -> None:
+        """Print how what a loop reads first comes from memory."""
+        for place in self._rows.loops[number].loads:
+            if self._is_kept(place) and self._rows.users(place)[0] != number:
+                continue
+            buffer, address = place[0], self._address(place, index)
+            if self._rows.width == 1:
+                text = self._printer.loaded(buffer, address)
+                self._printer.line(f"{self._slot(place, '0')} = {text}")
+                continue
+            width = self._rows.width
+            vector = self._printer.new_value()
+            load = self._call(f"load_{width}", self._printer.name(buffer), address)
+            self._printer.line(f"{vector} = {load}")
+            for k in range(width):
+                self._printer.line(f"{self._slot(place, str(k))} = {vector}[{k}]")
+
+    def _print_element(self, loop: RowLoop, index: str, names: Sequence[str]) -> None:
+        """Print what becomes of an element, which the thread has."""
+        printer = self._printer
+        variable = loop.op.body.block.args[0]
+        printer.set_loop(variable, index)
+        is_number = any(_is_value(use.operation) for use in variable.uses)
+        if is_number and self._rows.width > 1:
+            own = printer.new_loop()
+            printer.line(f"{own} = {self._call('i32', f'{index} + k')}")
+            printer.set_loop(variable, own)
+        for op in loop.op.body.block.ops:
+            match op:
+                case memref.LoadOp():
+                    slot = self._slot(_place_of(op.memref, op.indices), self._k)
+                    value = printer.new_value()
+                    printer.line(f"{value} = {slot}")
+                    printer.set_loop(op.res, value)
+                case memref.StoreOp():
+                    slot = self._slot(_place_of(op.memref, op.indices), self._k)
+                    printer.line(f"{slot} = {printer.name(op.value)}")
+                case scf.YieldOp():
+                    self._print_carried(names, [printer.name(v) for v in op.operands])
+                case _:
+                    printer.print_statement(op)
+
+    @property
+    def _k(self) -> str:
+        """The number of an element in its vector."""
+        return "k" if self._rows.width > 1 else "0"
+
+    def _print_carried(self, names: Sequence[str], values: Sequence[str]) -> None:
+        for name, value in zip(names, values, strict=True):
+            if self._has_edge:
+                value = self._call("select", "inside", value, name)
+            self._printer.line(f"{name} = {value}")
+
+    def _print_stores(self, number: int, index: str, count: int) -> None:
+        """Print how what a loop writes last goes to memory."""
+        printer, width = self._printer, self._rows.width
+        for place in self._rows.loops[number].stores:
+            later = (loop.stores for loop in self._rows.loops[number + 1 :])
+            if self._rows.are_kept and any(place in stores for stores in later):
+                continue
+            address = self._address(place, index)
+            more = ["inside"] if self._has_edge else []
+            condition = self._condition(*more, count=count)
+            slots = [self._slot(place, str(k)) for k in range(width)]
+            if width == 1:
+                printer.store_if(condition, place[0], address, slots[0])
+                continue
+            arguments = printer.name(place[0]), address, f"({', '.join(slots)})"
+            if condition:
+                text = self._call(f"store_{width}_if", condition, *arguments)
+            else:
+                text = self._call(f"store_{width}", *arguments)
+            printer.line(text)
+
+    # Folds
+
+    def _print_join(self, fold: Fold, name: str) -> None:
+        """Print how the threads of a row fold what each has."""
+        printer, warps = self._printer, self._rows.threads // WARP
+        self._print_exchanges(fold, name, WARP)
+        if warps > 1:
+            first = self._folds * warps
+            self._folds += 1
+            lane = self._call("i32", f"at & {WARP - 1}")
+            slot = self._call("u64", f"warp + {first}")
+            arguments = f"{lane} == 0", "slots_0", slot, name
+            printer.line(self._call("store_if", *arguments))
+            printer.line("cuda.syncthreads()")
+            slot = self._call("u64", f"(at & {warps - 1}) + {first}")
+            dtype = dtype_of(fold.value.type)
+            printer.line(f"{name} = {self._call(dtype, f'slots_0[{slot}]')}")
+            self._print_exchanges(fold, name, warps)
+        result = name
+        if not is_neutral(fold):
+            result = printer.new_value()
+            initial = printer.name(fold.initial)
+            printer.line(f"{result} = {self._joined(fold, initial, name)}")
+        printer.set_loop(fold.result, result)
+
+    def _print_exchanges(self, fold: Fold, name: str, lanes: int) -> None:
+        """Print how all of so many threads come to have the fold of what each has."""
+        mask = lanes // 2
+        while mask:
+            other = self._call("shuffle_xor", name, str(mask))
+            self._printer.line(f"{name} = {self._joined(fold, name, other)}")
+            mask //= 2
+
+    def _joined(self, fold: Fold, a: str, b: str) -> str:
+        text = self._printer.scalars.expression(fold.op, [a, b])
+        assert text is not None, "only ops that have a source fold"
+        return text
+
+
+def _place_of(buffer: SSAValue, indices: Sequence[SSAValue]) -> Place:
+    return buffer, tuple(indices[:-1])
+
+
+def _is_value(op: object) -> bool:
+    """Whether an op uses an index as a number."""
+    return not isinstance(op, memref.LoadOp | memref.StoreOp)

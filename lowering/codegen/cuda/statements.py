@@ -1,0 +1,168 @@
+"""What all phases of kernels for `cuda` are printed with."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.ir import SSAValue
+
+from penstock.dialects.kernel import memref_type
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.body.loop_nest import Access, row_major
+from penstock.lowering.codegen.body.scalars import type_name
+from penstock.lowering.codegen.body.statements import RESERVED, BodyPrinter, sum_of
+
+WORDS = """
+    PARAMETERS Phase align_shared at await_copies bits_if bits_of block blocks column
+    commit_copies copy_async copy_async_if decay first_column first_item first_row
+    from_a from_b from_bf16 from_k from_o from_q from_v i inside item_step j k lane
+    largest line live load_if load_matrices load_matrices_turned multiply_bf16
+    multiply_f16 n on_device own_a own_b own_k own_q own_v pack_bf16 pack_f16 part place
+    put_2 put_4 quotient remainder row score shared_2 shared_4 shuffle_xor slot store_if
+    take_2 take_4 taken term thread threads to_bf16 total u16 u32 warp
+"""
+NAMES = frozenset(WORDS.split())
+"""What texts call things besides what all kernels do."""
+
+
+class DevicePrinter(BodyPrinter):
+    """Prints functions of a grid of threads."""
+
+    reserved = RESERVED | NAMES
+
+    def __init__(self, kernel: KernelOp):
+        super().__init__(kernel)
+        self.functions: list[list[str]] = []
+        """The lines of each function."""
+        self.phases: list[str] = []
+        """How each phase is listed."""
+        self.calls: list[str] = []
+        """How each phase that a library computes is listed."""
+
+    # Functions
+
+    @contextmanager
+    def function(self, header: str) -> Generator[None]:
+        """Lines of a function of their own."""
+        kept, self.lines = self.lines, list[str]()
+        depth, self._depth = self._depth, 0
+        with self.block(header):
+            yield
+        self.functions.append(self.lines)
+        self.lines, self._depth = kept, depth
+
+    @property
+    def next_phase(self) -> str:
+        """The name of the function of the next phase."""
+        return f"phase_{len(self.phases) + len(self.calls)}"
+
+    def add_phase(self, entry: str) -> None:
+        """List a phase."""
+        self.phases.append(entry)
+
+    @contextmanager
+    def phase_function(self, name: str) -> Generator[None]:
+        """The function of a phase."""
+        arguments = ", ".join([*self.arguments, "status"])
+        with self.function(f"def {name}({arguments}):"):
+            yield
+
+    @contextmanager
+    def items(self, count: int) -> Generator[None]:
+        """A loop over the items `e` of a thread's work."""
+        self.line(f"e = {self.scalars.call('first_item')}")
+        with self.block(f"while e < {count}:"):
+            yield
+            step = self.scalars.call("item_step")
+            self.line(f"e = {self.scalars.call('i32', f'e + {step}')}")
+
+    @contextmanager
+    def elements(
+        self, name: str, loops: Sequence[str], extents: Sequence[int]
+    ) -> Generator[None]:
+        """The function of a phase, a thread for all indices of loops at a place."""
+        with self.phase_function(name), self.items(prod(extents)):
+            self.split("e", loops, extents)
+            yield
+
+    def split(self, item: str, loops: Sequence[str], extents: Sequence[int]) -> None:
+        """Print the indices of loops in terms of the number of all of their turns."""
+        for position, (loop, extent) in enumerate(zip(loops, extents, strict=True)):
+            inner = prod(extents[position + 1 :])
+            text = item
+            if inner > 1:
+                text = self.scalars.call("quotient", item, str(inner))
+            if position:
+                text = self.scalars.call("remainder", text, str(extent))
+            self.line(f"{loop} = {text}")
+
+    # Elements
+
+    def index(self, text: str) -> str:
+        """An index as an integer of 32 bits."""
+        return self.scalars.call("i32", text) if " " in text else text
+
+    def element(self, access: Access, loops: Sequence[str]) -> str:
+        return self.index(super().element(access, loops))
+
+    def element_at(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
+        return self.index(super().element_at(buffer, indices))
+
+    def element_named(self, buffer: SSAValue, indices: Sequence[str]) -> str:
+        """The number of the element that indices of these names say."""
+        weights = row_major(memref_type(buffer).get_shape())
+        return self.index(sum_of(zip(indices, weights, strict=True)))
+
+    def name_places(
+        self, op: scf.ParallelOp, loops: Sequence[str], bounds: Sequence[range]
+    ) -> None:
+        """Print the indices of parallel loops, given how often each has run."""
+        for loop, variable, indices in zip(
+            loops, op.body.block.args, bounds, strict=True
+        ):
+            if (indices.start, indices.step) == (0, 1):
+                self.set_loop(variable, loop)
+            else:
+                index = self.new_value()
+                text = self.index(f"{loop} * {indices.step} + {indices.start}")
+                self.line(f"{index} = {text}")
+                self.set_loop(variable, index)
+
+    def loaded(self, buffer: SSAValue, element: str) -> str:
+        if is_bf16(buffer):
+            return self.scalars.call("from_bf16", f"{self.name(buffer)}[{element}]")
+        return super().loaded(buffer, element)
+
+    def stored(self, buffer: SSAValue, value: str) -> str:
+        """A number as the elements of a buffer are kept."""
+        if is_bf16(buffer):
+            return self.scalars.call("to_bf16", value)
+        is_boolean = type_name(memref_type(buffer).element_type) == "i1"
+        return self.scalars.call("u8", value) if is_boolean else value
+
+    def store(self, buffer: SSAValue, element: str, value: str) -> None:
+        text = self.stored(buffer, value)
+        self.line(f"{self.name(buffer)}[{element}] = {text}")
+
+    def store_if(
+        self, condition: str, buffer: SSAValue, element: str, value: str
+    ) -> None:
+        """Print that an element is written where a condition holds, if there is one."""
+        if not condition:
+            self.store(buffer, element, value)
+            return
+        arguments = condition, self.name(buffer), element, self.stored(buffer, value)
+        self.line(self.scalars.call("store_if", *arguments))
+
+    def support(self, name: str) -> str:
+        """The name of a function of the support module, which the text imports."""
+        self.scalars.names.add(name)
+        return name
+
+
+def is_bf16(buffer: SSAValue) -> bool:
+    """Whether elements are kept as the bits of `bfloat16`."""
+    return type_name(memref_type(buffer).element_type) == "bf16"

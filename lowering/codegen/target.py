@@ -1,0 +1,75 @@
+"""
+Target `numba`: the Python source of the kernels of launch programs.
+
+    penstock-opt program.mlir -t numba
+
+The source of each kernel is a module of its own, see `kernel_source`; in the printed
+text a comment line with the kernel's name precedes each.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import IO, ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.target import Target
+
+from penstock.dialects.diagnostics import LocatedPassFailure, fail_if_any
+from penstock.dialects.launch import KernelOp, ProgramOp
+from penstock.lowering.codegen.cpu.kernel import cpu_source
+from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
+from penstock.lowering.codegen.cuda.kernel import cuda_source
+
+PRINTERS = {"cpu": cpu_source, "cuda": cuda_source}
+
+
+def kernel_source(kernel: KernelOp) -> str:
+    """
+    The module text of a kernel, in the form that its target asks for: its own, if it
+    has one.
+
+    Raises `LocatedPassFailure` with everything in the kernel that has no source.
+    """
+    if kernel.source is not None:
+        return kernel.source
+    target, name = kernel.target.data, kernel.sym_name.data
+    if (printer := PRINTERS.get(target)) is None:
+        known = ", ".join(PRINTERS)
+        message = f"kernel @{name}: unknown target '{target}', known are: {known}"
+        raise LocatedPassFailure([(kernel, message)])
+    if target == "cpu" and MEMBERS in kernel.attributes:
+        return wave_source(kernel, printer)
+    return printer(kernel)
+
+
+def title_of(name: str) -> str:
+    """The comment above the source of a kernel: one line, whatever its name."""
+    return f"# kernel {json.dumps(name, ensure_ascii=False)[1:-1]}"
+
+
+@dataclass(frozen=True)
+class NumbaTarget(Target):
+    """Prints the source of all kernels of a module."""
+
+    name: ClassVar[str] = "numba"
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        if not any(isinstance(op, KernelOp | ProgramOp) for op in module.walk()):
+            raise PassFailedException("no launch program: run a pipeline first")
+        complaints: list[tuple[Operation, str]] = []
+        texts: list[str] = []
+        for op in module.walk():
+            if not isinstance(op, KernelOp):
+                continue
+            try:
+                title = title_of(op.sym_name.data)
+                texts.append(f"{title}\n{kernel_source(op)}")
+            except LocatedPassFailure as failure:
+                complaints += failure.complaints
+        fail_if_any(complaints)
+        output.write("\n".join(texts))

@@ -1,0 +1,1 @@
+"""The conversions from level to level."""

@@ -1,0 +1,272 @@
+"""The tasks of a boxing: slices, sums and concatenations of parts, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IntegerType,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.dialects.job import DeviceAttr, PlacementAttr, misfit
+from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.elementwise import AddOp
+from penstock.dialects.op.parts import ConcatOp, SliceOp
+from penstock.dialects.sbp import (
+    BROADCAST,
+    PARTIAL,
+    RECENT,
+    Layout,
+    Part,
+    devices_of,
+    part_type,
+    places_of,
+    sbp_of,
+    split,
+)
+from penstock.dialects.splat import splat_of
+from penstock.lowering.convert.boxing import (
+    Collective,
+    Piece,
+    Recipe,
+    collective_of,
+    recipes,
+    zone_of,
+)
+from penstock.lowering.convert.task_builder import TaskBuilder, Waits, at
+
+
+@dataclass
+class BoxingTasks:
+    """
+    Makes the tasks of the boxings of one plan. What devices share a memory for is made
+    there once, by the first of them that needs it; slices serve all boxings.
+    """
+
+    builder: TaskBuilder
+    slices: dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue]
+    )
+
+    def box(
+        self,
+        values: Sequence[SSAValue],
+        type: TensorType,
+        source: Layout,
+        target: Layout,
+        like: Operation,
+        base: str,
+    ) -> list[SSAValue]:
+        """
+        The parts of a tensor in the layout `target`, of its parts in `source`; tasks
+        have the location of the op `like` and names that start with `base`, which no
+        other task has.
+        """
+        collective = collective_of(type.get_shape(), source, target)
+        whole = Boxing(self, type, like, base, collective)
+        middle = middle_of(type, source, target)
+        if middle is None:
+            return whole.step(values, source, target, base)
+        sums = whole.step(values, source, middle, f"{base}.sum")
+        return whole.step(sums, middle, target, base)
+
+
+@dataclass
+class Boxing:
+    """Makes the tasks of one boxing, in one or two steps."""
+
+    tasks: BoxingTasks
+    type: TensorType
+    like: Operation
+    base: str
+    collective: Collective | None
+
+    def step(
+        self, values: Sequence[SSAValue], source: Layout, target: Layout, name: str
+    ) -> list[SSAValue]:
+        """The parts in the layout `target`; their last tasks have this name."""
+        shape = self.type.get_shape()
+        made: dict[tuple[DeviceAttr, Recipe], SSAValue] = {}
+        parts = source.parts_of(shape)
+        results: list[SSAValue] = []
+        needs = recipes(shape, source, target)
+        for number, device in enumerate(devices_of(target.placement)):
+            key = (zone_of(device), needs[number])
+            if key not in made:
+                marks = marks_of(self.collective, source, target, number)
+                last = name
+                if not target.is_single:
+                    last = self.tasks.builder.name(f"{name}{at(device)}")
+                maker = PartTasks(self, values, parts, device, last, marks)
+                made[key] = maker.make(needs[number])
+            results.append(made[key])
+        return results
+
+
+def middle_of(type: TensorType, source: Layout, target: Layout) -> Layout | None:
+    """
+    The layout by way of which a sum is brought to more than two devices with memories
+    of their own: each adds one part for all, instead of all parts for itself.
+    """
+    pairs = zip(source.entries, target.entries, strict=False)
+    changed = [dim for dim, (a, b) in enumerate(pairs) if a != b]
+    if source.placement != target.placement or len(changed) != 1:
+        return None
+    (dim,) = changed
+    memories = {zone_of(device) for device in devices_of(source.placement)}
+    adds = (source.entries[dim], target.entries[dim]) == (PARTIAL, BROADCAST)
+    if not adds or min(len(memories), source.hierarchy[dim]) < 3:
+        return None
+    for axis in range(type.get_num_dims()):
+        entries = list(target.entries)
+        entries[dim] = split(axis)
+        if misfit(type, entries, source.hierarchy) is None:
+            return Layout(source.placement, sbp_of(*entries))
+    return None
+
+
+@lru_cache(RECENT)
+def marks_of(
+    collective: Collective | None, source: Layout, target: Layout, number: int
+) -> Mapping[str, Attribute]:
+    """The attributes of the tasks that take part in a collective for one device."""
+    if collective is None:
+        return {}
+    group = target.placement if source.is_single else source.placement
+    if collective.dim is not None:
+        group = row_of(group, collective.dim, number)
+    return {"collective": StringAttr(collective.name), "group": group}
+
+
+def row_of(placement: PlacementAttr, dim: int, number: int) -> PlacementAttr:
+    """The devices that differ from one device only in a dimension of the hierarchy."""
+    places = places_of(placement.shape)
+    own = without(places[number], dim)
+    pairs = [
+        pair
+        for pair, place in zip(placement.pairs, places, strict=True)
+        if without(place, dim) == own
+    ]
+    return PlacementAttr(placement.kind.data, pairs)
+
+
+def without(place: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """A place but for one of its coordinates."""
+    return place[:dim] + place[dim + 1 :]
+
+
+@dataclass
+class PartTasks:
+    """Makes the tasks of the part that one device needs."""
+
+    boxing: Boxing
+    values: Sequence[SSAValue]
+    parts: Sequence[Part]
+    """Where the values lie in the tensor."""
+    device: DeviceAttr
+    name: str
+    """The name of the last task."""
+    marks: Mapping[str, Attribute]
+
+    @property
+    def builder(self) -> TaskBuilder:
+        """What makes the tasks."""
+        return self.boxing.tasks.builder
+
+    def make(self, recipe: Recipe) -> SSAValue:
+        """The part, on the device or in the memory it works in."""
+        tasks = self.builder.tasks
+        before = len(tasks)
+        if recipe.pieces:
+            boxes = [(piece.box, self._piece(piece)) for piece in recipe.pieces]
+            value = self._join(boxes, 0)
+        else:
+            value = self._add(
+                zeros(part_type(self.boxing.type, recipe.part)), self.device
+            )
+        if len(tasks) > before and value.owner is tasks[-1]:
+            tasks[-1].task_name = StringAttr(self.name)
+            if (slots := self.boxing.like.attributes.get("slots")) is not None:
+                tasks[-1].attributes["slots"] = slots
+        return value
+
+    def _piece(self, piece: Piece) -> SSAValue:
+        """The sum of the terms of a piece."""
+        total, *terms = [self._fetch(source, piece.box) for source in piece.sources]
+        for term in terms:
+            total = self._add(AddOp.inferred([total, term]), self.device)
+        return total
+
+    def _fetch(self, source: int, box: Part) -> SSAValue:
+        """
+        The elements of a box from one device. Those that have to be copied are cut out
+        before, so that only they are.
+        """
+        builder, value = self.builder, self.values[source]
+        holder = builder.device_of(value)
+        if zone_of(holder) == zone_of(self.device):
+            holder = self.device
+        part = self.parts[source]
+        if box != part:
+            value = self._slice(value, box, part, holder)
+        return builder.bring(value, self.device, self.boxing.base)
+
+    def _slice(
+        self, value: SSAValue, box: Part, part: Part, device: DeviceAttr
+    ) -> SSAValue:
+        key = (value, box, zone_of(device), self.builder.waiting)
+        slices = self.boxing.tasks.slices
+        if (known := slices.get(key)) is None:
+            cut = SliceOp.create(
+                operands=[value],
+                properties=slice_properties(box, part),
+                result_types=[part_type(self.boxing.type, box)],
+            )
+            known = slices[key] = self._add(cut, device)
+        return known
+
+    def _join(self, boxes: Sequence[tuple[Part, SSAValue]], axis: int) -> SSAValue:
+        """Put boxes that fill a box together, along one axis and those after it."""
+        if len(boxes) == 1:
+            return boxes[0][1]
+        by_start: dict[int, list[tuple[Part, SSAValue]]] = {}
+        for box, value in sorted(boxes, key=lambda pair: pair[0].offsets):
+            by_start.setdefault(box.offsets[axis], []).append((box, value))
+        joined = [self._join(group, axis + 1) for group in by_start.values()]
+        if len(joined) == 1:
+            return joined[0]
+        return self._add(ConcatOp(joined, axis), self.device)
+
+    def _add(self, op: Operation, device: DeviceAttr) -> SSAValue:
+        """A task of its own for an op."""
+        like, base = self.boxing.like, self.boxing.base
+        op.location = like.location
+        op.results[0].name_hint = like.results[0].name_hint
+        name = self.builder.name(f"{base}.{op.name.split('.')[1]}{at(device)}")
+        return self.builder.add(op, name, device, self.marks).results[0]
+
+
+@lru_cache(RECENT)
+def slice_properties(box: Part, part: Part) -> Mapping[str, Attribute]:
+    """What says of `op.slice` that it cuts a box out of a part that holds it."""
+    starts = [a - b for a, b in zip(box.offsets, part.offsets, strict=True)]
+    ends = [a - b for a, b in zip(box.ends, part.offsets, strict=True)]
+    steps = [1] * len(starts)
+    bounds = {"starts": starts, "ends": ends, "steps": steps}
+    return {key: int_list(values) for key, values in bounds.items()}
+
+
+def zeros(type: TensorType) -> ConstantOp:
+    """A tensor of zeros."""
+    element = type.element_type
+    assert isa(element, AnyFloat | IntegerType), "sums are of numbers"
+    typed = TensorType(element, type.get_shape())
+    return ConstantOp(splat_of(typed, bytes(element.compile_time_size)))

@@ -1,0 +1,385 @@
+"""
+Turn each job into a plan with one task for each op, in the same order.
+
+A task is named by the SSA name of its op's result where it has one (`%h = ...` is
+"h"), else by the port of an input, variable or output, else by the name of the op
+without its dialect; of equal names the later ones get `_1`, `_2`... It reads each
+tensor once, however often its op uses it. It runs on the device its op is placed on,
+inputs and outputs on the host of that device, on stream `<compute, 0>`. A copy to a
+device runs on that device's stream `<copy_h2d, 0>`, one from a device to a host on the
+stream `<copy_d2h, 0>` of the former, and one between processors on the target's
+`<compute, 0>`. The attribute `slots = N : i64` of an op becomes one of its task (of a
+boxing, of the last ones); its `placement` and `sbp` have done their work and go.
+
+An op on several devices becomes a task on each, `<name>@<rank>.<kind>.<index>`, that
+does its part of the op. A boxing becomes what each device of its target needs: the
+slices, copies, sums and concatenations that make its part of the parts of the source,
+named `<name>.slice@...` and so on, and the last one `<name>@...`, or just `<name>` if
+the target is one device. Devices that work in one memory share what they all need, and
+read each other's tensors where they lie. Each tensor is copied to a device at most
+once, from device to device by way of the hosts. More than two devices that have to add
+the same terms, each in its own memory, first add one part each (`<name>.sum@...`). If a
+boxing is what libraries call a collective, its tasks say so in `collective`, and in
+`group` which devices take part.
+
+An input of dynamic shape says in its attribute `max_shape`, a list of i64, how large it
+may be. Ops infer from that how large all other values may be, and tasks say it in
+`max_shape`. An op is refused that cannot, or that would make more of less. Only ops on
+one device may have such values.
+
+A `job.after` has no task. Each task that reads its result waits for each task that
+makes one of the others (variables are there all the time), by a control register
+`<other> -> <reader>`, unless values or other control registers see to that already. A
+copy, or a part of a boxing, that reads the result waits too, and is none that does not
+wait. For tasks of another rank it takes a token: a constant `<other>.token` that is
+made after them, its copy `<other>.token.copy@<rank>.cpu.0`, which those share that wait
+for the same tasks there, and control registers before and behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    ModuleOp,
+    i64,
+)
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.attributes import carry
+from penstock.dialects.counts import count_of
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.job import (
+    AfterOp,
+    AssignOp,
+    BoxingOp,
+    CopyOp,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    JobOp,
+    OutputOp,
+    PlacementAttr,
+    VariableOp,
+    verify_layout,
+)
+from penstock.dialects.plan import PlanOp
+from penstock.dialects.rates import MOST_ACTS
+from penstock.dialects.sbp import (
+    Layout,
+    Part,
+    SbpSignature,
+    devices_of,
+    part_type,
+    whole,
+)
+from penstock.dialects.walks import outermost
+from penstock.lowering.analysis.control_edges import write_control_edges
+from penstock.lowering.analysis.largest_shapes import JobMaxima
+from penstock.lowering.analysis.op_devices import JobDevices
+from penstock.lowering.analysis.op_layouts import (
+    OPERANDS,
+    RESULTS,
+    normal,
+    sbps_in,
+    target_of,
+)
+from penstock.lowering.analysis.repetitions import job_turns
+from penstock.lowering.convert.boxing_tasks import BoxingTasks
+from penstock.lowering.convert.ordering_tokens import JobWaits, control_of
+from penstock.lowering.convert.task_builder import TaskBuilder, at
+from penstock.lowering.job.infer_sbp import candidates_for
+
+################################################################################
+# What keeps a job from becoming a plan                                        #
+################################################################################
+
+
+def complaints_about(maxima: JobMaxima) -> list[tuple[Operation, str]]:
+    """
+    All that keeps a job from becoming a plan, each with the op it is about. The largest
+    shapes of its values are found for that.
+    """
+    if found := list(maxima.complaints()):
+        return found
+    job = maxima.job
+    check = LayoutCheck(JobDevices(job))
+    ops = job.body.block.ops
+    found = [*op_complaints(job), *(c for op in ops for c in check.results_of(op))]
+    return found or [c for op in ops for c in check.operands_of(op)]
+
+
+def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
+    """The ops of a job that cannot be tasks."""
+    for op in job.body.block.ops:
+        known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp | AfterOp
+        if not isinstance(op, known | ForeignInputOp | ForeignOutputOp | AssignOp):
+            yield op, f"{op.name} cannot be a task: it is no op on tensors"
+        slots = op.attributes.get("slots")
+        if slots is not None and count_of(slots) is None:
+            yield op, f"slots must be an i64 of 1 to {MOST_ACTS}, got {slots}"
+    try:
+        job_turns(job)
+    except VerifyException as error:
+        yield job, str(error)
+
+
+class LayoutCheck:
+    """How the values of a job lie, and which of its ops do not fit to that."""
+
+    def __init__(self, devices: JobDevices) -> None:
+        self._devices = devices
+        self.layouts: dict[SSAValue, Layout] = {}
+
+    def results_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
+        """Note how the results of an op lie; what is wrong with that."""
+        place = self._devices.of(op)
+        entire = Layout.whole_on(place)
+        self.layouts.update((value, entire) for value in op.results)
+        if isinstance(op, BoxingOp):
+            self.layouts[op.result] = target_of(op, place)
+        elif isinstance(op, AfterOp):
+            self.layouts[op.result] = self.layouts[op.value]
+        elif not entire.is_single and op.results:
+            try:
+                self._note_sbps(op)
+            except VerifyException as error:
+                yield op, str(error)
+
+    def _note_sbps(self, op: Operation) -> None:
+        place = self._devices.of(op)
+        if (sbps := sbps_in(op, RESULTS, place)) is None:
+            raise VerifyException(f"{op.name} has no sbp; job-infer-sbp finds it")
+        for value, sbp in zip(op.results, sbps, strict=True):
+            verify_layout(tensor_type(value), sbp, place)
+            self.layouts[value] = Layout(place, sbp)
+
+    def operands_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
+        """The operands of an op that lie in another way than they are used."""
+        if isinstance(op, AfterOp):
+            return
+        place = self._devices.used_on(op)
+        have = [self.layouts[value] for value in op.operands]
+        wanted: Sequence[Layout | None] = [None] * len(have)
+        if isinstance(op, BoxingOp):
+            wanted = [normal(Layout(place, op.source_sbp))]
+        elif isinstance(op, AssignOp):
+            wanted = [have[1], None]
+        elif OPERANDS in op.attributes and len(devices_of(place)) > 1:
+            sbps = sbps_in(op, OPERANDS, place) or ()
+            wanted = [Layout(place, sbp) for sbp in sbps]
+        found = list(misplaced(op, have, wanted, self._devices))
+        if not found and len(devices_of(place)) > 1:
+            found = list(self._unknown_signature(op, have))
+        for message in found:
+            yield op, message
+
+    def _unknown_signature(
+        self, op: Operation, have: Sequence[Layout]
+    ) -> Iterator[str]:
+        if not isinstance(op, TensorOp):
+            return
+        hierarchy = self._devices.of(op).shape
+        candidates = candidates_for(op, prod(hierarchy))
+        results = [self.layouts[value].entries for value in op.results]
+        for dim in range(len(hierarchy)):
+            signature = SbpSignature(
+                tuple(layout.entries[dim] for layout in have),
+                tuple(entries[dim] for entries in results),
+            )
+            if signature not in candidates:
+                yield f"{op.name} has no SBP signature {signature}"
+
+
+def misplaced(
+    op: Operation,
+    have: Sequence[Layout],
+    wanted: Sequence[Layout | None],
+    devices: JobDevices,
+) -> Iterator[str]:
+    """What is wrong with where the operands of an op lie."""
+    place = devices.used_on(op)
+    for index, (lies, wants) in enumerate(zip(have, wanted, strict=True)):
+        if lies.placement == place and wants in (None, lies):
+            continue
+        a, b = lies.placement.single_device(), place.single_device()
+        if isinstance(op, CopyOp) and a is not None:
+            continue
+        if a is not None and b is not None:
+            yield (
+                f"operand {index} lies on {a}, but is used on {b}; "
+                "job-place inserts copies"
+            )
+        else:
+            use = f"on {place}" if wants is None else f"as {wants}"
+            yield (
+                f"operand {index} lies as {lies}, but is used {use}; "
+                "job-insert-boxing lays it anew"
+            )
+
+
+################################################################################
+# Tasks                                                                        #
+################################################################################
+
+
+def base_name_of(op: Operation) -> str:
+    """The name of an op's task, but for the number that makes it unique."""
+    hints = (result.name_hint for result in op.results)
+    if (hint := next(filter(None, hints), None)) is not None:
+        return hint
+    if isinstance(op, InputOp | OutputOp | VariableOp):
+        return op.port.data
+    if isinstance(op, ForeignInputOp | ForeignOutputOp):
+        return op.buffer.data
+    return op.name.split(".", 1)[-1]
+
+
+class JobTasks:
+    """Makes the tasks of one job, in which all values lie as they are used."""
+
+    def __init__(
+        self,
+        devices: JobDevices,
+        layouts: dict[SSAValue, Layout],
+        maxima: JobMaxima,
+    ) -> None:
+        self._devices = devices
+        self._maxima = maxima
+        self._layouts = layouts
+        self._parts: dict[SSAValue, Sequence[SSAValue]] = {}
+        """The results of tasks that each value of the job is."""
+        self._waits = JobWaits()
+        self.builder = TaskBuilder()
+        self._boxing = BoxingTasks(self.builder)
+
+    def add(self, op: Operation) -> None:
+        """Make the tasks of one op of the job."""
+        if isinstance(op, AfterOp):
+            self._parts[op.result] = self._parts[op.value]
+            self._waits.note_after(op, self._parts)
+            return
+        self.builder.waiting = self._waits.of(op.operands)
+        base = self.builder.name(base_name_of(op))
+        device, *others = devices_of(self._place_of(op))
+        if isinstance(op, BoxingOp):
+            self._add_boxing(op, base)
+        elif not others:
+            results = tuple(op.results)
+            op.operands = [self._parts[value][0] for value in op.operands]
+            maxima = self._maxima.attributes_of(op)
+            task = self.builder.add(op, base, device, maxima)
+            for value, outer in zip(results, task.results, strict=True):
+                self._parts[value] = (outer,)
+        else:
+            self._add_parts(op, base)
+
+    def _place_of(self, op: Operation) -> PlacementAttr:
+        """Where an op runs, also if the variable that it assigns to has a task."""
+        if isinstance(op, AssignOp):
+            return self._layouts[op.target].placement
+        return self._devices.of(op)
+
+    def _add_boxing(self, op: BoxingOp, base: str) -> None:
+        self._parts[op.result] = self._boxing.box(
+            self._parts[op.source],
+            tensor_type(op.source),
+            self._layouts[op.source],
+            self._layouts[op.result],
+            op,
+            base,
+        )
+        # What lies there already is handed on without a task that could wait.
+        self._waits.note(op.result, self.builder.waiting)
+
+    def _add_parts(self, op: Operation, base: str) -> None:
+        """A task for the part of an op on each device."""
+        layouts = [self._layouts[value] for value in op.results]
+        types = [tensor_type(value) for value in op.results]
+        cuts = [
+            layout.parts_of(type.get_shape())
+            for layout, type in zip(layouts, types, strict=True)
+        ]
+        made: list[Sequence[SSAValue]] = []
+        for number, device in enumerate(devices_of(self._place_of(op))):
+            operands = [self._parts[value][number] for value in op.operands]
+            part = part_of_op(op, operands, [parts[number] for parts in cuts])
+            carry(op, part)
+            for value, result in zip(op.results, part.results, strict=True):
+                result.name_hint = value.name_hint
+            if (slots := op.attributes.get("slots")) is not None:
+                part.attributes["slots"] = slots
+            name = self.builder.name(f"{base}{at(device)}")
+            made.append(self.builder.add(part, name, device).results)
+        for value, parts in zip(op.results, zip(*made, strict=True), strict=True):
+            self._parts[value] = parts
+
+
+def part_of_op(
+    op: Operation, operands: Sequence[SSAValue], parts: Sequence[Part]
+) -> Operation:
+    """The op that one device runs."""
+    if isinstance(op, TensorOp):
+        return op.part(operands, parts)
+    if isinstance(op, AssignOp):
+        return AssignOp.create(operands=operands, location=op.location)
+    assert isinstance(op, VariableOp), "checked with the layouts"
+    (part,) = parts
+    properties = {**op.properties}
+    if part != whole(op.shape):
+        starts = op.place
+        offsets = [a + b.start for a, b in zip(part.offsets, starts, strict=True)]
+        properties["offsets"] = DenseArrayBase.from_list(i64, offsets)
+        properties["whole"] = DenseArrayBase.from_list(i64, op.whole_shape)
+    return VariableOp.create(
+        properties=properties,
+        result_types=[part_type(tensor_type(op.result), part)],
+        location=op.location,
+    )
+
+
+def convert_job(maxima: JobMaxima) -> None:
+    """Replace a job whose largest shapes are known by its plan."""
+    job = maxima.job
+    devices = JobDevices(job)
+    check = LayoutCheck(devices)
+    ops = list(job.body.block.ops)
+    for op in ops:
+        # There is nothing to complain of any more.
+        list(check.results_of(op))
+    tasks = JobTasks(devices, check.layouts, maxima)
+    for op in ops:
+        tasks.add(op)
+    tasks.builder.waiting = ()
+    edges = control_of(tasks.builder)
+    plan = PlanOp.create(
+        properties={"sym_name": job.sym_name},
+        attributes=job.attributes,
+        regions=[Region(Block(tasks.builder.tasks))],
+        location=job.location,
+    )
+    Rewriter.replace_op(job, plan, [])
+    write_control_edges(plan, edges)
+
+
+@dataclass(frozen=True)
+class ConvertJobToPlanPass(ModulePass):
+    """
+    Turn each job into a plan with one task for each op.
+    """
+
+    name = "convert-job-to-plan"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        maxima = [JobMaxima(job) for job in outermost(op, JobOp)]
+        fail_if_any(found for each in maxima for found in complaints_about(each))
+        for each in maxima:
+            convert_job(each)

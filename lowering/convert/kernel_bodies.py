@@ -1,0 +1,175 @@
+"""
+Kernels of a program: one for all ops that are the same but for the names of values, on
+devices of one kind, and that are given the same bytes twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects import launch
+from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.kernel import as_memref, kernel_body
+from penstock.dialects.plan import TaskOp
+from penstock.dialects.regst import alias_place
+from penstock.lowering.algorithms.unique_names import UniqueNames
+from penstock.lowering.analysis.aliases import (
+    lies_as_paired,
+    operand_register,
+    pairs_of,
+)
+
+Finding: TypeAlias = tuple[Operation, str]
+"""What is wrong, with the op it is about."""
+
+KernelKey: TypeAlias = tuple[object, ...]
+
+LARGEST = (1 << 63) - 1
+"""The largest number that a program holds; costs may be larger."""
+
+
+def kernel_key(op: Operation) -> KernelKey:
+    """What is equal for two ops if their kernels do the same."""
+    numbers: dict[SSAValue, int] = {}
+    return structure_of(op, numbers)
+
+
+def structure_of(op: Operation, numbers: dict[SSAValue, int]) -> KernelKey:
+    """
+    An op and all inside, without names and locations: values are numbered in the order
+    of their definitions. Those from outside are known by their types alone.
+    """
+    operands = [numbers.get(value, value.type) for value in op.operands]
+    number(op.results, numbers)
+    return (
+        op.name,
+        *operands,
+        None,
+        *(result.type for result in op.results),
+        *((name, op.properties[name]) for name in sorted(op.properties)),
+        *(block_structure(block, numbers) for r in op.regions for block in r.blocks),
+    )
+
+
+def block_structure(block: Block, numbers: dict[SSAValue, int]) -> KernelKey:
+    """A block and all inside, without names and locations."""
+    number(block.args, numbers)
+    types = [arg.type for arg in block.args]
+    return (*types, *(structure_of(op, numbers) for op in block.ops))
+
+
+def number(values: Sequence[SSAValue], numbers: dict[SSAValue, int]) -> None:
+    """Give each value the next number."""
+    for value in values:
+        numbers[value] = len(numbers)
+
+
+@dataclass
+class Kernels:
+    """The kernels of a program, each built once, and what goes wrong in building."""
+
+    names: UniqueNames
+    built: dict[KernelKey, launch.KernelOp] = field(default_factory=dict)
+    memrefs: dict[TensorType, MemRefType] = field(default_factory=dict)
+    complaints: list[Finding] = field(default_factory=list)
+
+    def name_for(self, op: TensorOp, target: str, over: Overwritten) -> str:
+        """The name of the kernel that does an op on a kind of device."""
+        key = (target, *over.items(), kernel_key(op))
+        if (kernel := self.built.get(key)) is None:
+            kernel = self.built[key] = self._build(op, target, over)
+        return kernel.sym_name.data
+
+    def memref_of(self, type: TensorType) -> MemRefType:
+        """The type of the memory that holds a tensor."""
+        if (known := self.memrefs.get(type)) is None:
+            known = self.memrefs[type] = as_memref(type)
+        return known
+
+    def _build(self, op: TensorOp, target: str, over: Overwritten) -> launch.KernelOp:
+        try:
+            body = in_place(kernel_body(op), over, len(op.operands))
+        except VerifyException as error:
+            self.complaints.append((op, f"{op.name} has no kernel: {error}"))
+            body = Region(Block())
+        name = self.names.make_numbered(op.name.split(".", 1)[-1])
+        kernel = launch.KernelOp(name, target, body)
+        kernel.location = op.location
+        kernel.attributes["cost"] = cost_of(op)
+        return kernel
+
+
+def cost_of(op: TensorOp) -> DictionaryAttr:
+    """What those who measure the kernel of an op want to know of it."""
+    cost = op.cost()
+    return DictionaryAttr(
+        {
+            "bytes": IntegerAttr(min(cost.bytes, LARGEST), i64),
+            "flops": IntegerAttr(min(cost.flops, LARGEST), i64),
+            "op": StringAttr(op.name),
+        }
+    )
+
+
+Overwritten: TypeAlias = Mapping[int, int]
+"""The operands of an op that lie where a result does, with that result."""
+
+
+def overwritten_by(task: TaskOp) -> Overwritten:
+    """The operands that the results of a task are written over."""
+    places = {alias_place(register): i for i, register in enumerate(task.outs)}
+    found: dict[int, int] = {}
+    for operand in range(len(task.op.operands)):
+        register = operand_register(task, operand)
+        result = places.get(alias_place(register))
+        # One memref of the kernel stands for both.
+        if result is not None and register.type == task.outs[result].type:
+            found[operand] = result
+    return found
+
+
+def copied_in_place(task: TaskOp) -> set[int]:
+    """The operands of an op of which its kernel copies all bytes to where they lie."""
+    pairs = [pair for pair in pairs_of(task) if pair.view]
+    return {pair.operand for pair in pairs if lies_as_paired(task, pair)}
+
+
+def in_place(body: Region, over: Overwritten, operands: int) -> Region:
+    """
+    The body of a kernel that reads operands where it writes results, without phases
+    that would write what is there already.
+    """
+    args = tuple(body.block.args)
+    for operand, result in over.items():
+        args[operand].replace_all_uses_with(args[operands + result])
+    for operand in over:
+        body.block.erase_arg(args[operand])
+    for phase in tuple(body.block.ops):
+        if is_kept_as_it_is(phase):
+            phase.detach()
+            phase.erase()
+    return body
+
+
+def is_kept_as_it_is(phase: Operation) -> bool:
+    """Whether a phase writes each element of a memref to where it reads it."""
+    if not isinstance(phase, GenericOp) or [*phase.inputs] != [*phase.outputs]:
+        return False
+    read, written = phase.indexing_maps
+    yielded = phase.body.block.last_op
+    assert yielded is not None, "a linalg body ends in linalg.yield"
+    return read == written and yielded.operands[0] is phase.body.block.args[0]

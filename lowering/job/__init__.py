@@ -1,0 +1,1 @@
+"""The passes over `job`: placement, SBP, boxing, push and pull."""

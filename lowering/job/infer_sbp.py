@@ -1,0 +1,316 @@
+"""
+Choose for each op on several devices how its operands and results lie on them.
+
+Ops are visited in order, and the dimensions of a hierarchy one after the other. The
+candidates for an op are the SBP signatures that it lists, in its order, and that every
+device does all of it (all `B`). A candidate falls if a tensor does not fit: an axis
+that is cut needs an element for each device, also where dimensions before have cut it;
+or if the op asks for something else: what the attributes `sbp` (of the results) and
+`operand_sbp` of an op say before this pass is what it must come to. Of the others the
+first with the least pair (order, cost):
+
+* order: -10 for each operand that lies on this placement just as it is wanted;
+* cost: the bytes that have to go from device to device. Of n devices and a tensor of t
+  bytes: none from `B` to `S`; t - t/n from `S` to another `S`; (n - 1) t from `S` to
+  `B` and from `P` to `S`; twice as many from `P` to `B`; from other devices t to `S`
+  and n t to `B`. Nothing is ever brought to `P` where there is another choice.
+
+A constant has neither order nor cost: it is made as it is wanted. A variable is the
+first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the whole one. An
+input comes whole from the host; its consumers may expect the first that fits of `S(0)`,
+`B`, `S(1)`, `S(2)`... `sbp` then says how the results of an op lie, `operand_sbp` how
+its operands are wanted. An op that has both stays as it is. On one device there is
+nothing to choose, and what ops ask for goes. The result of a `job.after` lies like the
+first operand; the others may lie in any way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf, prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.interfaces import TensorOp, byte_count, tensor_type
+from penstock.dialects.job import (
+    AfterOp,
+    AssignOp,
+    BoxingOp,
+    Entry,
+    InputOp,
+    JobOp,
+    OutputOp,
+    PlacementAttr,
+    SbpAttr,
+    VariableOp,
+    misfit,
+    placement_of,
+)
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.sbp import (
+    BROADCAST,
+    PARTIAL,
+    Layout,
+    SbpSignature,
+    entries_text,
+    sbp_of,
+    signature,
+    split,
+)
+from penstock.dialects.walks import outermost
+from penstock.lowering.analysis.op_devices import JobDevices
+from penstock.lowering.analysis.op_layouts import (
+    OPERANDS,
+    RESULTS,
+    as_attribute,
+    sbps_in,
+    target_of,
+)
+
+################################################################################
+# Candidates                                                                   #
+################################################################################
+
+
+def candidates_for(op: Operation, devices: int) -> list[SbpSignature]:
+    """The signatures of an op on so many devices, the first one liked best."""
+    match op:
+        case InputOp():
+            return source_signatures(op.result, [split(0), BROADCAST])
+        case VariableOp():
+            return source_signatures(op.result, [BROADCAST, split(0)])
+        case TensorOp():
+            whole = signature([None] * len(op.operands), [None] * len(op.results))
+            return [*op.sbp_signatures(devices), whole]
+        case _:
+            return []
+
+
+def source_signatures(value: SSAValue, first: Sequence[Entry]) -> list[SbpSignature]:
+    """The signatures of what has no operands: these entries, then the other axes."""
+    others = map(split, range(1, tensor_type(value).get_num_dims()))
+    return [SbpSignature((), (entry,)) for entry in (*first, *others)]
+
+
+def transfer_bytes(
+    source: Layout | None, entry: Entry, target: PlacementAttr, dim: int, size: int
+) -> float:
+    """
+    The bytes that go from device to device if a tensor of `size` bytes is brought to
+    `entry` on one dimension of a placement. No source costs nothing.
+    """
+    if source is None:
+        return 0
+    count = target.shape[dim]
+    if source.placement != target:
+        if entry == PARTIAL:
+            return inf
+        return count * size if entry == BROADCAST else size
+    have = source.entries[dim]
+    if have == entry:
+        return 0
+    if entry == PARTIAL:
+        return inf
+    if have == BROADCAST:
+        return 0
+    if have == PARTIAL:
+        return (2 if entry == BROADCAST else 1) * (count - 1) * size
+    return (count - 1) * size if entry == BROADCAST else size - size // count
+
+
+################################################################################
+# One op                                                                       #
+################################################################################
+
+
+@dataclass
+class Choice:
+    """The entries of the operands and results of one op, dimension by dimension."""
+
+    op: Operation
+    placement: PlacementAttr
+    sources: Sequence[Layout | None]
+    """How each operand lies, None if it can be made as it is wanted."""
+    wanted: tuple[Sequence[SbpAttr] | None, Sequence[SbpAttr] | None]
+    """What the operands and the results have to come to."""
+    types: Sequence[TensorType] = field(init=False)
+    sizes: Sequence[int] = field(init=False)
+    """The bytes of each operand; 0 if they are not known."""
+    entries: list[tuple[Entry, ...]] = field(init=False)
+    """Those of the operands, then those of the results."""
+
+    def __post_init__(self) -> None:
+        operands = [tensor_type(value) for value in self.op.operands]
+        self.types = [*operands, *map(tensor_type, self.op.results)]
+        self.sizes = [
+            byte_count(type) if type.has_static_shape() else 0 for type in operands
+        ]
+        self.entries = [() for _ in self.types]
+
+    def make(self) -> None:
+        """Choose on all dimensions. Raises `VerifyException` if nothing fits."""
+        candidates = candidates_for(self.op, prod(self.placement.shape))
+        for dim in range(len(self.placement.shape)):
+            left: list[SbpSignature] = []
+            fallen: list[str] = []
+            for candidate in candidates:
+                if (reason := self._objection(candidate, dim)) is None:
+                    left.append(candidate)
+                else:
+                    fallen.append(f"{candidate} because {reason}")
+            if not left:
+                raise VerifyException(self._complaint(dim, fallen))
+            best = min(left, key=lambda candidate: self._score(candidate, dim))
+            for index, entry in enumerate((*best.operands, *best.results)):
+                self.entries[index] += (entry,)
+
+    def _complaint(self, dim: int, fallen: Sequence[str]) -> str:
+        where = f" on dimension {dim}" if len(self.placement.shape) > 1 else ""
+        return (
+            f"no SBP of {self.op.name} fits {self.placement}{where}: not "
+            + "; not ".join(fallen)
+        )
+
+    def _objection(self, candidate: SbpSignature, dim: int) -> str | None:
+        """Why a candidate falls, if it does."""
+        for what, sbps, entries in zip(
+            ("operands", "results"), self.wanted, candidate, strict=True
+        ):
+            wanted = tuple(sbp.dims.data[dim] for sbp in sbps or ())
+            if sbps is not None and wanted != entries:
+                return f"{what} {entries_text(wanted)} are asked for"
+        hierarchy = self.placement.shape
+        for index, entry in enumerate((*candidate.operands, *candidate.results)):
+            if entry == BROADCAST:
+                continue
+            entries = (*self.entries[index], entry)
+            if (reason := misfit(self.types[index], entries, hierarchy)) is not None:
+                return f"{self._name(index)} does not fit: {reason}"
+        return None
+
+    def _name(self, index: int) -> str:
+        operands = len(self.op.operands)
+        if index < operands:
+            return f"operand {index}"
+        return f"result {index - operands}"
+
+    def _score(self, candidate: SbpSignature, dim: int) -> tuple[bool, int, float]:
+        order, cost = 0, 0.0
+        for source, entry, size in zip(
+            self.sources, candidate.operands, self.sizes, strict=True
+        ):
+            if source is None:
+                continue
+            if source.placement == self.placement and source.entries[dim] == entry:
+                order -= 10
+            cost += transfer_bytes(source, entry, self.placement, dim, size)
+        return cost == inf, order, cost
+
+    def sbps(self) -> tuple[tuple[SbpAttr, ...], tuple[SbpAttr, ...]]:
+        """The SBPs of the operands and of the results."""
+        all_sbps = tuple(sbp_of(*entries) for entries in self.entries)
+        operands = len(self.op.operands)
+        return all_sbps[:operands], all_sbps[operands:]
+
+
+################################################################################
+# Jobs                                                                         #
+################################################################################
+
+
+class Inference:
+    """Chooses for the ops of one job, in order."""
+
+    def __init__(self, job: JobOp) -> None:
+        self._job = job
+        self._devices = JobDevices(job)
+        self._layouts: dict[SSAValue, Layout | None] = {}
+        """How each value lies, None if it can be made as it is wanted."""
+
+    def run(self) -> Iterator[tuple[Operation, str]]:
+        """Choose for all ops; what keeps ops from being split, each with its op."""
+        several = self._devices.has_several
+        for op in self._job.body.block.ops:
+            if not several:
+                forget_wishes(op)
+                continue
+            try:
+                self._visit(op)
+            except VerifyException as error:
+                yield op, str(error)
+
+    def _visit(self, op: Operation) -> None:
+        place = self._devices.of(op)
+        if isinstance(op, BoxingOp):
+            self._layouts[op.result] = target_of(op, place)
+            return
+        if isinstance(op, AfterOp):
+            self._layouts[op.result] = self._layout_of(op.value, place)
+            return
+        # The layout that consumers of an input may expect is not where it is made.
+        lies_on = placement_of(op, self._job) if isinstance(op, InputOp) else place
+        whole = Layout.whole_on(lies_on)
+        self._layouts.update((value, whole) for value in op.results)
+        if whole.is_single:
+            forget_wishes(op)
+        elif isinstance(op, AssignOp):
+            layout = self._layouts[op.target]
+            assert layout is not None, "it is that of a variable"
+            op.attributes[OPERANDS] = ArrayAttr([layout.sbp] * 2)
+        elif not isinstance(op, OutputOp):
+            self._split(op, lies_on)
+        if isinstance(op, ConstantOp):
+            self._layouts[op.result] = None
+
+    def _layout_of(self, value: SSAValue, placement: PlacementAttr) -> Layout:
+        """How a value lies that is on a placement; a constant as it says itself."""
+        if (known := self._layouts[value]) is not None:
+            return known
+        constant = value.owner
+        assert isinstance(constant, ConstantOp), "all else lies somewhere"
+        sbps = sbps_in(constant, RESULTS, placement)
+        return Layout.whole_on(placement) if sbps is None else Layout(placement, *sbps)
+
+    def _split(self, op: Operation, placement: PlacementAttr) -> None:
+        if not isinstance(op, TensorOp | InputOp | VariableOp):
+            raise VerifyException(
+                f"{op.name} cannot run on several devices: it is no op on tensors"
+            )
+        results = sbps_in(op, RESULTS, placement)
+        operands = sbps_in(op, OPERANDS, placement)
+        if results is None or operands is None:
+            sources = [self._layouts[value] for value in op.operands]
+            choice = Choice(op, placement, sources, (operands, results))
+            choice.make()
+            operands, results = choice.sbps()
+            op.attributes[RESULTS] = as_attribute(results)
+            if operands:
+                op.attributes[OPERANDS] = ArrayAttr(operands)
+        for value, sbp in zip(op.results, results, strict=True):
+            self._layouts[value] = Layout(placement, sbp)
+
+
+def forget_wishes(op: Operation) -> None:
+    """Let an op on one device ask for nothing."""
+    for key in (RESULTS, OPERANDS):
+        op.attributes.pop(key, None)
+
+
+@dataclass(frozen=True)
+class JobInferSbpPass(ModulePass):
+    """
+    Choose for each op on several devices how its operands and results lie on them.
+    """
+
+    name = "job-infer-sbp"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        fail_if_any(
+            found for job in outermost(op, JobOp) for found in Inference(job).run()
+        )

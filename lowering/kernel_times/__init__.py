@@ -1,0 +1,1 @@
+"""The database of measured kernels and its keys."""

@@ -1,0 +1,1 @@
+"""The passes over `launch`: chains, waves, schedules, autotuning."""

@@ -1,0 +1,123 @@
+"""
+What a way of computing kernels is.
+
+An `Alternative` says which kernels it is for (targets, ops, dtypes), refuses the others
+with a reason, and offers *variants* of itself for the rest. Which one is taken is up to
+`penstock.lowering.launch.autotune.choice`. A plug-in derives a class of its own and
+offers an object of it (`penstock.lowering.launch.autotune.registry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.dialects.launch import KernelOp
+
+
+class AlternativeError(Exception):
+    """There is no such alternative, or it fails or does what it may not."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A kernel that is to be computed, and what is known of where it will run."""
+
+    kernel: KernelOp
+    """Not to be changed: what is applied gets a kernel of its own."""
+    constants: frozenset[int] = frozenset()
+    """The arguments that are always the same variables, and may lie in panels."""
+    parts: int = 1
+    """How many threads may share the work."""
+    vector_bytes: int = 16
+    """The bytes of a vector of the processor."""
+    matrices: bool = False
+    """Whether the processor has registers of matrices of bytes."""
+
+    @property
+    def op(self) -> str:
+        """The op that the kernel computes, or nothing where it is not told."""
+        return "" if self.kernel.cost is None else self.kernel.cost[0]
+
+    @property
+    def target(self) -> str:
+        """The kind of device: `cpu`, `cuda`..."""
+        return self.kernel.target.data
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The element types of the arguments, each once, as `f32`."""
+        types = (str(type.element_type) for type in self.kernel.arguments)
+        return tuple(dict.fromkeys(types))
+
+    def __str__(self) -> str:
+        name = self.kernel.sym_name.data
+        op = f" ({self.op})" if self.op else ""
+        return f"kernel @{name}{op} for {self.target}, {', '.join(self.dtypes)}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of doing what an alternative does."""
+
+    apply: Callable[[KernelOp], None]
+    """Changes a kernel, but for its arguments."""
+    label: str = ""
+    """What tells it from others of the same alternative, in one line."""
+    cost_ns: float | Callable[[], float | None] | None = None
+    """Modelled nanoseconds, or what models them, if there is a model."""
+
+    @cached_property
+    def modelled_ns(self) -> float | None:
+        """Modelled nanoseconds, if there is a model."""
+        return self.cost_ns() if callable(self.cost_ns) else self.cost_ns
+
+
+class Alternative:
+    """
+    A way in which kernels can be computed; derive from it.
+
+    What is faster by measurement is taken; without, what has the highest `priority`,
+    then the least modelled time, then the first name.
+    """
+
+    name: str = ""
+    """Unique; it stands in the IR and in the kernel database."""
+    targets: Sequence[str] = ("cpu",)
+    """The kinds of devices that it is for."""
+    ops: Sequence[str] | None = None
+    """The ops (such as `op.matmul`) whose kernels it is for, None for all."""
+    dtypes: Sequence[str] | None = None
+    """The element types that the arguments may have, None for all."""
+    priority: int = 0
+    """That of the built-in rules is 0."""
+    is_applied_later: bool = False
+    """Whether nothing is to be changed, as a later pass does it."""
+
+    has_to_be_measured: bool = False
+    """Whether it is only taken where its time is known, whatever its priority."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why it cannot compute a kernel, in words; None if it can."""
+        return None
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        """The ways in which it can compute a kernel that it does not refuse."""
+        raise NotImplementedError(f"{type(self).__name__}.variants")
+
+    def refusal(self, request: Request) -> str | None:
+        """Why it is not for a kernel, by what it says it is for, or in its words."""
+        if request.target not in self.targets:
+            return f"is for {', '.join(self.targets)}"
+        if self.ops is not None and request.op not in self.ops:
+            return f"is for {', '.join(self.ops)}"
+        if self.dtypes is not None and not {*request.dtypes} <= {*self.dtypes}:
+            return f"is for {', '.join(self.dtypes)}"
+        return self.refuse(request)
+
+    @property
+    def source(self) -> str:
+        """Who offers it: `penstock`, or the module of a plug-in."""
+        module = type(self).__module__
+        return "penstock" if module.startswith("penstock.lowering.") else module

@@ -1,0 +1,395 @@
+"""
+The built-in alternatives: rules, and for a sum of products other tiles or loops.
+
+`rules` is what passes and the source generator do with a kernel where nothing else is
+chosen (`launch-schedule-contractions`). `tiles` are other schedules of the one
+contraction in a kernel: the tiles of least modelled time, and variations of the rules'
+own schedule (packed or not, in panels or not, other blocks, other distances of
+fetching). `loops` leaves a small one without a schedule. Both have lower priority than
+the rules, so that only a measurement chooses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, UnitAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.launch import KernelOp, PanelsAttr
+from penstock.dialects.launch.panels import PANELS
+from penstock.dialects.launch.schedule import (
+    QUAD,
+    REFUSAL,
+    SCHEDULE,
+    ContractionAttr,
+)
+from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.cpu.packed_operands import (
+    argument_of,
+    element_count,
+    misfit,
+    panels_of,
+)
+from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
+from penstock.lowering.launch.schedule_attention import schedule_attention
+from penstock.lowering.launch.schedule_contractions import (
+    BYTES,
+    REGISTERS,
+    depth_of,
+    fitting_tiles,
+    most_terms,
+    reuse_block,
+    schedule_kernel,
+    tile_seconds,
+    upright_length,
+    upright_seconds,
+    upright_tiles,
+)
+from penstock.lowering.launch.schedule_tiles import PROCESSORS
+from penstock.lowering.launch.schedule_tiles import schedule_kernel as schedule_tiles
+
+PRODUCT_NS = 0.25
+"""What a product of vectors takes in the model: one a cycle of 4 GHz."""
+PACK_NS = 0.15
+"""What it takes to copy an element to a panel in the model."""
+MOST_TILES = 6
+"""The tiles that are offered: those with the least modelled time."""
+UPRIGHT_TILES = 4
+"""The upright tiles that are offered."""
+INNER_TILES = (1, 4), (1, 8), (2, 4), (2, 8), (4, 2), (4, 4)
+"""Rows and columns of the tiles whose vectors run along terms."""
+PREFETCHES = 0, 8
+"""The rows of `b` to fetch ahead."""
+MOST_LOOPED = 1 << 18
+"""The products for which plain loops are worth a try."""
+
+
+class Rules(Alternative):
+    """What the passes and the source generator do by themselves."""
+
+    name = "rules"
+    targets = ("cpu", "cuda")
+    is_applied_later = True
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        """The one that there is."""
+
+        def model() -> float | None:
+            found = site_of(request)
+            if isinstance(found, str) or found.usual is None:
+                return None
+            return found.cost_ns(found.usual)
+
+        yield Variant(lambda kernel: schedule(kernel, request), cost_ns=model)
+
+
+def schedule(kernel: KernelOp, request: Request) -> None:
+    """
+    Schedule what has no schedule yet, as the passes do that come after the selection.
+    """
+    if request.target == "cuda":
+        schedule_tiles(kernel, PROCESSORS)
+    if request.target != "cpu":
+        return
+    width = request.vector_bytes
+    if PANELS not in kernel.attributes:
+        facts = request.parts, request.constants, request.matrices
+        schedule_kernel(kernel, width, *facts)
+    schedule_attention(kernel, width)
+
+
+class Tiles(Alternative):
+    """Other schedules for the one sum of products of a kernel."""
+
+    name = "tiles"
+    priority = -10
+
+    def refuse(self, request: Request) -> str | None:
+        """Why a kernel has no other schedules."""
+        found = place_of(request)
+        return found if isinstance(found, str) else None
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        """Each schedule that fits, once, and that of the rules not at all."""
+        site = site_of(request)
+        assert isinstance(site, Site), "refused otherwise"
+        if site.usual is None:
+            return
+        seen = {site.usual}
+        for found in site.schedules():
+            if found not in seen and site.fits(found):
+                seen.add(found)
+                yield site.variant(found)
+
+
+class Loops(Alternative):
+    """Plain loops, without a schedule."""
+
+    name = "loops"
+    priority = -20
+
+    def refuse(self, request: Request) -> str | None:
+        """Why plain loops are not worth a try."""
+        found = place_of(request)
+        if isinstance(found, str):
+            return found
+        products = products_of(found[2])
+        if products > MOST_LOOPED:
+            return f"{products} products are too many for plain loops"
+        return None
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        """The one that there is."""
+        site = site_of(request)
+        assert isinstance(site, Site), "refused otherwise"
+        if site.usual is None:
+            return
+
+        def apply(kernel: KernelOp) -> None:
+            op = phases_of(kernel.body.block)[site.position]
+            op.attributes[REFUSAL] = StringAttr("plain loops were selected")
+
+        yield Variant(apply)
+
+
+################################################################################
+# One sum of products                                                          #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Site:
+    """The one contraction of a kernel, and the schedule that the rules give it."""
+
+    position: int
+    """Among the phases."""
+    op: LinalgStructuredOperation
+    contraction: Contraction
+    usual: ContractionAttr | None
+    request: Request
+
+    @property
+    def lanes(self) -> int:
+        """The elements of a vector."""
+        return self.request.vector_bytes // BYTES[self.contraction.element]
+
+    def cost_ns(self, schedule: ContractionAttr) -> float | None:
+        """The modelled time: that of tiles, and of packing columns and rows."""
+        tile = schedule.tile[0], schedule.tile[1]
+        outer = prod(self.contraction.outer_extents)
+        if schedule.is_upright:
+            found = upright_seconds(self.contraction, tile, self.lanes)
+            return None if found is None else found * PRODUCT_NS * outer
+        if not schedule.is_outer:
+            return None
+        rows, columns, terms = self.contraction.extents
+        steps = ceil(terms / QUAD) if schedule.has_quads else terms
+        time = tile_seconds(tile, rows, columns, steps, self.lanes) * PRODUCT_NS
+        if schedule.is_packed:
+            time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
+        if schedule.reuse.data:
+            panels = ceil(columns / schedule.columns)
+            time += ceil(panels / schedule.reuse.data) * rows * terms * PACK_NS
+        return time * outer
+
+    def schedules(self) -> Iterator[ContractionAttr]:
+        """Schedules that need not fit, some more than once."""
+        assert self.usual is not None, "refused otherwise"
+        for numbers in self._changes(self.usual):
+            try:
+                yield changed(self.usual, numbers)
+            except VerifyException:
+                continue
+
+    def _changes(self, usual: ContractionAttr) -> Iterator[Numbers]:
+        height, depth = usual.block
+        if usual.stored == "a" and usual.folds[0]:
+            yield from self._upright()
+        if usual.is_upright:
+            for tile in self._tiles()[:2]:
+                yield {"form": "outer", **self._of_tile(usual, tile, 1)}
+            return
+        yield {"depth": ceil(depth / 2)}
+        yield {"depth": 2 * depth}
+        yield {"height": rounded(ceil(height / 2), usual.rows.data)}
+        if not usual.is_outer:
+            for rows, columns in INNER_TILES:
+                of_tile = {"rows": rows, "vectors": columns}
+                yield {**of_tile, "height": rounded(height, rows)}
+            return
+        for distance in PREFETCHES:
+            yield {"prefetch": distance}
+        yield self._reusing(usual, (usual.rows.data, usual.vectors.data))
+        if usual.reuse.data:
+            yield {
+                "reuse": 0,
+                "height": rounded(self.contraction.extents[0], usual.rows.data),
+            }
+        if usual.stored:
+            for packed in (1, 0):
+                yield {"panels": "", "edge": 0, "packed": packed}
+        packed = usual.packed.data
+        tiles = self._tiles()
+        for tile in ((usual.rows.data, usual.vectors.data), *tiles[:2]):
+            yield self._of_tile(usual, tile, 1 - packed)
+        for tile in tiles:
+            yield self._of_tile(usual, tile, packed)
+
+    def _upright(self) -> Iterator[Numbers]:
+        """The upright tiles with the least modelled time, best first."""
+        found = self.contraction
+        timed = upright_tiles(found, self.request.vector_bytes)
+        for _, (most, vectors) in sorted(timed)[:UPRIGHT_TILES]:
+            length = upright_length(found, most, self.request.parts)
+            of_block = {"height": length, "depth": found.extents[2]}
+            numbers = {"rows": most, "vectors": vectors, "lanes": self.lanes}
+            more = {"packed": 0, "edge": 0, "prefetch": 0}
+            yield {"form": "upright", **numbers, **of_block, **more}
+
+    def _of_tile(
+        self, usual: ContractionAttr, tile: tuple[int, int], packed: int
+    ) -> Numbers:
+        """What another tile changes: blocks are as deep as the rules would have it."""
+        if usual.reuse.data:
+            return self._reusing(usual, tile)
+        rows, vectors = tile
+        found, width = self.contraction, vectors * self.lanes
+        size, terms = BYTES[found.element], found.extents[2]
+        depth = terms
+        if packed or found.extents[0] > rows:
+            stored = usual.stored == "a"
+            most = most_terms(width, terms, size, bool(packed), stored)
+            depth = depth_of(found, most)
+        height = rounded(usual.block[0], rows)
+        numbers = {"rows": rows, "vectors": vectors, "height": height, "depth": depth}
+        return {**numbers, "packed": packed, "edge": 0}
+
+    def _reusing(self, usual: ContractionAttr, tile: tuple[int, int]) -> Numbers:
+        """What changes where columns reuse a copy of rows."""
+        found, parts = self.contraction, self.request.parts
+        height, depth, reuse = reuse_block(found, tile, self.lanes, parts)
+        packed = int(usual.stored != "b")
+        numbers = {"rows": tile[0], "vectors": tile[1], "height": height}
+        more = {"packed": packed, "prefetch": 0, "edge": 0}
+        return {**numbers, **more, "depth": depth, "reuse": reuse}
+
+    def _tiles(self) -> list[tuple[int, int]]:
+        """The tiles with the least modelled time, best first."""
+        rows, columns, terms = self.contraction.extents
+        tiles = [
+            tile
+            for tile in fitting_tiles(REGISTERS[self.request.vector_bytes])
+            if tile[0] <= rows and tile[1] <= ceil(columns / self.lanes)
+        ]
+
+        def time(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+            return tile_seconds(tile, rows, columns, terms, self.lanes), tile
+
+        return sorted(tiles, key=time)[:MOST_TILES]
+
+    def fits(self, schedule: ContractionAttr) -> bool:
+        """Whether the elements lie as a schedule needs it."""
+        if misfit(self.contraction, schedule) is not None:
+            return False
+        rows, columns, terms = self.contraction.extents
+        if schedule.is_upright:
+            rows, columns = columns, ceil(rows / self.lanes)
+        if schedule.rows.data > rows or schedule.vectors.data > columns:
+            return False
+        if schedule.depth.data > rounded(terms, QUAD if schedule.has_quads else 1):
+            return False
+        return not schedule.stored or self.stored(schedule) is not None
+
+    def stored(self, schedule: ContractionAttr) -> tuple[int, PanelsAttr] | None:
+        """The argument that lies in panels, and which ones; None if it cannot."""
+        found = self.contraction
+        number = found.a if schedule.stored == "a" else found.b
+        argument = argument_of(self.op.operands[number])
+        if argument is None or argument.index not in self.request.constants:
+            return None
+        lies = panels_of(found, schedule, element_count(argument))
+        return None if lies is None else (argument.index, lies)
+
+    def variant(self, schedule: ContractionAttr) -> Variant:
+        """What gives the contraction a schedule."""
+
+        def apply(kernel: KernelOp) -> None:
+            op = phases_of(kernel.body.block)[self.position]
+            op.attributes[SCHEDULE] = schedule
+            if schedule.stored and (found := self.stored(schedule)) is not None:
+                panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
+                panels[found[0]] = found[1]
+                kernel.attributes[PANELS] = ArrayAttr(panels)
+
+        label = str(schedule).removeprefix("#launch.contraction")
+        return Variant(apply, label, self.cost_ns(schedule))
+
+
+Numbers: TypeAlias = Mapping[str, int | str]
+"""Parameters of a schedule by name."""
+
+
+def changed(schedule: ContractionAttr, numbers: Numbers) -> ContractionAttr:
+    """A schedule with other numbers. Raises `VerifyException` if it cannot be."""
+    names = (name for name, _ in ContractionAttr.get_irdl_definition().parameters)
+    parameters = dict(zip(names, schedule.parameters, strict=True))
+    for name, value in numbers.items():
+        is_text = isinstance(value, str)
+        parameters[name] = StringAttr(value) if is_text else IntAttr(value)
+    return ContractionAttr.new([*parameters.values()])
+
+
+def rounded(number: int, step: int) -> int:
+    """The least multiple of a step that is no less than a number."""
+    return ceil(number / step) * step
+
+
+def products_of(contraction: Contraction) -> int:
+    """All products of elements."""
+    return prod(contraction.extents) * prod(contraction.outer_extents)
+
+
+def place_of(
+    request: Request,
+) -> tuple[int, LinalgStructuredOperation, Contraction] | str:
+    """
+    The one contraction of a kernel and its number among the phases, or why there is
+    nothing to choose.
+    """
+    kernel = request.kernel
+    if PANELS in kernel.attributes:
+        return "its arguments lie in panels already"
+    phases = phases_of(kernel.body.block)
+    found = [
+        (position, op, contraction)
+        for position, op in enumerate(phases)
+        if isinstance(op, LinalgStructuredOperation)
+        and isinstance(contraction := contraction_of(op), Contraction)
+    ]
+    if len(found) != 1:
+        return f"it has {len(found)} sums of products, not one"
+    if SCHEDULE in found[0][1].attributes:
+        return "it has a schedule already"
+    if REFUSAL in found[0][1].attributes:
+        return "it says that it has no schedule"
+    return found[0]
+
+
+def site_of(request: Request) -> Site | str:
+    """The one contraction of a kernel and its usual schedule, or why there is none."""
+    found = place_of(request)
+    if isinstance(found, str):
+        return found
+    position, op, contraction = found
+    copy = request.kernel.clone()
+    schedule(copy, request)
+    usual = phases_of(copy.body.block)[position].attributes.get(SCHEDULE)
+    is_usual = isinstance(usual, ContractionAttr)
+    return Site(position, op, contraction, usual if is_usual else None, request)

@@ -1,0 +1,81 @@
+"""
+Libraries as alternatives: products of matrices on devices by cuBLAS, convolutions by
+cuDNN.
+
+A library is only taken where it was measured to be faster, as nobody knows before
+whether it is there, nor what it gains; what it computes was compared then with what the
+generated kernel does. Where it is missing when a program is loaded, that says so
+(`penstock.runtime.cuda.libraries.registry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.library import LibraryAttr
+from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.cuda.library_calls import (
+    CONVOLUTION,
+    PRODUCT,
+    LibrarySum,
+    library_sum_of,
+)
+from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
+
+LEAST_PRODUCTS = 1 << 18
+"""The products of elements from which a library is worth a try."""
+
+
+WORDS = {PRODUCT: "product of matrices", CONVOLUTION: "convolution"}
+
+
+class Library(Alternative):
+    """
+    The one sum of products of a kernel by a library that computes one kind of them, all
+    else as it is.
+    """
+
+    targets = ("cuda",)
+    priority = -10
+    has_to_be_measured = True
+
+    def __init__(self, name: str, kind: str = PRODUCT):
+        self.name, self._kind = name, kind
+
+    def refuse(self, request: Request) -> str | None:
+        """Why the library is not for a kernel."""
+        found = site_of(request.kernel)
+        if isinstance(found, str):
+            return found
+        if found.kind != self._kind:
+            return f"it is a {WORDS[found.kind]}"
+        return None
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        """The one that there is."""
+
+        def apply(kernel: KernelOp) -> None:
+            found = site_of(kernel)
+            assert not isinstance(found, str), "refused otherwise"
+            folds = int(found.start is not None)
+            found.op.attributes[SCHEDULE] = LibraryAttr(self.name, folds)
+
+        yield Variant(apply)
+
+
+def site_of(kernel: KernelOp) -> LibrarySum | str:
+    """The one sum of products of a kernel, or why a library cannot compute it."""
+    phases = phases_of(kernel.body.block)
+    sums = [library_sum_of(op, phases) for op in phases]
+    found = [each for each in sums if each is not None]
+    if len(found) != 1:
+        return f"it has {len(found)} sums of products, not one"
+    if isinstance(found[0], str):
+        return found[0]
+    if SCHEDULE in found[0].op.attributes:
+        return "it has a schedule already"
+    if (count := found[0].count) < LEAST_PRODUCTS:
+        return f"{count} products are too few for a library"
+    return found[0]

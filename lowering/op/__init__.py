@@ -1,0 +1,1 @@
+"""The passes over `op`: fusion, folding, shapes, layouts."""

@@ -1,0 +1,227 @@
+"""
+Compute elementwise ops together with the sums of products that they follow.
+
+An elementwise op (or an `op.fused`) becomes an `op.epilogue` with an op whose result it
+reads (a product of matrices or a convolution; its last such operand, where there are
+several), if nothing else uses that result, both have one type and run in the same
+place, the sum of products asks for no `slots` of its own, and the op is one that a
+kernel computes in registers: all that it is made of works on floats of one type.
+Convolutions with one channel a group are left alone: their sums are no tiles. On
+several devices, where ops say how they are cut in parts, they stay apart. Ops that must
+write over an operand by a hint (`in_place`), or whose operand another op must, do too;
+other hints go on to the whole where the operand they are about is still there.
+
+What is saved is a tensor that is written and read again. On a processor the op that
+follows costs next to nothing (`launch-schedule-contractions`); on any device the two
+are one kernel.
+
+On a `cpu`, a tensor of the type of the sums (`f32` or `f64`) that is added to them, be
+it after others, is what they start from (`starts`): so the result may lie over it, and
+what is written has been read before. The other addends follow; the order of additions
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, f32, f64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from penstock.dialects.in_place import IN_PLACE
+from penstock.dialects.interfaces import (
+    AccumulatingOp,
+    ContractionOp,
+    ElementwiseOp,
+    tensor_type,
+)
+from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.elementwise import AddOp
+from penstock.dialects.op.epilogue import EpilogueOp
+from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.walks import outermost
+from penstock.lowering.analysis.in_place_hints import (
+    Member,
+    Overwritten,
+    carried,
+    must_lie_over,
+)
+from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
+
+OF_THE_WHOLE = ("placement", "slots")
+"""The attributes that say how an op runs, not what it computes."""
+
+
+def root_of(
+    op: ElementwiseOp, job: JobOp, overwritten: Overwritten
+) -> ContractionOp | None:
+    """The sum of products that an elementwise op can be computed with, if any."""
+    if not _is_of_floats(op) or _is_cut(op) or must_lie_over(op):
+        return None
+    owners = dict.fromkeys(value.owner for value in op.operands)
+    roots = [root for root in owners if isinstance(root, ContractionOp)]
+    fitting = (root for root in reversed(roots) if _is_root(root, op, job))
+    return next(
+        (root for root in fitting if not overwritten.keeps_apart(root, op)), None
+    )
+
+
+def _is_cut(op: Operation) -> bool:
+    """Whether an op says how it runs in parts."""
+    return OPERANDS in op.attributes or RESULTS in op.attributes
+
+
+def _is_root(root: ContractionOp, op: ElementwiseOp, job: JobOp) -> bool:
+    return (
+        not _is_cut(root)
+        and not (isinstance(root, Conv2dOp) and root.is_depthwise)
+        and "slots" not in root.attributes
+        and root.results[0].type == op.results[0].type
+        and all(use.operation is op for use in root.results[0].uses)
+        and placement_of(root, job) == placement_of(op, job)
+    )
+
+
+def _is_of_floats(op: ElementwiseOp) -> bool:
+    """Whether all that an op computes is of the type of its result, and static."""
+    result = tensor_type(op.results[0])
+    return (
+        isinstance(result.element_type, AnyFloat)
+        and result.has_static_shape()
+        and all(
+            tensor_type(value).element_type == result.element_type
+            for value in _tensors(op)
+        )
+    )
+
+
+def _tensors(op: ElementwiseOp) -> Iterator[SSAValue]:
+    yield from (*op.operands, *op.results)
+    if isinstance(op, FusedOp):
+        for member in op.members():
+            yield from (*member.operands, *member.results)
+
+
+def fuse(
+    root: ContractionOp, op: ElementwiseOp, job: JobOp, overwritten: Overwritten
+) -> None:
+    """Replace both ops by one, where the elementwise op stood."""
+    made = root.results[0]
+    ins = dict.fromkeys((*root.operands, *op.operands))
+    ins.pop(made)
+    block = Block(arg_types=[value.type for value in ins])
+    for value, arg in zip(ins, block.args, strict=True):
+        arg.name_hint = value.name_hint
+    epilogue = EpilogueOp.create(
+        operands=[*ins],
+        result_types=[op.results[0].type],
+        attributes={k: a for k, a in op.attributes.items() if k in OF_THE_WHOLE},
+        regions=[Region(block)],
+        location=root.location,
+    )
+    if (hints := carried([Member(op, 0)], [*ins])) is not None:
+        epilogue.attributes[IN_PLACE] = hints
+    Rewriter.insert_op(epilogue, InsertPoint.before(op))
+    op.results[0].replace_all_uses_with(epilogue.result)
+    overwritten.rename(op.results[0], epilogue.result)
+    epilogue.result.name_hint = op.results[0].name_hint
+    inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
+    for member in (root, op):
+        member.detach()
+        member.operands = [inside.get(value, value) for value in member.operands]
+        for key in (*OF_THE_WHOLE, IN_PLACE):
+            member.attributes.pop(key, None)
+        block.add_op(member)
+    block.add_op(YieldOp.create(operands=op.results))
+    if can_start(root, epilogue, job):
+        start_sums(epilogue)
+
+
+def can_start(root: ContractionOp, epilogue: EpilogueOp, job: JobOp) -> bool:
+    """Whether the sums of an op may start from what is added to them."""
+    device = placement_of(epilogue, job).single_device()
+    return (
+        device is not None
+        and device.kind.data == "cpu"
+        and isinstance(root, AccumulatingOp)
+        and root.can_start
+        and tensor_type(epilogue.result).element_type in (f32, f64)
+    )
+
+
+def start_sums(epilogue: EpilogueOp) -> None:
+    """Let sums start from a tensor of their type that is added to them, if one is."""
+    first, (op,) = epilogue.members
+    made = first.results[0]
+    if isinstance(op, AddOp):
+        if made.has_one_use() and all(x.type == made.type for x in op.operands):
+            epilogue.starts = UnitAttr()
+        return
+    if not isinstance(op, FusedOp) or (found := added_to(op, made)) is None:
+        return
+    added, argument = found
+    start = op.operands[argument.index]
+    sums = AddOp.inferred([made, start])
+    sums.location = op.location
+    Rewriter.insert_op(sums, InsertPoint.before(op))
+    (before,) = (value for value in added.operands if value is not argument)
+    Rewriter.replace_op(added, [], [before])
+    op.operands = [
+        sums.result if value is made else value
+        for value in op.operands
+        if value is not start
+    ]
+    op.body.block.erase_arg(argument)
+    epilogue.starts = UnitAttr()
+
+
+def added_to(op: FusedOp, made: SSAValue) -> tuple[AddOp, BlockArgument] | None:
+    """What adds an operand of the type of the sums `made` to these, and which."""
+    places = [index for index, value in enumerate(op.operands) if value is made]
+    value: SSAValue = op.body.block.args[places[0]]
+    while len(places) == 1 and value.has_one_use():
+        (use,) = value.uses
+        added = use.operation
+        if not isinstance(added, AddOp) or added.result.type != made.type:
+            break
+        other = added.operands[1 - use.index]
+        if (
+            isinstance(other, BlockArgument)
+            and other.type == made.type
+            and other.has_one_use()
+            and not (isinstance(value, BlockArgument) and is_last(added))
+        ):
+            return added, other
+        value = added.result
+    return None
+
+
+def is_last(op: Operation) -> bool:
+    """Whether an op of a group is what this yields."""
+    return any(isinstance(use.operation, YieldOp) for use in op.results[0].uses)
+
+
+def fuse_job(job: JobOp) -> None:
+    """Give each sum of products of a job the elementwise op that follows it."""
+    overwritten = Overwritten(job.body.block.ops)
+    for op in tuple(job.body.block.ops):
+        if isinstance(op, ElementwiseOp) and (root := root_of(op, job, overwritten)):
+            fuse(root, op, job, overwritten)
+
+
+@dataclass(frozen=True)
+class OpFuseEpiloguesPass(ModulePass):
+    """
+    Compute elementwise ops in the kernels of the sums of products that they follow.
+    """
+
+    name = "op-fuse-epilogues"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for job in outermost(op, JobOp):
+            fuse_job(job)

@@ -1,0 +1,284 @@
+"""
+Compute elementwise ops together with the ops on rows that they feed or follow.
+
+An op on rows of floats (a softmax, or a normalization along the last dimension) becomes
+an `op.rows`
+
+* with the elementwise op (or `op.fused`) that computes what it reads, if that has its
+  type and static shape, runs in the same place, and asks for no `slots` of its own. If
+  others use what it computes, that is a result as well: those that come before the
+  whole, which stands where its last op stood, prevent this;
+* and with the elementwise op that is the only user of its result, if that one keeps the
+  type and runs in the same place.
+
+Another op on rows joins it that reads what is made last, if it has the same type and
+runs in the same place, with the elementwise op that is the only user of its result, and
+so on. What it reads may have other users if they come after the whole and nothing is
+added to it then: the whole keeps only what its last op on rows reads. An op on rows
+that could not join the one before says why: `no_rows`.
+
+What decides is the bytes that are moved. A tensor between two ops is written once and
+read at least once; in one op it is not read again, and not written unless others use
+it. Nothing else is read or computed more often, so that both steps always move less:
+what is as above is fused, and anything else is not. On several devices, where ops say
+how they are cut in parts, they stay apart. Ops that must write over an operand by a
+hint (`in_place`), or whose operand another op must, do too; other hints go on to the
+whole where the result and the operand they are about are still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from penstock.dialects.in_place import IN_PLACE
+from penstock.dialects.interfaces import ElementwiseOp, tensor_type
+from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.op.lines import RowOp
+from penstock.dialects.op.rows import RowsOp, YieldRowsOp
+from penstock.dialects.walks import outermost
+from penstock.lowering.analysis.in_place_hints import (
+    Member,
+    Overwritten,
+    carried,
+    must_lie_over,
+)
+from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
+
+NO_ROWS = "no_rows"
+"""Why an op on rows is not computed with the one before: an attribute of it."""
+
+OF_THE_WHOLE = ("placement", "slots")
+"""The attributes that say how an op runs, not what it computes."""
+
+Positions = Mapping[Operation, int]
+"""Where the ops of a job stand."""
+
+
+def is_of_rows(op: Operation) -> bool:
+    """Whether an op is one on rows that can be computed with others."""
+    if not isinstance(op, RowOp) or not is_whole(op):
+        return False
+    type = tensor_type(op.results[0])
+    return (
+        isinstance(type.element_type, AnyFloat)
+        and type.has_static_shape()
+        and type.get_num_dims() > 1
+        and op.is_of_rows()
+    )
+
+
+def is_whole(op: Operation) -> bool:
+    """Whether an op says neither how it runs in parts nor what it must write over."""
+    is_cut = OPERANDS in op.attributes or RESULTS in op.attributes
+    return not is_cut and not must_lie_over(op)
+
+
+def can_join(op: Operation, row: Operation, job: JobOp) -> bool:
+    """Whether an op can be computed row by row with one on rows."""
+    return (
+        isinstance(op, ElementwiseOp)
+        and is_whole(op)
+        and op.results[0].type == row.results[0].type
+        and placement_of(op, job) == placement_of(row, job)
+    )
+
+
+def op_after(row: Operation, job: JobOp, overwritten: Overwritten) -> Operation | None:
+    """The elementwise op that is computed with the op on rows it follows, if any."""
+    users = list(dict.fromkeys(use.operation for use in row.results[0].uses))
+    if len(users) != 1 or not can_join(users[0], row, job) or "slots" in row.attributes:
+        return None
+    return None if overwritten.keeps_apart(row, users[0]) else users[0]
+
+
+def op_before(
+    chain: Chain, job: JobOp, positions: Positions, overwritten: Overwritten
+) -> Operation | None:
+    """The elementwise op that is computed with the ops on rows it feeds, if any."""
+    op, last = chain.rows[0].operands[0].owner, chain.members[-1]
+    if (
+        not isinstance(op, Operation)
+        or not can_join(op, chain.rows[0], job)
+        or "slots" in op.attributes
+        or overwritten.keeps_apart(op, last)
+    ):
+        return None
+    others = outside(op.results[0], chain.members)
+    if others and len(chain.rows) > 1:
+        return None
+    return op if all(comes_after(other, last, positions) for other in others) else None
+
+
+def comes_after(op: Operation, last: Operation, positions: Positions) -> bool:
+    """Whether an op stands behind another one."""
+    return positions.get(op, -1) > positions[last]
+
+
+@dataclass
+class Chain:
+    """Ops on rows that are computed together, with elementwise ops behind each."""
+
+    rows: list[Operation]
+    members: list[Operation]
+    keeps: bool = False
+    """Whether what the last op on rows reads has other users."""
+
+
+def chain_of(
+    row: Operation, job: JobOp, positions: Positions, overwritten: Overwritten
+) -> Chain:
+    """An op on rows with all that can follow it. One that cannot says why."""
+    chain = Chain([row], [row])
+    if (after := op_after(row, job, overwritten)) is not None:
+        chain.members.append(after)
+    while not chain.keeps and (found := next_row(chain)) is not None:
+        after = op_after(found, job, overwritten)
+        tail = chain.members[-1]
+        added = [found] if after is None else [found, after]
+        others = outside(tail.results[0], [*chain.members, *added])
+        if after is not None and tail in makers_of(after) and not others:
+            # It would read what is gone by then, or else is kept.
+            added, others = [found], [after]
+        reason = refusal(chain, added, others, job, positions, overwritten)
+        if reason is not None:
+            found.attributes[NO_ROWS] = StringAttr(reason)
+            break
+        found.attributes.pop(NO_ROWS, None)
+        chain.rows.append(found)
+        chain.members += added
+        chain.keeps = bool(others)
+    return chain
+
+
+def next_row(chain: Chain) -> Operation | None:
+    """The op on rows that reads what a chain makes last, if there is one."""
+    value = chain.members[-1].results[0]
+    found = dict.fromkeys(
+        use.operation
+        for use in value.uses
+        if use.index == 0 and isinstance(use.operation, RowOp)
+    )
+    return next((op for op in found if is_of_rows(op)), None)
+
+
+def makers_of(op: Operation) -> list[Operation | Block]:
+    """Who makes what an op reads."""
+    return [value.owner for value in op.operands]
+
+
+def refusal(
+    chain: Chain,
+    added: Sequence[Operation],
+    others: Sequence[Operation],
+    job: JobOp,
+    positions: Positions,
+    overwritten: Overwritten,
+) -> str | None:
+    """Why ops cannot join a chain whose last result has other users, if so."""
+    tail, found, last = chain.members[-1], added[0], added[-1]
+    if tail in makers_of(found)[1:]:
+        return f"parameters: {tail.name} makes them as well"
+    if placement_of(found, job) != placement_of(tail, job):
+        return f"place: {tail.name} runs in another place"
+    if any("slots" in op.attributes for op in chain.members):
+        return f"slots: {tail.name} asks for them"
+    if overwritten.keeps_apart(found, last) or any(
+        overwritten.keeps_apart(op, last) for op in chain.members
+    ):
+        return "in place: something has to be written over"
+    if any(not comes_after(other, last, positions) for other in others):
+        return f"order: others read what {tail.name} makes before"
+    return None
+
+
+def outside(value: SSAValue, ops: Sequence[Operation]) -> list[Operation]:
+    """The users of a value but for some ops."""
+    users = dict.fromkeys(use.operation for use in value.uses)
+    return [user for user in users if user not in ops]
+
+
+def fuse(
+    members: Sequence[Operation], row: Operation, overwritten: Overwritten
+) -> None:
+    """
+    Replace ops in their order, of which `row` is the last one on rows, by one where the
+    last of them stood.
+    """
+    last = members[-1]
+    made = {value for op in members for value in op.results}
+    ins = dict.fromkeys(
+        value for op in members for value in op.operands if value not in made
+    )
+    results: list[SSAValue] = [last.results[0]]
+    if row is not members[0] and outside(row.operands[0], members):
+        results.append(row.operands[0])
+    block = Block(arg_types=[value.type for value in ins])
+    for value, arg in zip(ins, block.args, strict=True):
+        arg.name_hint = value.name_hint
+    rows = RowsOp.create(
+        operands=[*ins],
+        result_types=[value.type for value in results],
+        attributes={k: a for k, a in last.attributes.items() if k in OF_THE_WHOLE},
+        regions=[Region(block)],
+        location=row.location,
+    )
+    kept = [value.owner for value in results[1:]]
+    for op in members:
+        if isinstance(op, RowOp) and NO_ROWS in op.attributes:
+            rows.attributes[NO_ROWS] = op.attributes[NO_ROWS]
+    makers = [
+        Member(last, 0),
+        *(Member(op, 1) for op in kept if isinstance(op, Operation)),
+    ]
+    if (hints := carried(makers, [*ins])) is not None:
+        rows.attributes[IN_PLACE] = hints
+    Rewriter.insert_op(rows, InsertPoint.before(last))
+    for old, new in zip(results, rows.outs, strict=True):
+        overwritten.rename(old, new)
+        new.name_hint = old.name_hint
+        old.replace_uses_with_if(new, lambda use: use.operation not in members)
+    inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
+    for op in members:
+        op.detach()
+        op.operands = [inside.get(value, value) for value in op.operands]
+        for key in (*OF_THE_WHOLE, IN_PLACE, NO_ROWS):
+            op.attributes.pop(key, None)
+        block.add_op(op)
+    block.add_op(YieldRowsOp.create(operands=results))
+
+
+def fuse_job(job: JobOp) -> None:
+    """Compute each op on rows of a job with what is around it."""
+    positions = {op: number for number, op in enumerate(job.body.block.ops)}
+    overwritten = Overwritten(positions)
+    for row in list(positions):
+        if row.parent is not job.body.block or not is_of_rows(row):
+            continue
+        chain = chain_of(row, job, positions, overwritten)
+        before = op_before(chain, job, positions, overwritten)
+        members = ([] if before is None else [before]) + chain.members
+        if len(members) > 1:
+            fuse(members, chain.rows[-1], overwritten)
+            whole = members[-1].parent_op()
+            assert isinstance(whole, RowsOp), "moved into it"
+            positions[whole] = positions[members[-1]]
+
+
+@dataclass(frozen=True)
+class OpFuseRowsPass(ModulePass):
+    """
+    Compute elementwise ops in the kernels of the ops on rows that they feed or follow.
+    """
+
+    name = "op-fuse-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for job in outermost(op, JobOp):
+            fuse_job(job)

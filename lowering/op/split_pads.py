@@ -1,0 +1,156 @@
+"""
+Padding ahead of convolutions: `op.conv2d` with pads becomes `op.pad` and `op.conv2d`.
+
+A convolution that pads on its own has to look at each element of an image whether it is
+one. On an image that is padded with zeros before, all loops have constant bounds and
+one body, which compilers turn into vector code; the price is the time and the memory of
+the padded image. Convolutions of one value with the same pads at the same placement
+share one `op.pad`. Two kinds of convolutions keep their pads, as they cost little:
+
+* Those with one channel a group: their kernels work row by row, and only the ends of
+  rows know of the pads.
+* Those that would copy windows to panels anyway, where masks leave out what is not in
+  the image: on a single `cpu`, of `f32` or `f64`, with one group, with channels first
+  in images and results, and with tiles that
+  `launch-schedule-contractions` would pack columns for if the image were padded (so
+  not `upright` ones). As there, vectors have `vector_bytes`, and weights can lie in
+  panels if they are a variable or a constant that nobody else reads.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, f32, f64
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from penstock.dialects.interfaces import tensor_type
+from penstock.dialects.job import JobOp, VariableOp, placement_of
+from penstock.dialects.kernel import kernel_body
+from penstock.dialects.launch.schedule import ContractionAttr
+from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.convolution import Conv2dOp, placed
+from penstock.dialects.op.padding import PadOp
+from penstock.dialects.walks import outermost
+from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.launch.schedule_contractions import (
+    checked_vector_bytes,
+    schedule_or_refusal,
+)
+from penstock.lowering.op.widen_sums import kind_of
+
+
+def split_pads(job: JobOp, vector_bytes: int, device: str | None = None) -> None:
+    """
+    Split the pads off the convolutions of a job, which may be moved to a device, unless
+    they keep them.
+    """
+    padded: dict[Hashable, PadOp] = {}
+    for op in job.body.block.ops:
+        if not isinstance(op, Conv2dOp) or op.is_depthwise:
+            continue
+        if not any(op.pads.iter_values()):
+            continue
+        if kind_of(op, job, device) == "cpu" and skips_pads(op, job, vector_bytes):
+            continue
+        key = op.input, op.pads, op.input_last, op.attributes.get("placement")
+        if key not in padded:
+            padded[key] = insert_pad(op)
+        Rewriter.replace_op(op, without_pads(op, padded[key]))
+
+
+def skips_pads(op: Conv2dOp, job: JobOp, vector_bytes: int) -> bool:
+    """Whether a convolution on a processor packs windows, and can leave out pads."""
+    types = [tensor_type(value) for value in (*op.operands, op.result)]
+    if not all(type.has_static_shape() for type in types):
+        return False
+    if types[0].element_type not in (f32, f64) or op.groups.value.data != 1:
+        return False
+    if op.input_last is not None or op.result_last is not None:
+        return False
+    if placement_of(op, job).single_device() is None:
+        return False
+    is_alone = len(list(op.weights.uses)) == 1
+    constant = is_alone and isinstance(op.weights.owner, VariableOp | ConstantOp)
+    pad = pad_of(op)
+    others = without_pads(op, pad)
+    packs = [packs_columns(one, vector_bytes, constant) for one in (op, others)]
+    others.erase()
+    pad.erase()
+    return all(packs)
+
+
+def packs_columns(op: Conv2dOp, vector_bytes: int, constant: bool) -> bool:
+    """
+    Whether columns would be packed for a convolution, whose weights can lie in panels
+    if they are constant.
+    """
+    *_, phase = (
+        phase
+        for phase in kernel_body(op).block.ops
+        if isinstance(phase, LinalgStructuredOperation)
+    )
+    found = contraction_of(phase)
+    if not isinstance(found, Contraction):
+        return False
+    # The phase before starts the sums, as for all convolutions.
+    facts = vector_bytes, 1, (1, 0), "a" if constant else ""
+    schedule = schedule_or_refusal(found, *facts)
+    return isinstance(schedule, ContractionAttr) and schedule.is_packed
+
+
+def insert_pad(op: Conv2dOp) -> PadOp:
+    """Insert the padding of a convolution's input before it."""
+    pad = pad_of(op)
+    if placement := op.attributes.get("placement"):
+        pad.attributes["placement"] = placement
+    pad.location = op.location
+    if hint := op.input.name_hint:
+        pad.result.name_hint = f"{hint}_padded"
+    Rewriter.insert_op(pad, InsertPoint.before(op))
+    return pad
+
+
+def pad_of(op: Conv2dOp) -> PadOp:
+    """The padding of a convolution's input."""
+    top, left, bottom, right = op.pads.get_values()
+    is_last = op.input_last is not None
+    before, after = (
+        placed([0, 0], pads, is_last) for pads in ([top, left], [bottom, right])
+    )
+    return PadOp(op.input, before, after)
+
+
+def without_pads(op: Conv2dOp, pad: PadOp) -> Conv2dOp:
+    """A convolution that reads the padded input, and adds no pads of its own."""
+    return Conv2dOp.create(
+        operands=[pad.result, *op.operands[1:]],
+        result_types=[op.result.type],
+        properties={**op.properties, "pads": int_list([0] * 4)},
+        attributes=op.attributes,
+        location=op.location,
+    )
+
+
+@dataclass(frozen=True)
+class OpSplitPadsPass(ModulePass):
+    """
+    Replace convolutions with pads by padding and convolutions without, unless they can
+    leave the padding out where they pack their windows.
+    """
+
+    name = "op-split-pads"
+
+    device: str | None = None
+    """The kind of device that `job-place` will move jobs to, if it will."""
+
+    vector_bytes: int | None = None
+    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        width = checked_vector_bytes(self.vector_bytes)
+        for job in outermost(op, JobOp):
+            split_pads(job, width, self.device)

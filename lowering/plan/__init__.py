@@ -1,0 +1,1 @@
+"""The passes over `plan`: registers, order, streams, chains, ticks."""

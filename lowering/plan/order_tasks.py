@@ -1,0 +1,329 @@
+"""
+List the tasks of each plan in an order that needs little memory, or little time.
+
+A value is alive from the task that makes it to the last one that reads it, both
+included; what counts is the most bytes that are alive at a step, of each memory; where
+several devices compute, those that tasks of each device make count by themselves.
+Variables, which are always alive, are not counted; a value with several slots counts
+as often. With `in-place`, a result may take the place of an operand of the same size
+that its op can overwrite and that nobody reads later.
+
+* `memory` looks for the fewest bytes. It chooses among list schedules, and visits sets
+  of tasks, for as long as `budget` lasts, to improve on them or to see that nothing
+  can. Stretches of tasks that are not above what is needed elsewhere keep their order.
+  Where several devices compute, the parts of an op (`<name>@<device>`), listed one
+  after the other, move together, and an order is taken only if bytes times time get
+  less: what saves a share of the bytes may not cost a greater share of the time.
+* `early-updates` keeps the order, but has tasks that free at least as many bytes as
+  they make run as soon as they can, within what the order needs already.
+* `overlap` looks for the least time: it compares the order as it is; with copies, and
+  tasks that are part of a collective, as soon as what they read is there; and with the
+  tasks that most time depends on first, of all or of those that can begin when a stream
+  gets free. Of orders that end at once that with the fewest bytes is taken. It may need
+  more memory.
+* `source` keeps the order.
+
+No task runs before one whose result it reads, or after which a control register orders
+it; inputs and outputs move like all others. The order that was there is that of the
+list, but for tasks that control registers order after later ones, which come after
+these. What reads a value that a task listed later must write over (`in_place`) stays
+before it. But for `overlap`, no memory has more live bytes than in that order, and it
+stays unless another one is better. Where tasks move, variables are listed first. The
+attribute `live_bytes` of a plan says how many bytes are alive at most in the order that
+was there (`source`) and in the new one (`ordered`), and how many no order can do
+without (`lower_limit`, as far as is known), each summed over all memories. Where time
+counts, `order_ns` says when the last task ends in either order. Times are what `plan-
+assign-streams` takes them to be, one stream of each kind on each device.
+
+A value of dynamic shape counts with its maximum (`max_shape` of its task). Plans with
+the attribute `live_bytes`, with registers that hold bytes, or with tasks that have an
+`order`, are left alone, and so are those with values of unknown size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.job import DeviceAttr
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import MAX_BYTES, MemoryCaseAttr
+from penstock.dialects.walks import outermost
+from penstock.lowering.algorithms.list_scheduling import Job, in_order
+from penstock.lowering.algorithms.ordering.limits import limit_of_tasks
+from penstock.lowering.algorithms.ordering.parallel import (
+    Part,
+    parallel_order,
+    shortest_order,
+)
+from penstock.lowering.algorithms.ordering.problem import (
+    Order,
+    Problem,
+    Task,
+    Value,
+    peaks_of,
+)
+from penstock.lowering.algorithms.ordering.strategies import (
+    DEFAULT_BUDGET,
+    early_order,
+    memory_order,
+)
+from penstock.lowering.analysis.in_place_hints import wanted_pairs
+from penstock.lowering.analysis.repetitions import grouped, rates_of
+from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
+from penstock.lowering.analysis.task_times import (
+    Machine,
+    complaints_about_times,
+    jobs_of,
+)
+from penstock.lowering.plan.create_registers import Homes, data_types_of, slots_of
+from penstock.lowering.regst.alias_decisions import earlier_readers
+from penstock.lowering.regst.alias_rules import Pairs
+
+POLICIES = ("early-updates", "memory", "overlap", "source")
+
+REPORT = "live_bytes"
+"""The attribute of a plan that says what its order needs."""
+
+COLLECTIVE = "collective"
+"""The attribute of a task that is part of a collective."""
+
+TIMES = "order_ns"
+"""The attribute of a plan that says when its last task ends, where that counts."""
+
+
+@dataclass
+class PlanProblem:
+    """The tasks of a plan that act, and the problem of ordering them."""
+
+    order: TaskOrder
+    in_place: bool
+    tasks: list[TaskOp] = field(init=False)
+    problem: Problem = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tasks = self.order.tasks
+        homes = Homes.of(self.order.plan)
+        memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = {}
+        numbers: dict[SSAValue, int] = {}
+        values: list[Value] = []
+        for task in self.tasks:
+            sizes = [type.size for type in data_types_of(task)]
+            for result, size in zip(task.results_, sizes, strict=True):
+                numbers[result] = len(values)
+                key = (
+                    homes.memory_case(result),
+                    task.device if self.is_parallel else None,
+                )
+                memory = memories.setdefault(key, len(memories))
+                slots = slots_of(task, result, homes)
+                values.append(Value(size * slots, memory))
+        tasks = [self._task(task, numbers, values) for task in self.tasks]
+        pairs = {task: Pairs.of(task) for task in self.tasks}
+        earlier = earlier_readers(self.tasks, pairs)
+        for first, second in (*self.order.controls, *earlier):
+            # An order is a value without bytes that the one makes and the other reads.
+            made, read = tasks[first], tasks[second]
+            tasks[first] = made._replace(makes=(*made.makes, len(values)))
+            tasks[second] = read._replace(reads=(*read.reads, len(values)))
+            values.append(Value(0))
+        self.problem = Problem(values, tasks)
+
+    def _task(
+        self, task: TaskOp, numbers: dict[SSAValue, int], values: Sequence[Value]
+    ) -> Task:
+        reads = tuple(dict.fromkeys(numbers[v] for v in task.ins if v in numbers))
+        makes = tuple(numbers[v] for v in task.results_)
+        if not self.in_place:
+            return Task(reads, makes)
+        over = (
+            numbers[value]
+            for value, result in overwritable(task)
+            if value in numbers
+            and values[numbers[value]] == values[numbers[result]]
+            and tensor_type(result).has_static_shape()
+        )
+        return Task(reads, makes, tuple(dict.fromkeys(over)))
+
+    @cached_property
+    def is_parallel(self) -> bool:
+        """Whether more than one device computes."""
+        return len({task.device for task in self.tasks if task.kind == "compute"}) > 1
+
+    @property
+    def is_early(self) -> list[bool]:
+        """For each task whether it copies, or is part of a collective."""
+        return [t.kind == "copy" or COLLECTIVE in t.attributes for t in self.tasks]
+
+    @property
+    def parts(self) -> list[Part]:
+        """Of which op each task does a part, and on which device."""
+        return [Part(shared_name(task), task.device) for task in self.tasks]
+
+    def jobs(self, machine: Machine) -> list[Job]:
+        """The tasks as jobs, on a lane for each stream."""
+        lanes: dict[object, list[int]] = {}
+        able = [
+            lanes.setdefault((task.device, task.stream), [len(lanes)])
+            for task in self.tasks
+        ]
+        return jobs_of(self.tasks, self.order.before, able, machine)
+
+    def grouped(self, order: Order) -> Order:
+        """An order in which tasks that act equally often stand together."""
+        rates = rates_of(self.order.plan)
+        if not rates.is_rated:
+            return order
+        maker = {v: i for i, task in enumerate(self.problem.tasks) for v in task.makes}
+        before = [
+            [maker[value] for value in task.reads if value in maker]
+            for task in self.problem.tasks
+        ]
+        kinds = [(rates.turns[task], rates.phases[task]) for task in self.tasks]
+        return grouped(order, before, kinds)
+
+    def write(self, order: Order) -> None:
+        """List the tasks in an order, after all variables."""
+        if order == self.problem.source:
+            self.order.write()
+        else:
+            list_tasks(self.order.plan, [self.tasks[index] for index in order])
+
+
+def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """The values that a task reads, with the result that may be written over each."""
+    if not isinstance(op := task.op, TensorOp):
+        return
+    pairs = {(pair.operand, pair.result) for pair in wanted_pairs(op)}
+    read_as: dict[int, set[int]] = {}
+    for operand, value in enumerate(op.operands):
+        if isinstance(value, BlockArgument):
+            read_as.setdefault(value.index, set()).add(operand)
+    for index, operands in read_as.items():
+        for number, result in enumerate(task.results_):
+            if all((operand, number) in pairs for operand in operands):
+                yield task.ins[index], result
+
+
+def is_to_order(plan: PlanOp) -> bool:
+    """Whether the order of a plan's tasks is still open, and their sizes are known."""
+    if REPORT in plan.attributes or not plan.is_on_values or plan.is_merged:
+        return False
+    return all(task.order is None and has_sizes(task) for task in plan.tasks)
+
+
+def has_sizes(task: TaskOp) -> bool:
+    """Whether the results of a task have a known size."""
+    try:
+        data_types_of(task)
+    except VerifyException:
+        return False
+    return True
+
+
+def complaints_about(
+    order: TaskOrder, machine: Machine
+) -> Iterator[tuple[Operation, str]]:
+    """All that keeps a plan from being ordered."""
+    yield from complaints_about_times(order.plan, machine)
+    yield from order.complaints()
+
+
+def summed_limit(problem: Problem) -> int:
+    """What the neediest task of each memory takes, summed up."""
+    memories = sorted({value.memory for value in problem.values})
+    return sum(limit_of_tasks(problem, memory) for memory in memories)
+
+
+def shared_name(task: TaskOp) -> str | None:
+    """What the names of tasks begin with that do parts of one op; None if it is one."""
+    return task.task_name.data.rpartition("@")[0] or None
+
+
+def order_tasks(
+    listed: TaskOrder, options: PlanOrderTasksPass, machine: Machine
+) -> None:
+    """Order the tasks of a plan, and say what that did."""
+    given, plan = PlanProblem(listed, options.in_place), listed.plan
+    problem = given.problem
+    if sum(problem.sizes) >= MAX_BYTES:
+        # No order helps, and memory planning says what is wrong.
+        return
+    limit = summed_limit(problem)
+    jobs: list[Job] = []
+    match options.policy:
+        case "memory" if given.is_parallel:
+            jobs = given.jobs(machine)
+            order = parallel_order(problem, jobs, given.parts, options.budget)
+        case "memory":
+            order, found = memory_order(problem, options.budget)
+            limit = max(limit, found)
+        case "early-updates":
+            order = early_order(problem)
+        case "overlap":
+            jobs = given.jobs(machine)
+            order = shortest_order(problem, jobs, given.is_early)
+        case _:
+            order = problem.source
+    if options.policy != "source":
+        order = given.grouped(order)
+    given.write(order)
+    both = {"source": problem.source, "ordered": order}
+    needs = {key: sum(peaks_of(problem, order)) for key, order in both.items()}
+    plan.attributes[REPORT] = report_of({**needs, "lower_limit": limit})
+    if jobs:
+        ends = {key: in_order(jobs, order).makespan for key, order in both.items()}
+        plan.attributes[TIMES] = report_of(ends)
+
+
+def report_of(numbers: Mapping[str, int]) -> DictionaryAttr:
+    """Numbers by their names, as an attribute."""
+    return DictionaryAttr({k: IntegerAttr(n, i64) for k, n in numbers.items()})
+
+
+@dataclass(frozen=True)
+class PlanOrderTasksPass(ModulePass):
+    """
+    List the tasks of each plan in an order that needs little memory, or little time.
+    """
+
+    name = "plan-order-tasks"
+
+    policy: str = "memory"
+    """`memory`, `early-updates`, `overlap` or `source`."""
+
+    in_place: bool = False
+    """Count results that can take the place of an operand as if they will."""
+
+    budget: int = DEFAULT_BUDGET
+    """How many effects of tasks `memory` may look at, past the list schedules."""
+
+    machine: tuple[str, ...] = ()
+    """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.policy not in POLICIES:
+            known = ", ".join(POLICIES)
+            raise PassFailedException(
+                f"policy must be one of {known}, got '{self.policy}'"
+            )
+        if self.budget < 0:
+            raise PassFailedException(f"budget must not be negative, got {self.budget}")
+        machine = Machine.parse(self.machine)
+        found = outermost(op, PlanOp)
+        plans = [plan for plan in found if is_to_order(plan)]
+        orders = [TaskOrder(plan) for plan in plans]
+        fail_if_any(
+            found for order in orders for found in complaints_about(order, machine)
+        )
+        for order in orders:
+            order_tasks(order, self, machine)

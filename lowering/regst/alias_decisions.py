@@ -1,0 +1,306 @@
+"""Which registers of a plan become aliases, task by task: see `regst_alias.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.in_place import IN_PLACE, verify_hints
+from penstock.dialects.interfaces import InPlacePair, TensorOp
+from penstock.dialects.plan import PlanOp, TaskOp, name_of
+from penstock.dialects.regst import alias_place
+from penstock.lowering.analysis.aliases import (
+    bytes_of,
+    lies_as_paired,
+    made_by,
+    operand_register,
+)
+from penstock.lowering.regst.alias_forest import Forest, Timeline, Version
+from penstock.lowering.regst.alias_rules import Pairs, Refusal, Rules, quoted
+
+Finding: TypeAlias = tuple[Operation, str]
+
+
+class Aliasing:
+    """Decides which registers of a plan become aliases."""
+
+    def __init__(
+        self,
+        plan: PlanOp,
+        timeline: Timeline,
+        pairs: Mapping[TaskOp, Pairs],
+        orders: Sequence[tuple[TaskOp, TaskOp]],
+    ) -> None:
+        self.timeline = timeline
+        self.forest = Forest(plan, timeline)
+        self._plan = plan
+        self._pairs = pairs
+        self._rules = Rules(timeline, self.forest, self._pairs)
+        self.refusals: dict[SSAValue, list[Refusal]] = {}
+        """Why the pairs of a result are not used."""
+        self.rejections: dict[SSAValue, list[Refusal]] = {}
+        """Why hints that a result may lie over operands are not followed."""
+        self._part_refusals: dict[SSAValue, list[Refusal]] = {}
+        """Why operands are no parts of results."""
+        index = timeline.index
+        self.orders = {(index[a], index[b]): 1 for a, b in orders}
+        """The tasks that have to end before another one begins, and its slots."""
+        self.failures: list[Finding] = []
+        """The pairs that must be used and cannot, and aliases that are not sound."""
+        self._note_musts()
+
+    def decide(self) -> None:
+        """Look at all tasks."""
+        gathered: list[TaskOp] = []
+        for index, task in enumerate(self.timeline.tasks):
+            for pair, refusal in self._pairs[task].rejected_hints():
+                self._refuse(task, pair, refusal)
+            ins, outs, _, _ = task.ports
+            if not all(register in self.forest for register in (*ins, *outs)):
+                continue
+            if self._pairs[task].takes_parts:
+                self._show_results(task)
+            elif not self._pairs[task].is_gathered:
+                self._overwrite_operands(index, task)
+            elif self._pairs[task].is_fixed:
+                self._gather_operands(task)
+            else:
+                gathered.append(task)
+        for task in gathered:
+            self._gather_operands(task)
+        self.failures += self._bad_aliases()
+
+    def _note_musts(self) -> None:
+        for index, task in enumerate(self.timeline.tasks):
+            for pair in self._pairs[task].wanted:
+                operand = operand_register(task, pair.operand)
+                if pair.must and not pair.view and operand in self.forest:
+                    for version in self.forest.shown(operand):
+                        version.musts.append(index)
+
+    def _refuse(self, task: TaskOp, pair: InPlacePair, refusal: Refusal) -> None:
+        result = task.outs[pair.result]
+        self.refusals.setdefault(result, []).append(refusal)
+        if self._pairs[task].is_hinted(pair):
+            rejection = f"over {pair.operand}: {refusal}"
+            self.rejections.setdefault(result, []).append(rejection)
+        if pair.must:
+            operand = name_of(operand_register(task, pair.operand))
+            self.failures.append(
+                (
+                    task.op,
+                    f"{task.op.name} must write '{name_of(result)}' over '{operand}', "
+                    f"but {refusal}",
+                )
+            )
+
+    # Results that show bytes of operands
+
+    def _show_results(self, task: TaskOp) -> None:
+        views = self._pairs[task].views
+        refusals = [next(self._rules.view(task, pair), None) for pair in views]
+        if not any(refusals) and not self._pairs[task].is_fixed:
+            parts = [self.forest.spot(task.outs[pair.result]).tree for pair in views]
+            source = operand_register(task, views[0].operand)
+            refusals = [*self._rules.peak(parts, self.forest.spot(source).tree)]
+        if first := next(filter(None, refusals), None):
+            for pair in views:
+                self._refuse(task, pair, first)
+            return
+        for pair in views:
+            source, result = (
+                operand_register(task, pair.operand),
+                task.outs[pair.result],
+            )
+            self._lie_on(source, result, pair.offset)
+            self.forest.show(result, source)
+
+    def _lie_on(self, source: SSAValue, result: SSAValue, offset: int) -> None:
+        """Let the tree of a result lie on an operand."""
+        tree, start, _ = self.forest.spot(source)
+        self.forest.join(self.forest.spot(result).tree, tree, start + offset)
+
+    # Results that are written over operands
+
+    def _overwrite_operands(self, index: int, task: TaskOp) -> None:
+        pairs = [
+            (not lies_as_paired(task, pair), not pair.must, pair)
+            for pair in self._pairs[task].wanted
+            if not pair.view
+        ]
+        pairs.sort(
+            key=lambda p: (*p[:2], -bytes_of(task.outs[p[2].result]), p[2].operand)
+        )
+        done: set[int] = set()
+        for is_free, _, pair in pairs:
+            if pair.result in done:
+                if pair.must or self._pairs[task].is_hinted(pair):
+                    refusal = "twice: it already lies on another operand"
+                    self._refuse(task, pair, refusal)
+                continue
+            refusal = next(
+                self._rules.overwrite(
+                    index, task, pair, is_fixed=pair.must or not is_free
+                ),
+                None,
+            )
+            if refusal is None:
+                done.add(pair.result)
+                self._overwrite(index, task, pair)
+            else:
+                self._refuse(task, pair, refusal)
+
+    def _overwrite(self, index: int, task: TaskOp, pair: InPlacePair) -> None:
+        source, result = operand_register(task, pair.operand), task.outs[pair.result]
+        spot = self.forest.spot(source)
+        written = self.forest.shown(result)
+        for version in self.forest.overlapping(spot):
+            version.overwriters.append(index)
+            for user in version.users:
+                if user != index:
+                    self.orders[user, index] = spot.tree.slots
+            if spot.start <= version.start and version.end <= spot.end:
+                spot.tree.versions.remove(version)
+        self._lie_on(source, result, 0)
+        spot.tree.versions += written
+
+    # Operands that are parts of a result
+
+    def _gather_operands(self, task: TaskOp) -> None:
+        views = self._pairs[task].views
+        is_fixed = self._pairs[task].is_fixed
+        refusal = next(self._rules.gather(task, is_fixed=is_fixed), None)
+        if refusal is not None:
+            for pair in views:
+                self._refuse(task, pair, refusal)
+                operand = operand_register(task, pair.operand)
+                self._part_refusals.setdefault(operand, []).append(refusal)
+            return
+        whole, start, _ = self.forest.spot(task.outs[0])
+        (own,) = self.forest.shown(task.outs[0])
+        for pair in views:
+            operand = operand_register(task, pair.operand)
+            shown, part = self.forest.shown(operand), self.forest.spot(operand).tree
+            self.forest.join(part, whole, start - pair.offset)
+            # Whoever writes there later, writes over these as well.
+            whole.versions += part.versions
+            self._hand_on(shown, own)
+            own.parts += shown
+
+    def _hand_on(self, shown: Sequence[Version], own: Version) -> None:
+        """Let the users of a result use the bytes of an operand instead."""
+        for version in shown:
+            for overwriter in own.overwriters:
+                self.orders.update(((user, overwriter), 1) for user in version.users)
+            version.overwriters += own.overwriters
+            version.users += own.users
+            version.musts += own.musts
+
+    # Aliases that were there
+
+    def _bad_aliases(self) -> Iterator[Finding]:
+        """The registers that do not lie where they were said to."""
+        for register in self._plan.registers:
+            value = register.register
+            if register.target is None or value not in self.forest:
+                continue
+            if self._rules.lies_by_hand(register) == self.forest.spot(value)[:2]:
+                continue
+            root, _ = alias_place(value)
+            found = [
+                *self.refusals.get(value, ()),
+                *self._part_refusals.get(value, ()),
+            ]
+            why = next(
+                (refusal for refusal in found if not refusal.startswith("given:")),
+                "source: its task reads nothing that lies there",
+            )
+            names = quoted(name_of(value)), quoted(name_of(root))
+            yield register, f"register {names[0]} cannot lie on {names[1]}: {why}"
+
+
+def bad_hints(plan: PlanOp) -> Iterator[Finding]:
+    """What is wrong with hints of ops that do not look at them themselves."""
+    for task in plan.tasks:
+        op = task.op
+        if IN_PLACE in op.attributes and not isinstance(op, TensorOp):
+            try:
+                verify_hints(op)
+            except VerifyException as error:
+                yield op, str(error)
+
+
+def orders_wanted(
+    timeline: Timeline, pairs: Mapping[TaskOp, Pairs]
+) -> list[tuple[TaskOp, TaskOp]]:
+    """
+    The tasks that could be made to end before others begin, so that these can write
+    over what they read: where they have to, or do by hand, and nothing orders the two,
+    those that come first in the list.
+    """
+    tasks = timeline.tasks
+    return [
+        (tasks[first], tasks[second])
+        for first, second in earlier_readers(tasks, pairs)
+        if not timeline.is_done(first, second)
+    ]
+
+
+def earlier_readers(
+    tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]
+) -> list[tuple[int, int]]:
+    """
+    The tasks, by their places, that read what a later one has to write over, or does by
+    hand, each with that one.
+    """
+    fixed = [
+        (index, operand_register(task, pair.operand))
+        for index, task in enumerate(tasks)
+        for pair in pairs[task].wanted
+        if not pair.view and (pair.must or is_given(task, pair))
+    ]
+    groups = Groups(tasks, pairs) if fixed else None
+    found: dict[tuple[int, int], None] = {}
+    for index, register in fixed:
+        for reader in groups.readers(register) if groups else ():
+            if reader < index:
+                found[reader, index] = None
+    return list(found)
+
+
+def is_given(task: TaskOp, pair: InPlacePair) -> bool:
+    """Whether a result lies over an operand by hand."""
+    return bool(task.outs) and lies_as_paired(task, pair)
+
+
+class Groups:
+    """What shows bytes of each other, and who reads these, by their places."""
+
+    def __init__(self, tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]) -> None:
+        self._leader: dict[SSAValue, SSAValue] = {}
+        self._readers: dict[SSAValue, dict[int, None]] = {}
+        for task in tasks:
+            views, made = pairs[task].views, made_by(task)
+            for pair in views if len(views) == len(made) else ():
+                # Of registers only those show bytes that lie there.
+                if not task.outs or lies_as_paired(task, pair):
+                    source = self._find(operand_register(task, pair.operand))
+                    self._leader[self._find(made[pair.result])] = source
+        for index, task in enumerate(tasks):
+            for register in task.ins:
+                self._readers.setdefault(self._find(register), {})[index] = None
+
+    def _find(self, register: SSAValue) -> SSAValue:
+        path: list[SSAValue] = []
+        while (leader := self._leader.get(register, register)) is not register:
+            path.append(register)
+            register = leader
+        self._leader.update((value, register) for value in path)
+        return register
+
+    def readers(self, register: SSAValue) -> Sequence[int]:
+        """The tasks that read the bytes of a register, under whatever name."""
+        return list(self._readers.get(self._find(register), ()))

@@ -1,0 +1,1 @@
+"""The verifiers, independent of the passes."""

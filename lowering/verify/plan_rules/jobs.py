@@ -1,0 +1,198 @@
+"""
+Rules of `verify-plan` about plans of several jobs.
+
+A job's registers are in use while it runs, variables and interfaces all the time. So
+registers of two jobs share bytes only if the jobs never run at the same time, or if the
+registers are one interface; nothing else lies on what is in use all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import Operation
+
+from penstock.dialects.regst import RegisterOp
+from penstock.lowering.algorithms.marked_graph import Storage
+from penstock.lowering.verify.plan_rules.graph import PlanGraph
+
+Finding: TypeAlias = tuple[Operation, str]
+Stored: TypeAlias = Mapping[RegisterOp, Storage]
+
+
+class Owner(NamedTuple):
+    """Who may use bytes. Between owners none are shared."""
+
+    kind: str
+    """`variable`, `header`, `interface`, `group` (of exclusive jobs) or `job`."""
+    name: str
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the bytes are in use between runs of a job, too."""
+        return self.kind in ("variable", "header", "interface")
+
+
+@dataclass
+class Jobs:
+    """Which job of a plan uses which register."""
+
+    plan_graph: PlanGraph
+
+    def __post_init__(self) -> None:
+        graph = self.plan_graph
+        self.of: dict[RegisterOp, str | None] = {}
+        """The job that a register belongs to; none for variables of several jobs."""
+        for register, writer in graph.writer.items():
+            job = graph.tasks[writer].job
+            self.of[register] = None if job is None else job.data
+        for register, task in graph.variables.items():
+            self.of[register] = None if task.job is None else task.job.data
+        named = {register.register_name: register for register in graph.facts}
+        self._owned = {r: named[r.header] for r in graph.facts if r.header is not None}
+        """The register that a header is named for."""
+        for header, register in self._owned.items():
+            self.of[header] = self.of.get(register)
+        groups = graph.plan.exclusive_jobs
+        self._group = {job: group[0] for group in groups for job in group}
+        self.are_there = bool(graph.plan.jobs)
+        """Whether the tasks of the plan say their jobs."""
+
+    def owner(self, register: RegisterOp) -> Owner:
+        """Who may use the bytes of a register."""
+        root = self.root(register)
+        if root in self.plan_graph.variables:
+            return Owner("variable", root.register_name.data)
+        if (interface := self.interface(root)) is not None:
+            return Owner("interface", interface)
+        if register in self._owned:
+            return Owner("header", register.register_name.data)
+        job = self.of.get(register) or ""
+        if (group := self._group.get(job)) is not None:
+            return Owner("group", group)
+        return Owner("job", job)
+
+    def interface(self, register: RegisterOp) -> str | None:
+        """The name of the interface that a register is, or is the header of."""
+        if (owned := self._owned.get(register)) is not None:
+            name = self.interface(owned)
+            return None if name is None else f"{name} header"
+        return None if register.interface is None else register.interface.data
+
+    def root(self, register: RegisterOp) -> RegisterOp:
+        """The register that the aliases of a register end at."""
+        root = self.plan_graph.root(register).owner
+        assert isinstance(root, RegisterOp), "only this op makes registers"
+        return root
+
+    def apart(self, stored: Stored) -> Stored:
+        """What lies where, if each job had memory of its own."""
+        if not self.are_there:
+            return stored
+        span = max((storage.end for storage in stored.values()), default=0)
+        starts: dict[str | None, int] = {}
+        moved: dict[RegisterOp, Storage] = {}
+        for register, storage in stored.items():
+            shift = starts.setdefault(self.of.get(register), span * len(starts))
+            start, end = storage.start + shift, storage.end + shift
+            moved[register] = storage._replace(start=start, end=end)
+        return moved
+
+
+def bad_sharing(plan_graph: PlanGraph, stored: Stored) -> Iterator[Finding]:
+    """All that is wrong between jobs, and with interfaces."""
+    jobs = Jobs(plan_graph)
+    yield from overwritten_interfaces(jobs, stored)
+    if jobs.are_there:
+        yield from foreign_registers(jobs)
+        yield from between_jobs(jobs, stored)
+        yield from torn_interfaces(jobs, stored)
+
+
+def overwritten_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
+    """Tasks that write over an interface, not being those that make it."""
+    for register in stored:
+        root = jobs.root(register)
+        if root.interface is not None and root is not register:
+            task = jobs.plan_graph.tasks[jobs.plan_graph.writer[register]]
+            yield (
+                task,
+                f"task '{task.task_name.data}' writes '{register.register_name.data}' "
+                f"over interface '{root.interface.data}'",
+            )
+
+
+def foreign_registers(jobs: Jobs) -> Iterator[Finding]:
+    """Tasks and aliases that use what belongs to another job."""
+    graph = jobs.plan_graph
+    for index, (task, access) in enumerate(zip(graph.tasks, graph.access, strict=True)):
+        job = None if task.job is None else task.job.data
+        for register in dict.fromkeys((*access.ins, *access.waits)):
+            owner = jobs.of.get(register)
+            if graph.is_main[index] or graph.is_main[graph.writer.get(register, index)]:
+                continue
+            if owner is not None and owner != job:
+                yield (
+                    task,
+                    f"task '{task.task_name.data}' of job '{job}' uses register "
+                    f"'{register.register_name.data}' of job '{owner}'",
+                )
+    for register, job in jobs.of.items():
+        root = jobs.root(register)
+        if (owner := jobs.of.get(root)) is not None and owner != job:
+            yield (
+                register,
+                f"register '{register.register_name.data}' of job '{job}' is an alias "
+                f"of '{root.register_name.data}' of job '{owner}'",
+            )
+
+
+def between_jobs(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
+    """
+    Registers of different owners that share bytes: for each that does with one that
+    starts before it, the one of each owner that goes on longest.
+    """
+    longest: dict[Owner, tuple[RegisterOp, Storage]] = {}
+    some = [(r, s) for r, s in stored.items() if s.start < s.end]
+    for register, storage in sorted(some, key=lambda pair: pair[1].start):
+        owner = jobs.owner(register)
+        for other, (before, first) in longest.items():
+            if other != owner and storage.start < first.end:
+                yield from clash(jobs, (before, other), (register, owner))
+        if owner not in longest or longest[owner][1].end < storage.end:
+            longest[owner] = register, storage
+
+
+def clash(
+    jobs: Jobs, first: tuple[RegisterOp, Owner], second: tuple[RegisterOp, Owner]
+) -> Iterator[Finding]:
+    """That registers of two owners share bytes, unless their job's own rules say so."""
+    (a, owner), (b, other) = first, second
+    interface = "interface" in (owner.kind, other.kind)
+    if jobs.of.get(a) == jobs.of.get(b) and not interface:
+        return
+    names = f"'{a.register_name.data}' and '{b.register_name.data}'"
+    if lasting := [x for x, o in (first, second) if o.lasts]:
+        reason = f"'{lasting[0].register_name.data}' lasts from run to run"
+    else:
+        pair = f"'{jobs.of.get(a)}' and '{jobs.of.get(b)}'"
+        reason = f"jobs {pair} may run at the same time"
+    yield b, f"registers {names} share bytes, but {reason}"
+
+
+def torn_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
+    """Interfaces that do not start at the same byte for all jobs."""
+    seen: dict[str, RegisterOp] = {}
+    for register in stored:
+        if (name := jobs.interface(register)) is None:
+            continue
+        first = seen.setdefault(name, register)
+        if stored[first].start != stored[register].start:
+            yield (
+                register,
+                f"registers '{first.register_name.data}' and "
+                f"'{register.register_name.data}' are interface '{name}', "
+                "but lie apart",
+            )
