@@ -39,7 +39,7 @@ quick: $(VENV)/installed
 
 # The generated pages, and the output of the commands that documents show.
 docs: $(VENV)/installed
-	$(BIN)/python -m penstock.tools.docs docs
+	$(BIN)/python -m penstock.tools.reports.docs docs
 	RENEW_DOCUMENTS=1 $(BIN)/pytest -q test/unit/test_docs.py -k shows_what_happens
 
 bench: $(VENV)/installed

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from benchmarks.report import Section, Table
 from penstock.lowering.pipelines import pipeline
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, kernel_sources, program_of
-from penstock.tools.timing import PassTimes
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.pass_timing import PassTimes
+from penstock.tools.session.session import Model, kernel_sources, program_of
 
 TEXT = """\
 Milliseconds of each step that takes generated jobs (elementwise, matrix, normalising,

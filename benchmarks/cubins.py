@@ -49,7 +49,7 @@ def sources_of(module: ModuleOp) -> dict[str, str]:
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.codegen.target import kernel_source
     from penstock.lowering.pipelines import pipeline
-    from penstock.tools.compiler import installed_compiler, run_pipeline
+    from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
     compiler, passes = installed_compiler()
     run_pipeline(compiler, passes, module, pipeline("cuda"))

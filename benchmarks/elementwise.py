@@ -24,7 +24,7 @@ from benchmarks.speed import race_section
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from penstock.dialects.interfaces import TensorOp
+    from penstock.dialects.op.tensor_op import TensorOp
     from penstock.runtime.loading.initializers import Array
 
 TEXT = """\
@@ -171,8 +171,8 @@ def op_of(case: Case, shape: Sequence[int]) -> TensorOp:
     from xdsl.parser import Parser
 
     from penstock.dialects import get_all_dialects
-    from penstock.dialects.interfaces import TensorOp
     from penstock.dialects.job import JobOp
+    from penstock.dialects.op.tensor_op import TensorOp
     from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
     from penstock.lowering.op.fuse_rows import OpFuseRowsPass
 
@@ -200,7 +200,7 @@ def kernel_run(op: TensorOp, arrays: Mapping[str, Array], shape: Sequence[int]) 
     """The kernel of an op on arrays by the names of its operands."""
     import numpy as np
 
-    from penstock.dialects.kernel import kernel_body
+    from penstock.dialects.kernel.builder import kernel_body
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.codegen.target import kernel_source
     from penstock.runtime.jit.cpu import compile_cpu

@@ -26,8 +26,8 @@ from penstock.runtime.core.io_kernels import KERNEL, Callback
 from penstock.runtime.executors.reference import run_sequential
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Tables
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 TEXT = """\
 Nanoseconds of wall time per act, with kernels that do nothing; microseconds from the

@@ -23,7 +23,7 @@ from benchmarks.speed import race_section
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from penstock.dialects.interfaces import TensorOp
+    from penstock.dialects.op.tensor_op import TensorOp
     from penstock.runtime.loading.initializers import Array
 
 TEXT = """\
@@ -109,9 +109,9 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
     """The kernel of an op on arrays, one of which is constant: it may lie in panels."""
     import numpy as np
 
-    from penstock.dialects.interfaces import tensor_type
-    from penstock.dialects.kernel import kernel_body
+    from penstock.dialects.kernel.builder import kernel_body
     from penstock.dialects.launch import KernelOp
+    from penstock.dialects.op.tensor_op import tensor_type
     from penstock.lowering.codegen.target import kernel_source
     from penstock.lowering.launch.schedule_contractions import (
         schedule_kernel,
@@ -173,7 +173,7 @@ def open_winograd(name: str, threads: int) -> Run:
 
     from penstock.dialects.op.linear import MatmulOp
     from penstock.dialects.op.padding import PadOp
-    from penstock.dialects.op.parts import SliceOp
+    from penstock.dialects.op.slicing import SliceOp
     from penstock.dialects.op.winograd import (
         JOIN,
         SPLIT,
@@ -283,7 +283,7 @@ def open_onnxruntime(name: str, threads: int) -> Run:
     """A session of a model of the case."""
     import numpy as np
 
-    from penstock.dialects.interfaces import tensor_type
+    from penstock.dialects.op.tensor_op import tensor_type
 
     case = case_of(name)
     shape = tensor_type(op_of(case).results[0]).get_shape()

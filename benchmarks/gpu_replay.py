@@ -20,7 +20,7 @@ from unittest.mock import patch
 if TYPE_CHECKING:
     from penstock.runtime.cuda.driver import Driver, Function, Handle, Launch, Span
     from penstock.runtime.loading.initializers import Array
-    from penstock.tools.session import Model, Session
+    from penstock.tools.session.session import Model, Session
 
 
 class WatchedDriver:
@@ -125,8 +125,8 @@ def replayed(
 def opened(model: str | Model, driver: object) -> Session:
     """A session whose devices for `cuda` a driver drives."""
     from penstock.runtime.cuda import device as cuda
-    from penstock.tools.compiler import installed_compiler
-    from penstock.tools.session import Model, Session
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.session import Model, Session
 
     front = installed_compiler()
     if isinstance(model, str):

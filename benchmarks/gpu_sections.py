@@ -31,7 +31,7 @@ from benchmarks.harness import timed
 if TYPE_CHECKING:
     from penstock.runtime.cuda.driver import Driver
     from penstock.runtime.loading.initializers import Array
-    from penstock.tools.session import Model
+    from penstock.tools.session.session import Model
 
 OURS = "Penstock"
 EAGER, COMPILED, GRAPHED = "PyTorch eager", "torch.compile", "torch.compile, graphs"
@@ -187,7 +187,7 @@ def checked(setup: Setup, case: Case, inputs: Mapping[str, Array]) -> Iterator[R
 
 def error_of(found: Array, wanted: Array) -> float:
     """The largest difference over the largest value."""
-    from penstock.tools.comparing import relative_error
+    from penstock.tools.cli.compare import relative_error
 
     return relative_error(found.astype(np.float64), wanted.astype(np.float64))
 
@@ -394,8 +394,8 @@ def with_library(text: str) -> tuple[Model, str]:
     from penstock.dialects.launch import KernelOp, LibraryAttr
     from penstock.lowering.codegen.body.epilogue import phases_of
     from penstock.lowering.codegen.cuda.library_calls import LibrarySum, library_sum_of
-    from penstock.tools.compiler import installed_compiler
-    from penstock.tools.session import Model, lower
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.session import Model, lower
 
     front = installed_compiler()
     model = Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
@@ -441,8 +441,8 @@ def resnet(setup: Setup) -> Iterator[Row]:
     """ResNet-50 on one image."""
     from tempfile import TemporaryDirectory
 
-    from penstock.tools.onnx_import.model import import_file
-    from penstock.tools.session import Model
+    from penstock.tools.frontend.onnx.model import import_file
+    from penstock.tools.session.session import Model
 
     peers = Peers(setup.device, setup.model_peers)
     if peers.torch is None:

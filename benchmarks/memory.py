@@ -11,8 +11,8 @@ from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
 from penstock.dialects.regst import BlockOp
 from penstock.lowering.pipelines import pipeline
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.report import size_text
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.report import size_text
 
 TEXT = """\
 Activations with one stream: the peak, which is allocated once; `bound`, the live bytes

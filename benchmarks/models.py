@@ -11,9 +11,9 @@ import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.lowering.pipelines import pipeline
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.onnx_import.model import import_file
-from penstock.tools.session import read_model
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.frontend.onnx.model import import_file
+from penstock.tools.session.session import read_model
 
 ROOT = Path(__file__).parents[1]
 

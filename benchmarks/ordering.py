@@ -23,8 +23,8 @@ from penstock.lowering.algorithms.ordering.problem import Problem, Task, Value, 
 from penstock.lowering.algorithms.ordering.strategies import early_order, memory_order
 from penstock.lowering.analysis.task_order import TaskOrder
 from penstock.lowering.plan.order_tasks import PlanProblem
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.report import size_text
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.report import size_text
 
 TEXT = """\
 Live bytes at the fullest step, without variables: in the source order; with freeing

@@ -28,8 +28,8 @@ from benchmarks.packers import (
 from benchmarks.report import Json, Section, Table
 from penstock.dialects.regst import ChunkOp
 from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.memory_report import Register, reports_of
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.reports.memory import Register, reports_of
 
 TEXT = """\
 Peaks of layouts over the bound, the live bytes at the fullest step, which no layout is

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.compiling import JobText, StepTimes
 from benchmarks.models import passes_between
 from benchmarks.report import Section, Table
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 TEXT = """\
 Milliseconds of each pass from places of ops to places of bytes, optional ones included,
@@ -73,7 +73,14 @@ def digests(ops: int, seeds: Sequence[str] = SEEDS) -> list[str]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "job.mlir"
         path.write_text(str(JobText(ops)))
-        command = [sys.executable, "-m", "penstock.tools.opt", str(path), "-p", text]
+        command = [
+            sys.executable,
+            "-m",
+            "penstock.tools.cli.opt",
+            str(path),
+            "-p",
+            text,
+        ]
         for seed in seeds:
             environment = {**os.environ, "PYTHONHASHSEED": seed}
             done = subprocess.run(

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import Run
     from penstock.runtime.loading.initializers import Array
-    from penstock.tools.session import Model
+    from penstock.tools.session.session import Model
 
 
 def imported_model(model: ModelProto) -> Model:
     """A model as a job, with its weights."""
-    from penstock.tools.onnx_import.model import import_model
-    from penstock.tools.session import Model
+    from penstock.tools.frontend.onnx.model import import_model
+    from penstock.tools.session.session import Model
 
     found = import_model(model, model.graph.name)
     return Model(found.module, found.weights, Path())
@@ -28,7 +28,7 @@ def penstock_run(
     model: Model, inputs: Mapping[str, Array], threads: int, *, winograd: bool = False
 ) -> Run:
     """Runs of a session of ours."""
-    from penstock.tools.session import Session
+    from penstock.tools.session.session import Session
 
     session = Session(model, threads=threads, allow_winograd=winograd)
 

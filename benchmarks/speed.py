@@ -13,12 +13,12 @@ from benchmarks.harness import NOT_INSTALLED, Race, Result, race
 from benchmarks.report import Json, Section, Table
 from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.launch import ActorOp, CallOp, ProgramOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.runtime.core.io_kernels import KernelFunction
 from penstock.runtime.executors.executor import Executor, check_inputs, point
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.session import Model, Session
+from penstock.tools.session.session import Model, Session
 
 SPEED = """\
 Milliseconds of a run (the median and the extremes of all rounds) and the ratio of a

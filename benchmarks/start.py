@@ -23,7 +23,7 @@ from benchmarks.report import Json, Section, Table
 
 if TYPE_CHECKING:
     from penstock import OnnxSession
-    from penstock.tools.session import Session
+    from penstock.tools.session.session import Session
 
 TEXT = """\
 Seconds that a Python process takes to compute one output of SqueezeNet with one thread,
@@ -44,8 +44,8 @@ def penstock_start(workload: str) -> Start:
     from benchmarks.sessions import imported_model
     from benchmarks.workloads import WORKLOADS
     from penstock.runtime.jit.cpu import compile_cpu
-    from penstock.tools.compiler import installed_compiler
-    from penstock.tools.session import kernel_sources, load, lower, program_of
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.session import kernel_sources, load, lower, program_of
 
     start = time.perf_counter()
     made = WORKLOADS[workload]()
@@ -82,7 +82,7 @@ def save_plan(workload: str) -> Start:
     from benchmarks.sessions import imported_model
     from benchmarks.workloads import WORKLOADS
     from penstock import OnnxSession
-    from penstock.tools.session import Session
+    from penstock.tools.session.session import Session
 
     made, path = WORKLOADS[workload](), plan_path(workload)
     with Session(imported_model(made.model)) as session:
@@ -97,7 +97,7 @@ def save_plan(workload: str) -> Start:
 def plan_start(workload: str) -> Start:
     """Open the plan of a workload and run it; what each took."""
     begin = time.perf_counter()
-    from penstock.tools.session import Session
+    from penstock.tools.session.session import Session
 
     return first_result(begin, Session.open, plan_path(workload))
 

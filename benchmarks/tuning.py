@@ -20,7 +20,7 @@ from benchmarks.report import Json, Section, Table
 if TYPE_CHECKING:
     from penstock.lowering.launch.autotune.alternatives import Request
     from penstock.runtime.observe.kernel_timer import Effort
-    from penstock.tools.tuning import Subject
+    from penstock.tools.session.tuning import Subject
 
 TEXT = """\
 Microseconds of kernels of the cases above on one thread, as the rules of
@@ -33,7 +33,7 @@ SEED = 11
 
 def request_of(name: str) -> Request:
     """The kernel of a case, whose right operand is a constant."""
-    from penstock.dialects.kernel import kernel_body
+    from penstock.dialects.kernel.builder import kernel_body
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.launch.autotune.alternatives import Request
     from penstock.lowering.launch.schedule_contractions import vector_bytes_here
@@ -45,7 +45,12 @@ def request_of(name: str) -> Request:
 def tuned(names: Sequence[str], folder: Path, effort: Effort) -> list[Subject]:
     """The cases with the times of their candidates."""
     from penstock.lowering.kernel_times.database import KernelDatabase
-    from penstock.tools.tuning import Tuning, compile_subjects, measure, subject_of
+    from penstock.tools.session.tuning import (
+        Tuning,
+        compile_subjects,
+        measure,
+        subject_of,
+    )
 
     tuning = Tuning(folder / "kernels.db", effort=effort)
     with KernelDatabase(tuning.database, write=True) as database:
@@ -60,7 +65,7 @@ def verdict(subject: Subject, effort: Effort) -> tuple[float, float]:
     """The nanoseconds of the rules and of what was chosen, measured once more."""
     from penstock.runtime.observe.kernel_timer import profile
     from penstock.runtime.program.executable import kernel_image
-    from penstock.tools.tuning import contenders_of
+    from penstock.tools.session.tuning import contenders_of
 
     names = ["rules", subject.same.get(subject.chosen.name, subject.chosen.name)]
     contenders = {found.name: found for found in contenders_of(subject)}

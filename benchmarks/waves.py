@@ -60,7 +60,7 @@ def job(elements: int) -> str:
 def lowered(elements: int, is_wave: bool) -> ModuleOp:
     """The program of the job."""
     from penstock.lowering.pipelines import pipeline
-    from penstock.tools.compiler import installed_compiler, run_pipeline
+    from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
     compiler, passes = installed_compiler()
     module = compiler.parse(job(elements).encode(), "wave.mlir")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from penstock.runtime.loading.initializers import Array
-    from penstock.tools.session import Model
+    from penstock.tools.session.session import Model
 
 TEXT = """\
 Milliseconds of a run of a whole model with a batch of one (the median and the extremes
@@ -70,8 +70,8 @@ class Case:
 
     def model(self) -> Model:
         """The model as a job, with its weights."""
-        from penstock.tools.onnx_import.model import import_file
-        from penstock.tools.session import Model
+        from penstock.tools.frontend.onnx.model import import_file
+        from penstock.tools.session.session import Model
 
         found = import_file(self.path)
         return Model(found.module, found.weights, self.path.parent)
@@ -232,7 +232,7 @@ def runtime_peak(case: Case) -> int:
 def planned_peak(module: ModuleOp) -> int:
     """The memory of activations in our plan of a job, which it becomes."""
     from benchmarks.memory import memory_of, to_plan
-    from penstock.tools.compiler import installed_compiler, run_pipeline
+    from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
     compiler, passes = installed_compiler()
     run_pipeline(compiler, passes, module, to_plan())

@@ -17,7 +17,7 @@ import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.onnx_import.model import read_onnx, with_random_weights
+from penstock.tools.frontend.onnx.model import read_onnx, with_random_weights
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -73,10 +73,6 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import OF_PLANS, KnownAttributes
-from penstock.dialects.bodies import Body
-from penstock.dialects.diagnostics import refuse_if_any
-from penstock.dialects.interfaces import can_fail
 from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
@@ -96,6 +92,7 @@ from penstock.dialects.job import (
     WaitAndSendIdsOp,
 )
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.regst import (
     BlockOp,
     ControlType,
@@ -103,6 +100,9 @@ from penstock.dialects.regst import (
     RegisterOp,
     verify_headers,
 )
+from penstock.dialects.utils.assembly import Body
+from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
+from penstock.dialects.utils.diagnostics import refuse_if_any
 
 ################################################################################
 # Attributes                                                                   #

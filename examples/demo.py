@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from penstock.tools.run import run_tool
+from penstock.tools.cli.run import run_tool
 
 EXAMPLES = Path(__file__).parent
 SQUEEZENET = (

@@ -59,8 +59,8 @@ def preload_tools() -> dict[str, Tool]:
     """Import the tools, our dialects and passes, and what most tests use of xDSL."""
     from filecheck.main import main as filecheck
 
-    from penstock.tools.opt import run_tool
-    from penstock.tools.plugins import installed_universes
+    from penstock.tools.cli.opt import run_tool
+    from penstock.tools.driver.plugins import installed_universes
     from penstock.tools.universe import PENSTOCK_UNIVERSE as ours
 
     known = installed_universes().values()

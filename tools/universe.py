@@ -14,17 +14,17 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """Map each output format's name to a function that imports and returns it."""
 
     def get_cuda_ptx() -> type[Target]:
-        from penstock.tools.cuda_targets import CudaPtxTarget
+        from penstock.tools.reports.cuda_targets import CudaPtxTarget
 
         return CudaPtxTarget
 
     def get_cuda_resources() -> type[Target]:
-        from penstock.tools.cuda_targets import CudaResourcesTarget
+        from penstock.tools.reports.cuda_targets import CudaResourcesTarget
 
         return CudaResourcesTarget
 
     def get_cuda_sass() -> type[Target]:
-        from penstock.tools.cuda_targets import CudaSassTarget
+        from penstock.tools.reports.cuda_targets import CudaSassTarget
 
         return CudaSassTarget
 
@@ -34,7 +34,7 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
         return NumbaTarget
 
     def get_memory_report() -> type[Target]:
-        from penstock.tools.memory_report import MemoryReportTarget
+        from penstock.tools.reports.memory import MemoryReportTarget
 
         return MemoryReportTarget
 

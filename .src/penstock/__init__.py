@@ -5,15 +5,16 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from penstock.runtime.errors import PenstockError
-    from penstock.tools import exceptions as errors
-    from penstock.tools.frontend import control, ops
-    from penstock.tools.frontend.calls import op
-    from penstock.tools.frontend.jobs import job
-    from penstock.tools.frontend.session import Session
-    from penstock.tools.frontend.tensor import Tensor
-    from penstock.tools.frontend.trace import assign, variable
-    from penstock.tools.onnx_session import OnnxSession
-    from penstock.tools.workspace import Workspace
+    from penstock.tools.driver import exceptions as errors
+    from penstock.tools.frontend.onnx.session import OnnxSession
+    from penstock.tools.frontend.python import ops
+    from penstock.tools.frontend.python import schedules as control
+    from penstock.tools.frontend.python.calls import op
+    from penstock.tools.frontend.python.jobs import job
+    from penstock.tools.frontend.python.session import Session
+    from penstock.tools.frontend.python.tensor import Tensor
+    from penstock.tools.frontend.python.trace import assign, variable
+    from penstock.tools.frontend.python.workspace import Workspace
 
 __all__ = [
     "OnnxSession",
@@ -32,20 +33,20 @@ __all__ = [
 
 # The commands start faster without what is for functions in Python.
 _HOMES = {
-    "OnnxSession": "penstock.tools.onnx_session",
+    "OnnxSession": "penstock.tools.frontend.onnx.session",
     "PenstockError": "penstock.runtime.errors",
-    "Session": "penstock.tools.frontend.session",
-    "Tensor": "penstock.tools.frontend.tensor",
-    "Workspace": "penstock.tools.workspace",
-    "assign": "penstock.tools.frontend.trace",
-    "job": "penstock.tools.frontend.jobs",
-    "op": "penstock.tools.frontend.calls",
-    "variable": "penstock.tools.frontend.trace",
+    "Session": "penstock.tools.frontend.python.session",
+    "Tensor": "penstock.tools.frontend.python.tensor",
+    "Workspace": "penstock.tools.frontend.python.workspace",
+    "assign": "penstock.tools.frontend.python.trace",
+    "job": "penstock.tools.frontend.python.jobs",
+    "op": "penstock.tools.frontend.python.calls",
+    "variable": "penstock.tools.frontend.python.trace",
 }
 _MODULES = {
-    "control": "penstock.tools.frontend.control",
-    "errors": "penstock.tools.exceptions",
-    "ops": "penstock.tools.frontend.ops",
+    "control": "penstock.tools.frontend.python.schedules",
+    "errors": "penstock.tools.driver.exceptions",
+    "ops": "penstock.tools.frontend.python.ops",
 }
 
 

@@ -20,8 +20,8 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.job.ports import AnyTensor
+from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
 
 OF_A_TASK = ("operand_sbp", "placement", "sbp", "slots")
 """The attributes that say how an op runs."""

@@ -18,8 +18,8 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import KnownAttributes
 from penstock.dialects.job.ports import I64List, verify_name
+from penstock.dialects.utils.attributes import KnownAttributes
 
 MAIN_JOB = "System-Main"
 """The job that launches all others."""

@@ -36,9 +36,6 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.attributes import OF_JOBS, OF_VALUES, KnownAttributes
-from penstock.dialects.bodies import Body
-from penstock.dialects.diagnostics import refuse_if_any
 from penstock.dialects.job.layouts import SbpAttr, verify_layout
 from penstock.dialects.job.placements import DeviceAttr, PlacementAttr
 from penstock.dialects.job.ports import (
@@ -51,6 +48,9 @@ from penstock.dialects.job.ports import (
     VariableOp,
 )
 from penstock.dialects.job.sections import SECTIONS, sections_of
+from penstock.dialects.utils.assembly import Body
+from penstock.dialects.utils.attributes import OF_JOBS, OF_VALUES, KnownAttributes
+from penstock.dialects.utils.diagnostics import refuse_if_any
 
 
 @irdl_op_definition

@@ -35,8 +35,8 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.job.init import InitAttr
+from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
 
 AnyTensor = base(TensorType)
 I64List = DenseArrayBase.constr(i64)

@@ -20,7 +20,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.attributes import KnownAttributes
+from penstock.dialects.utils.attributes import KnownAttributes
 
 SECTIONS = "sections"
 """The attribute of a job, or of its plan, that lists its sections."""

@@ -23,8 +23,6 @@ from penstock.dialects.launch.actors import (
     KernelOp,
     ReleaseOp,
 )
-from penstock.dialects.launch.attention import AttentionAttr
-from penstock.dialects.launch.library import LibraryAttr
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -36,15 +34,17 @@ from penstock.dialects.launch.memory import (
     names_of,
     symbols,
 )
-from penstock.dialects.launch.padded import PaddedOp
-from penstock.dialects.launch.panels import PanelsAttr
+from penstock.dialects.launch.packed_layout import PanelsAttr
+from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.dialects.launch.program import ProgramOp, turns_of
-from penstock.dialects.launch.queries import QueriesAttr
-from penstock.dialects.launch.schedule import ContractionAttr
-from penstock.dialects.launch.tiles import TilesAttr
-from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
+from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
+from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
+from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
+from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
+from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.dialects.launch.views import ViewAttr
-from penstock.dialects.launch.windows import WindowsAttr
 
 __all__ = [
     "UNCHANGED",

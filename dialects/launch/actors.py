@@ -42,19 +42,19 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.attributes import KnownAttributes
-from penstock.dialects.bodies import Body
-from penstock.dialects.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.job import DeviceAttr, I64List
-from penstock.dialects.launch.kinds import (
+from penstock.dialects.launch.actor_kinds import (
     WITH_STEPS,
     Every,
     verify_kind,
     verify_rates,
 )
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
-from penstock.dialects.launch.panels import PANELS, PanelsAttr, panels_in
+from penstock.dialects.launch.packed_layout import PANELS, PanelsAttr, panels_in
 from penstock.dialects.launch.views import ViewAttr, Views
+from penstock.dialects.utils.assembly import Body
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
 
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
@@ -76,12 +76,12 @@ SOURCE = "source"
 class KernelOp(IRDLOperation):
     """
     A function on memrefs for one kind of device. Its body is a list of phases of
-    upstream ops, see `penstock.dialects.kernel`. The optional attribute `cost` tells
-    those who measure it of which op it is made, and the `bytes` and `flops` of that.
-    The attribute `panels`, if there is one, has for each argument the order in which
-    its elements lie (`#launch.panels`), or `unit` for the usual one. With the attribute
-    `source`, a text in the form that the target asks for, this is what is compiled, and
-    the body says what it computes.
+    upstream ops, see `penstock.dialects.kernel.builder`. The optional attribute `cost`
+    tells those who measure it of which op it is made, and the `bytes` and `flops` of
+    that. The attribute `panels`, if there is one, has for each argument the order in
+    which its elements lie (`#launch.panels`), or `unit` for the usual one. With the
+    attribute `source`, a text in the form that the target asks for, this is what is
+    compiled, and the body says what it computes.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {

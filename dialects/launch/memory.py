@@ -32,9 +32,6 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import KnownAttributes
-from penstock.dialects.counts import Count
-from penstock.dialects.interfaces import element_bytes
 from penstock.dialects.job import (
     I64List,
     InitAttr,
@@ -42,10 +39,13 @@ from penstock.dialects.job import (
     verify_part,
     verify_winograd,
 )
-from penstock.dialects.launch.panels import PanelsAttr
+from penstock.dialects.launch.packed_layout import PanelsAttr
+from penstock.dialects.op.tensor_op import element_bytes
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.regst.ops import Bytes
-from penstock.dialects.splat import Elements, SplatAttr
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.counts import Count
+from penstock.dialects.utils.splat import Elements, SplatAttr
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 """References to symbols of a program."""

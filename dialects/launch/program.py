@@ -26,9 +26,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import OF_PLANS, KnownAttributes
-from penstock.dialects.diagnostics import LocatedVerifyException, verifying
-from penstock.dialects.interfaces import element_bytes
+from penstock.dialects.launch.actor_kinds import NUMBERED
 from penstock.dialects.launch.actors import (
     ActorOp,
     CallOp,
@@ -38,7 +36,6 @@ from penstock.dialects.launch.actors import (
     KernelOp,
     ReleaseOp,
 )
-from penstock.dialects.launch.kinds import NUMBERED
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -47,12 +44,15 @@ from penstock.dialects.launch.memory import (
     memref_bytes,
     names_of,
 )
-from penstock.dialects.launch.panels import PanelsAttr
+from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.views import Uses, verify_view
-from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
+from penstock.dialects.op.tensor_op import element_bytes
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
-from penstock.dialects.signless import signless
+from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
+from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
+from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
+from penstock.dialects.utils.signless import signless
 
 
 @irdl_op_definition

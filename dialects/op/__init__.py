@@ -2,15 +2,14 @@
 The op dialect: what is computed, op by op, on tensors with value semantics.
 
 Each op is defined in one place, its class: operands, properties and syntax, and what
-`penstock.dialects.interfaces.TensorOp` asks for: type inference, cost, in-place pairs,
-its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that are
-computed together, `op.epilogue` a sum of products and what follows it, `op.rows` an op
-on rows and what is around it, `op.wave` ops that need nothing of each other.
+`penstock.dialects.op.tensor_op.TensorOp` asks for: type inference, cost, in-place
+pairs, its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that
+are computed together, `op.epilogue` a sum of products and what follows it, `op.rows` an
+op on rows and what is around it, `op.wave` ops that need nothing of each other.
 """
 
 from xdsl.ir import Dialect
 
-from penstock.dialects.in_place import HintAttr
 from penstock.dialects.op.activation import (
     ClipOp,
     GeluOp,
@@ -57,16 +56,9 @@ from penstock.dialects.op.elementwise import (
     SubOp,
 )
 from penstock.dialects.op.epilogue import EpilogueOp
-from penstock.dialects.op.functions import (
-    CeilOp,
-    ErfOp,
-    ExpOp,
-    FloorOp,
-    LogOp,
-    RsqrtOp,
-    SqrtOp,
-)
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.fused_rows import RowsOp, YieldRowsOp
+from penstock.dialects.op.in_place import HintAttr
 from penstock.dialects.op.indexing import (
     GatherElementsOp,
     GatherNdOp,
@@ -76,6 +68,7 @@ from penstock.dialects.op.indexing import (
 )
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
+from penstock.dialects.op.multirate import AccOp, PackOp, RepeatOp, UnpackOp
 from penstock.dialects.op.normalization import (
     BatchNormOp,
     LayerNormOp,
@@ -84,13 +77,11 @@ from penstock.dialects.op.normalization import (
     SoftmaxOp,
 )
 from penstock.dialects.op.padding import PadModeAttr, PadOp
-from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.pooling import (
     AveragePool2dOp,
     GlobalAveragePoolOp,
     MaxPool2dOp,
 )
-from penstock.dialects.op.rates import AccOp, PackOp, RepeatOp, UnpackOp
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
     ReduceMeanOp,
@@ -100,9 +91,9 @@ from penstock.dialects.op.reduction import (
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
 from penstock.dialects.op.rounding import Log1pOp, RemOp, RoundOp
-from penstock.dialects.op.rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
+from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.op.trigonometry import (
     AcoshOp,
@@ -116,6 +107,15 @@ from penstock.dialects.op.trigonometry import (
     SinhOp,
     SinOp,
     TanOp,
+)
+from penstock.dialects.op.unary_math import (
+    CeilOp,
+    ErfOp,
+    ExpOp,
+    FloorOp,
+    LogOp,
+    RsqrtOp,
+    SqrtOp,
 )
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.op.winograd import WinogradJoinOp, WinogradSplitOp

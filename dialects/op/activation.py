@@ -13,12 +13,12 @@ from xdsl.irdl import eq, irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.elementwise import NUMBERS, Elements, UnaryOp
-from penstock.dialects.op.functions import erf
 from penstock.dialects.op.number import Number
+from penstock.dialects.op.unary_math import erf
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 F64Attr = FloatAttr.constr(eq(f64))
 

@@ -32,20 +32,20 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.op.axes import I64List
+from penstock.dialects.op.tensor_op import (
     TensorOp,
     broadcast_shapes,
     element_count,
     shape_text,
     tensor_type,
 )
-from penstock.dialects.kernel import memref_type
-from penstock.dialects.op.axes import I64List
-from penstock.dialects.op.checks import may_equal, same_element_type
+from penstock.dialects.op.verify import may_equal, same_element_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 Order = DenseArrayBase[IntegerType]
 

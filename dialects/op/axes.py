@@ -16,11 +16,11 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel import PARALLEL, memref_type
+from penstock.dialects.kernel.builder import PARALLEL, memref_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 I64Attr = IntegerAttr.constr(i64)
 I64List = DenseArrayBase.constr(i64)

@@ -23,7 +23,6 @@ from xdsl.irdl import (
 from xdsl.traits import Commutative, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.op.elementwise import (
     INTEGERS,
     NUMBERS,
@@ -31,11 +30,12 @@ from penstock.dialects.op.elementwise import (
     BinaryOp,
     Elements,
 )
-from penstock.dialects.signless import is_unsigned, signless
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.signless import is_unsigned, signless
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition
@@ -238,6 +238,6 @@ class BitcastOp(ArrayOp):
         return k.insert(UnrealizedConversionCastOp.get([bits], [self.to]))
 
     def compute(self, *operands: Array) -> Array:
-        from penstock.dialects.numpy_types import dtype_of
+        from penstock.dialects.utils.numpy_types import dtype_of
 
         return operands[0].view(dtype_of(self.to))

@@ -21,7 +21,7 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp, SubOp
 from penstock.dialects.op.movement import ExpandOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
+from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 
 
 def same_static_type(a: SSAValue, b: SSAValue) -> bool:

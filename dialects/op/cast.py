@@ -27,14 +27,14 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
-from penstock.dialects.sbp import SbpSignature
-from penstock.dialects.signless import is_unsigned
+from penstock.dialects.op.sbp import SbpSignature
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition
@@ -94,7 +94,7 @@ class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
         return (*splits, UNARY_SUM) if is_linear else splits
 
     def compute(self, *operands: Array) -> Array:
-        from penstock.dialects.numpy_types import dtype_of
+        from penstock.dialects.utils.numpy_types import dtype_of
 
         return operands[0].astype(dtype_of(self.to))
 

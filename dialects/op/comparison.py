@@ -12,8 +12,6 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Commutative, Pure
 
-from penstock.dialects.interfaces import tensor_type
-from penstock.dialects.op.checks import same_element_type
 from penstock.dialects.op.elementwise import (
     ANY_ELEMENTS,
     BOOLEANS,
@@ -23,11 +21,13 @@ from penstock.dialects.op.elementwise import (
     UnaryOp,
     broadcast_type,
 )
-from penstock.dialects.sbp import BROADCAST, PARTIAL, SbpSignature
+from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.op.verify import same_element_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 ################################################################################
 # Relations                                                                    #

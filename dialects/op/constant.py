@@ -19,10 +19,10 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.numpy_types import array_of, dtype_name_of
-from penstock.dialects.sbp import Part, SbpSignature, signature
-from penstock.dialects.splat import (
+from penstock.dialects.op.sbp import Part, SbpSignature, signature
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.numpy_types import array_of, dtype_name_of
+from penstock.dialects.utils.splat import (
     Elements,
     SplatAttr,
     compact,
@@ -32,8 +32,8 @@ from penstock.dialects.splat import (
 )
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition

@@ -26,27 +26,27 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import AccumulatingOp, element_count, tensor_type
-from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
-from penstock.dialects.launch.padded import PaddedOp
+from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
-from penstock.dialects.op.checks import (
+from penstock.dialects.op.depthwise import Depthwise
+from penstock.dialects.op.linear import element_of_sums, multiply_add
+from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
+from penstock.dialects.op.tensor_op import AccumulatingOp, element_count, tensor_type
+from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
 )
-from penstock.dialects.op.depthwise import Depthwise
-from penstock.dialects.op.linear import element_of_sums, multiply_add
 from penstock.dialects.op.windows import (
     Window,
     are_lines,
     window_view,
     windows_of,
 )
-from penstock.dialects.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 T = TypeVar("T")
 

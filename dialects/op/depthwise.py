@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import SSAValue
 
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.windows import (
     WINDOWS,
     Window,
@@ -16,7 +16,7 @@ from penstock.dialects.op.windows import (
 )
 
 if TYPE_CHECKING:
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
 
 
 class Depthwise(NamedTuple):

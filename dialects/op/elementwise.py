@@ -35,20 +35,20 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Commutative, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
+from penstock.dialects.op.tensor_op import (
     ElementwiseOp,
     broadcast_shapes,
     element_count,
     tensor_type,
 )
-from penstock.dialects.op.checks import same_element_type
-from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.sbp import BROADCAST, PARTIAL, SbpSignature
-from penstock.dialects.signless import UNSIGNED, is_unsigned
+from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.signless import UNSIGNED, is_unsigned
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 ################################################################################
 # What elementwise ops have in common                                          #

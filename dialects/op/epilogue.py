@@ -19,7 +19,10 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, RecursivelySpeculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import PARALLEL, broadcast_map, memref_type
+from penstock.dialects.op.elementwise import AddOp
+from penstock.dialects.op.fused import YieldOp, evaluate_block, verify_broadcast
+from penstock.dialects.op.tensor_op import (
     AccumulatingOp,
     ContractionOp,
     ElementwiseOp,
@@ -27,13 +30,10 @@ from penstock.dialects.interfaces import (
     TensorOp,
     tensor_type,
 )
-from penstock.dialects.kernel import PARALLEL, broadcast_map, memref_type
-from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.fused import YieldOp, evaluate_block, verify_broadcast
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition

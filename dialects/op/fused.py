@@ -28,9 +28,9 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import KnownAttributes
-from penstock.dialects.diagnostics import LocatedVerifyException
-from penstock.dialects.interfaces import (
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.sbp import Part
+from penstock.dialects.op.tensor_op import (
     ElementwiseOp,
     TensorOp,
     are_compatible,
@@ -39,12 +39,12 @@ from penstock.dialects.interfaces import (
     shape_text,
     tensor_type,
 )
-from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.sbp import Part
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.diagnostics import LocatedVerifyException
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition

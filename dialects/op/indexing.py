@@ -22,24 +22,24 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.op.axes import I64Attr, dense
+from penstock.dialects.op.movement import OUT_OF_RANGE, check_indices, checked_place
+from penstock.dialects.op.tensor_op import (
     InPlacePair,
     TensorOp,
     element_count,
     shape_text,
     tensor_type,
 )
-from penstock.dialects.kernel import memref_type
-from penstock.dialects.op.axes import I64Attr, dense
-from penstock.dialects.op.checks import check_shape, normal_axis, same_element_type
-from penstock.dialects.op.movement import OUT_OF_RANGE, check_indices, checked_place
+from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
     Places: TypeAlias = NDArray[np.int64]
 

@@ -32,7 +32,22 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import (
+    PARALLEL,
+    REDUCTION,
+    broadcast_map,
+    memref_type,
+)
+from penstock.dialects.op.cast import to_integer
+from penstock.dialects.op.elementwise import NUMBERS, PRODUCTS
+from penstock.dialects.op.sbp import (
+    PARTIAL,
+    Entry,
+    SbpSignature,
+    broadcast_signatures,
+    signature,
+)
+from penstock.dialects.op.tensor_op import (
     AccumulatingOp,
     ContractionOp,
     broadcast_shapes,
@@ -40,31 +55,16 @@ from penstock.dialects.interfaces import (
     shape_text,
     tensor_type,
 )
-from penstock.dialects.kernel import (
-    PARALLEL,
-    REDUCTION,
-    broadcast_map,
-    memref_type,
-)
-from penstock.dialects.op.cast import to_integer
-from penstock.dialects.op.checks import (
+from penstock.dialects.op.verify import (
     check_rank,
     may_equal,
     same_element_type,
 )
-from penstock.dialects.op.elementwise import NUMBERS, PRODUCTS
-from penstock.dialects.sbp import (
-    PARTIAL,
-    Entry,
-    SbpSignature,
-    broadcast_signatures,
-    signature,
-)
-from penstock.dialects.signless import ui8
+from penstock.dialects.utils.signless import ui8
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 BYTES = (i8, ui8)
 """The elements of which sums may be wide."""

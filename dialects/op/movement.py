@@ -30,33 +30,33 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import (
-    InPlacePair,
-    TensorOp,
-    shape_text,
-    tensor_type,
-)
-from penstock.dialects.kernel import PARALLEL, memref_type
+from penstock.dialects.kernel.builder import PARALLEL, memref_type
 from penstock.dialects.op.axes import (
     I64Attr,
     I64List,
     dense,
     int_list,
 )
-from penstock.dialects.op.checks import normal_axis
 from penstock.dialects.op.elementwise import UNARY_SUM
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     PARTIAL,
     Part,
     SbpSignature,
     broadcast_signatures,
     signature,
 )
-from penstock.dialects.signless import is_unsigned
+from penstock.dialects.op.tensor_op import (
+    InPlacePair,
+    TensorOp,
+    shape_text,
+    tensor_type,
+)
+from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 OUT_OF_RANGE = "gather index out of range"
 

@@ -22,25 +22,25 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.op.axes import I64Attr
+from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
+from penstock.dialects.op.sbp import SbpSignature, signature
+from penstock.dialects.op.tensor_op import (
     InPlacePair,
     TensorOp,
     element_count,
     tensor_type,
 )
-from penstock.dialects.kernel import KernelBuilder, memref_type
-from penstock.dialects.op.axes import I64Attr
-from penstock.dialects.op.checks import (
+from penstock.dialects.op.verify import (
     check_shape,
     normal_axis,
     same_element_type,
 )
-from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.lines import Element, Line, Row, RowOp
-from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
+    from penstock.dialects.op.tensor_op import Array
 
 EPSILON = 1e-5
 """What is added to a variance unless an op says otherwise."""

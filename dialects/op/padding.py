@@ -31,8 +31,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from penstock.dialects.interfaces import TensorOp, tensor_type
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import (
     I64List,
     copy_part,
@@ -40,15 +39,16 @@ from penstock.dialects.op.axes import (
     int_list,
     one_per_axis,
 )
-from penstock.dialects.op.checks import highest, lowest
 from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.number import Number
+from penstock.dialects.op.sbp import SbpSignature, signature
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.verify import highest, lowest
 from penstock.dialects.op.windows import MAX_EDGES, MIN_LINE, Window
-from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 class PadMode(StrEnum):

@@ -22,12 +22,13 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
-from penstock.dialects.kernel import KernelBuilder, memref_type
+from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.op.axes import I64List, int_list
-from penstock.dialects.op.checks import check_rank, lowest
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
-from penstock.dialects.op.lines import Line
+from penstock.dialects.op.row_ops import Line
+from penstock.dialects.op.sbp import SbpSignature, signature
+from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
+from penstock.dialects.op.verify import check_rank, lowest
 from penstock.dialects.op.windows import (
     WINDOWS,
     Taps,
@@ -38,10 +39,9 @@ from penstock.dialects.op.windows import (
     windows_attribute,
     windows_of,
 )
-from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
+    from penstock.dialects.op.tensor_op import Array
 
 
 class PoolOp(TensorOp, ABC):

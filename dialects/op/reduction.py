@@ -21,10 +21,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
-from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
 from penstock.dialects.op.axes import I64List, int_list
-from penstock.dialects.op.checks import highest, lowest, normal_axis
 from penstock.dialects.op.elementwise import (
     ANY_ELEMENTS,
     FLOATS,
@@ -32,14 +30,16 @@ from penstock.dialects.op.elementwise import (
     UNARY_SUM,
     Elements,
 )
-from penstock.dialects.op.lines import Line
-from penstock.dialects.sbp import PARTIAL, SbpSignature, signature
+from penstock.dialects.op.row_ops import Line
+from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
+from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
+from penstock.dialects.op.verify import highest, lowest, normal_axis
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 class ReduceOp(TensorOp, ABC):

@@ -21,20 +21,20 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.op.axes import I64Attr
+from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.sbp import SbpSignature, signature
+from penstock.dialects.op.tensor_op import (
     InPlacePair,
     TensorOp,
     element_count,
     tensor_type,
 )
-from penstock.dialects.kernel import KernelBuilder, memref_type
-from penstock.dialects.op.axes import I64Attr
-from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.windows import Window
-from penstock.dialects.sbp import SbpSignature, signature
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
+    from penstock.dialects.op.tensor_op import Array
 
 F64Attr = FloatAttr.constr(eq(f64))
 

@@ -12,11 +12,11 @@ from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
-from penstock.dialects.signless import is_unsigned
+from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition

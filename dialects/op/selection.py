@@ -29,19 +29,19 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, element_count, tensor_type
 from penstock.dialects.op.axes import I64Attr, dense
-from penstock.dialects.op.checks import normal_axis
 from penstock.dialects.op.elementwise import NUMBERS
-from penstock.dialects.op.lines import Line
-from penstock.dialects.sbp import SbpSignature, signature
+from penstock.dialects.op.row_ops import Line
+from penstock.dialects.op.sbp import SbpSignature, signature
+from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
+from penstock.dialects.op.verify import normal_axis
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 ################################################################################
 # Places of the largest or smallest                                            #

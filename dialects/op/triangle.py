@@ -19,16 +19,16 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, shape_text, tensor_type
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64List
-from penstock.dialects.op.checks import same_element_type
+from penstock.dialects.op.tensor_op import TensorOp, shape_text, tensor_type
+from penstock.dialects.op.verify import same_element_type
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @dataclass(frozen=True)

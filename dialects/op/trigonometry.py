@@ -14,8 +14,8 @@ from xdsl.irdl import irdl_op_definition
 from penstock.dialects.op.elementwise import UnaryOp
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 class FunctionOp(UnaryOp, ABC):

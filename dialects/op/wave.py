@@ -26,12 +26,12 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import KnownAttributes
-from penstock.dialects.interfaces import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.attributes import KnownAttributes
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 @irdl_op_definition

@@ -22,8 +22,8 @@ MAX_EDGES = 4
 """The other windows of a row that are written out beside such a loop."""
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 class Taps(NamedTuple):

@@ -33,20 +33,20 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.op.axes import I64Attr
+from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.tensor_op import (
     ContractionOp,
     TensorOp,
     element_count,
     tensor_type,
 )
-from penstock.dialects.kernel import PARALLEL, REDUCTION, memref_type
-from penstock.dialects.op.axes import I64Attr
-from penstock.dialects.op.checks import check_rank, check_shape, same_element_type
-from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 SPLIT: tuple[tuple[float, ...], ...] = (
     (4, 0, -5, 0, 1, 0),

@@ -23,9 +23,6 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import KnownAttributes
-from penstock.dialects.counts import Count
-from penstock.dialects.diagnostics import refuse_if_any, verifying
 from penstock.dialects.regst.types import (
     MAX_BYTES,
     BlockType,
@@ -34,6 +31,9 @@ from penstock.dialects.regst.types import (
     DataType,
     MemoryCaseAttr,
 )
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.counts import Count
+from penstock.dialects.utils.diagnostics import refuse_if_any, verifying
 
 Bytes = IntegerAttr.constr(eq(i64), value=AtLeast(0))
 

@@ -22,7 +22,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.padded import PaddedOp
+from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.lowering.analysis.index_ranges import Bound, Interval, Linear
 from penstock.lowering.analysis.index_values import IndexValues, interval_of
 from penstock.lowering.codegen.body.loop_nest import extents_of, is_linear

@@ -12,8 +12,8 @@ from functools import reduce
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from penstock.dialects.interfaces import InPlacePair, TensorOp
-from penstock.dialects.op.rates import RateOp, RepeatOp, UnpackOp
+from penstock.dialects.op.multirate import RateOp, RepeatOp, UnpackOp
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import (
     DataType,

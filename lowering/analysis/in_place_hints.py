@@ -1,5 +1,5 @@
 """
-What hints in the text of a job or plan (`dialects/in_place.py`) ask of passes.
+What hints in the text of a job or plan (`dialects/op/in_place.py`) ask of passes.
 
 Passes that compute ops together keep what hints are about. An op with a `must` keeps
 its result and the operand it names: it is the last one of its group, and what makes the
@@ -17,8 +17,8 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.in_place import IN_PLACE, MAY, MUST, NEVER, HintAttr, hints_of
-from penstock.dialects.interfaces import InPlacePair, TensorOp
+from penstock.dialects.op.in_place import IN_PLACE, MAY, MUST, NEVER, HintAttr, hints_of
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 
 
 def wanted_pairs(

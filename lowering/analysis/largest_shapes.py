@@ -25,7 +25,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.job import (
     ForeignInputOp,
     ForeignOutputOp,
@@ -34,8 +33,9 @@ from penstock.dialects.job import (
     OutputOp,
     VariableOp,
 )
+from penstock.dialects.op.sbp import devices_of
+from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.regst import DataType
-from penstock.dialects.sbp import devices_of
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.op.infer_shapes import is_static, refine_block
 from penstock.lowering.plan.create_registers import MAX_SHAPE, extents_of

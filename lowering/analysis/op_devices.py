@@ -21,7 +21,7 @@ from penstock.dialects.job import (
     origin_of,
     placement_of,
 )
-from penstock.dialects.sbp import devices_of
+from penstock.dialects.op.sbp import devices_of
 
 ELSEWHERE = (
     AfterOp,

@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import BoxingOp, PlacementAttr, SbpAttr
-from penstock.dialects.sbp import Layout
+from penstock.dialects.op.sbp import Layout
 
 RESULTS, OPERANDS = "sbp", "operand_sbp"
 """The attributes of ops: one SBP for all results (or one each), and one an operand."""

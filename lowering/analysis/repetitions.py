@@ -18,12 +18,12 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import AfterOp, JobOp
-from penstock.dialects.op.rates import RateOp
+from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
-from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
 from penstock.lowering.analysis.aliases import Holds
 
 PIECES = "pieces"

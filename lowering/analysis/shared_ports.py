@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeAlias
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import DeviceAttr, InputOp, JobOp, OutputOp, VariableOp
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import DataType
 from penstock.lowering.analysis.op_devices import JobDevices

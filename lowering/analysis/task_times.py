@@ -20,8 +20,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import TensorOp, as_tensor, byte_count
 from penstock.dialects.job import CopyOp
+from penstock.dialects.op.tensor_op import TensorOp, as_tensor, byte_count
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.algorithms.list_scheduling import Job
 

@@ -19,8 +19,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.target import Target
 
-from penstock.dialects.diagnostics import LocatedPassFailure, fail_if_any
 from penstock.dialects.launch import KernelOp, ProgramOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure, fail_if_any
 from penstock.lowering.codegen.cpu.kernel import cpu_source
 from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
 from penstock.lowering.codegen.cuda.kernel import cuda_source

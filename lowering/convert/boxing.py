@@ -22,7 +22,7 @@ from penstock.dialects.job import (
     PartialAttr,
     SplitAttr,
 )
-from penstock.dialects.sbp import RECENT, Layout, Part, devices_of, places_of
+from penstock.dialects.op.sbp import RECENT, Layout, Part, devices_of, places_of
 
 ################################################################################
 # Which parts of which devices                                                 #

@@ -19,8 +19,7 @@ from penstock.dialects.job import DeviceAttr, PlacementAttr, misfit
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.parts import ConcatOp, SliceOp
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     BROADCAST,
     PARTIAL,
     RECENT,
@@ -32,7 +31,8 @@ from penstock.dialects.sbp import (
     sbp_of,
     split,
 )
-from penstock.dialects.splat import splat_of
+from penstock.dialects.op.slicing import ConcatOp, SliceOp
+from penstock.dialects.utils.splat import splat_of
 from penstock.lowering.convert.boxing import (
     Collective,
     Piece,

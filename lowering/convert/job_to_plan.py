@@ -53,10 +53,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.attributes import carry
-from penstock.dialects.counts import count_of
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     AfterOp,
     AssignOp,
@@ -71,9 +67,7 @@ from penstock.dialects.job import (
     VariableOp,
     verify_layout,
 )
-from penstock.dialects.plan import PlanOp
-from penstock.dialects.rates import MOST_ACTS
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     Layout,
     Part,
     SbpSignature,
@@ -81,7 +75,13 @@ from penstock.dialects.sbp import (
     part_type,
     whole,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.plan import PlanOp
+from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.counts import count_of
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.repetitions import MOST_ACTS
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import write_control_edges
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices

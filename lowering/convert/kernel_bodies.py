@@ -22,8 +22,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.kernel import as_memref, kernel_body
+from penstock.dialects.kernel.builder import as_memref, kernel_body
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.dialects.regst import alias_place
 from penstock.lowering.algorithms.unique_names import UniqueNames

@@ -53,9 +53,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from penstock.dialects import launch
-from penstock.dialects.attributes import carry
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
@@ -70,11 +67,14 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.rates import AccOp, RateOp
+from penstock.dialects.op.multirate import AccOp, RateOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import (
     Holds,

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from penstock.dialects.interfaces import can_fail
 from penstock.dialects.job import CopyOp, DeviceAttr
+from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS

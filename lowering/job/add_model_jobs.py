@@ -28,8 +28,6 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import (
     AssignOp,
     ForeignInputOp,
@@ -38,6 +36,8 @@ from penstock.dialects.job import (
     VariableOp,
     placement_of,
 )
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
     Finding,

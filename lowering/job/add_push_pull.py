@@ -38,8 +38,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import (
     ForeignInputOp,
     ForeignOutputOp,
@@ -48,6 +46,8 @@ from penstock.dialects.job import (
     OutputOp,
     PlacementAttr,
 )
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.shared_ports import (

@@ -36,8 +36,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp, byte_count, tensor_type
 from penstock.dialects.job import (
     AfterOp,
     AssignOp,
@@ -53,7 +51,7 @@ from penstock.dialects.job import (
     placement_of,
 )
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     BROADCAST,
     PARTIAL,
     Layout,
@@ -63,7 +61,9 @@ from penstock.dialects.sbp import (
     signature,
     split,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import TensorOp, byte_count, tensor_type
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.op_layouts import (
     OPERANDS,

@@ -23,8 +23,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     AfterOp,
     AssignOp,
@@ -36,8 +34,10 @@ from penstock.dialects.job import (
     verify_layout,
 )
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.sbp import PARTIAL, Layout
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.sbp import PARTIAL, Layout
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.op_layouts import (
     OPERANDS,

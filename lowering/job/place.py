@@ -38,7 +38,7 @@ from penstock.dialects.job import (
     verify_device_kind,
 )
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices
 
 Uses: TypeAlias = dict[PlacementAttr, list[tuple[Operation, int]]]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, Region
 
-from penstock.dialects.exact_printer import ExactPrinter
+from penstock.dialects.utils.exact_printer import ExactPrinter
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp

@@ -35,8 +35,8 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp, names_of
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.walks import outermost
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.byte_ranges import ByteRanges, Range
 from penstock.lowering.analysis.kernel_effects import KernelEffects
 from penstock.lowering.codegen.cpu.wave import MEMBERS

@@ -43,8 +43,8 @@ from penstock.dialects.launch import (
     names_of,
     symbols,
 )
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.walks import outermost
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.codegen.cpu.wave import MEMBERS, modelled_ns
 from penstock.lowering.launch.actor_order import ActorOrder, Run, ranges_of

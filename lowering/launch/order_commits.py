@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.launch import (
     ActorOp,
@@ -37,7 +36,8 @@ from penstock.dialects.launch import (
     symbols,
     turns_of,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.plan.order_commits import AHEAD, Gate, gate_of

@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from penstock.dialects.launch import AttentionAttr, KernelOp
-from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.lowering.codegen.body.attention import Attention, attention_of
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.attention import (

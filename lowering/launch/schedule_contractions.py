@@ -74,8 +74,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.launch import KernelOp, PanelsAttr
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.launch.schedule import (
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.launch.schedules.cpu_matmul import (
     MAX_PANEL_ELEMENTS,
     QUAD,
     REFUSAL,
@@ -83,7 +83,7 @@ from penstock.dialects.launch.schedule import (
     SIDE,
     ContractionAttr,
 )
-from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.analysis.constant_arguments import called_kernels
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import most_folds, phases_of

@@ -35,8 +35,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.dialects.launch.tiles import TilesAttr
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,

@@ -30,11 +30,11 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
 from penstock.dialects.launch.memory import VariableOp
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.walks import outermost
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.constant_arguments import called_kernels
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here

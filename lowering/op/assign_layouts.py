@@ -53,11 +53,16 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.interfaces import ElementwiseOp, TensorOp, as_tensor, tensor_type
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.movement import TransposeOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import (
+    ElementwiseOp,
+    TensorOp,
+    as_tensor,
+    tensor_type,
+)
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.launch.schedule_contractions import (
     PACKED_ROWS,
     PACKING,

@@ -14,13 +14,13 @@ from sys import float_info
 from xdsl.dialects.builtin import bf16, f16, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from penstock.dialects.interfaces import tensor_type
-from penstock.dialects.numpy_types import array_of
 from penstock.dialects.op.comparison import WhereOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.movement import ExpandOp, ReshapeOp
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.op.triangle import Triangle, TriangleOp, triangle_of
+from penstock.dialects.utils.numpy_types import array_of
 
 LEAST: Mapping[Attribute, float] = {
     bf16: -(2 - 2**-7) * 2.0**127,

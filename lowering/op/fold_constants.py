@@ -22,17 +22,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import JobOp
-from penstock.dialects.numpy_types import array_of, dense_of
 from penstock.dialects.op import ConstantOp
-from penstock.dialects.op.rates import RateOp
+from penstock.dialects.op.in_place import IN_PLACE
+from penstock.dialects.op.multirate import RateOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.op.triangle import TriangleOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.numpy_types import array_of, dense_of
+from penstock.dialects.utils.walk import outermost
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
+    from penstock.dialects.op.tensor_op import Array
 
 
 def is_small(op: TensorOp, max_elements: int) -> bool:

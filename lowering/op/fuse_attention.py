@@ -51,17 +51,17 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.halves import is_half
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp
+from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import Overwritten
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.causal_mask import hidden_of, splat_of

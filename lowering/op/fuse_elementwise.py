@@ -35,13 +35,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import ElementwiseOp
 from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
-from penstock.dialects.sbp import PARTIAL
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.in_place import IN_PLACE
+from penstock.dialects.op.sbp import PARTIAL
+from penstock.dialects.op.tensor_op import ElementwiseOp
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
     Overwritten,

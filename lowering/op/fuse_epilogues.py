@@ -32,19 +32,19 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import (
-    AccumulatingOp,
-    ContractionOp,
-    ElementwiseOp,
-    tensor_type,
-)
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.in_place import IN_PLACE
+from penstock.dialects.op.tensor_op import (
+    AccumulatingOp,
+    ContractionOp,
+    ElementwiseOp,
+    tensor_type,
+)
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
     Overwritten,

@@ -37,12 +37,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import ElementwiseOp, tensor_type
 from penstock.dialects.job import JobOp, placement_of
-from penstock.dialects.op.lines import RowOp
-from penstock.dialects.op.rows import RowsOp, YieldRowsOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.fused_rows import RowsOp, YieldRowsOp
+from penstock.dialects.op.in_place import IN_PLACE
+from penstock.dialects.op.row_ops import RowOp
+from penstock.dialects.op.tensor_op import ElementwiseOp, tensor_type
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
     Overwritten,

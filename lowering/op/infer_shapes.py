@@ -25,12 +25,12 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp, are_compatible, tensor_type
 from penstock.dialects.job import AfterOp, CopyOp, Job, JobOp
 from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
-from penstock.dialects.op.checks import known
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import TensorOp, are_compatible, tensor_type
+from penstock.dialects.op.verify import known
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 
 JOB_OPS = frozenset(op.name for op in Job.operations)
 

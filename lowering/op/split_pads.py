@@ -26,15 +26,15 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp, VariableOp, placement_of
-from penstock.dialects.kernel import kernel_body
-from penstock.dialects.launch.schedule import ContractionAttr
+from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp, placed
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.launch.schedule_contractions import (
     checked_vector_bytes,

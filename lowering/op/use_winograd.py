@@ -37,7 +37,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp, VariableOp, placement_of
 from penstock.dialects.job.ports import WINOGRAD_PRODUCTS
 from penstock.dialects.op.axes import int_list
@@ -46,7 +45,8 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.op.parts import SliceOp
+from penstock.dialects.op.slicing import SliceOp
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.op.winograd import (
     JOIN,
     RESULTS,
@@ -54,7 +54,7 @@ from penstock.dialects.op.winograd import (
     WinogradJoinOp,
     WinogradSplitOp,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.walk import outermost
 
 MIN_CHANNELS = 16
 LEAST_SAVING = 2

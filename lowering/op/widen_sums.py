@@ -20,15 +20,15 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.halves import is_half
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import ContractionOp, TensorOp, tensor_type
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSumOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.op.tensor_op import ContractionOp, TensorOp, tensor_type
+from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.walk import outermost
 
 SUMS = ContractionOp | ReduceMeanOp | ReduceProdOp | ReduceSumOp
 

@@ -35,7 +35,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import (
     SECTIONS,
     AssignOp,
@@ -48,7 +47,8 @@ from penstock.dialects.job import (
     sections_of,
 )
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.plan.order_updates import readers_of
 

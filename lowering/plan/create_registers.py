@@ -46,14 +46,14 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.counts import count_of
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp, TaskOp, segments_of
-from penstock.dialects.rates import MOST_ACTS
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.counts import count_of
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.repetitions import MOST_ACTS
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.repetitions import rates_of
 
 MAX_SHAPE = "max_shape"

@@ -45,12 +45,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.in_place import IN_PLACE
-from penstock.dialects.interfaces import TensorOp, byte_count, can_fail, tensor_type
+from penstock.dialects.op.in_place import IN_PLACE
+from penstock.dialects.op.tensor_op import TensorOp, byte_count, can_fail, tensor_type
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import operand_register

@@ -38,7 +38,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import (
     MAIN_JOB,
     SECTIONS,
@@ -66,7 +65,8 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.analysis.job_interfaces import Interfaces
 

@@ -52,13 +52,13 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
     DataType,
     RegisterOp,
 )
+from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.algorithms.exclusion_groups import (
     STRATEGIES,
     exclusion_groups,

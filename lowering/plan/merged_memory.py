@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, RegisterOp
-from penstock.dialects.value_names import name_value
+from penstock.dialects.utils.value_names import name_value
 from penstock.lowering.algorithms.packing.problem import align, end_of, side_by_side
 from penstock.lowering.analysis.memory_bound import registers_by_block
 

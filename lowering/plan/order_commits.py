@@ -30,10 +30,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import AssignOp, CommitOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.analysis.task_order import TaskOrder, controls_of

@@ -52,12 +52,12 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import DeviceAttr
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES, MemoryCaseAttr
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.list_scheduling import Job, in_order
 from penstock.lowering.algorithms.ordering.limits import limit_of_tasks
 from penstock.lowering.algorithms.ordering.parallel import (

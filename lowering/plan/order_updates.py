@@ -27,12 +27,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.job import AssignOp, CopyOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp, name_of
 from penstock.dialects.regst import RegisterOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges

@@ -45,11 +45,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, Ports, StreamAttr, TaskOp
 from penstock.dialects.regst import ControlType
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.deadlock import Register, Waits
 from penstock.lowering.algorithms.event_reduction import (
     Order,

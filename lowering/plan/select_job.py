@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.walk import outermost
 
 
 def tasks_of(plan: PlanOp, job: str) -> list[TaskOp]:

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.in_place import IN_PLACE, verify_hints
-from penstock.dialects.interfaces import InPlacePair, TensorOp
+from penstock.dialects.op.in_place import IN_PLACE, verify_hints
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import alias_place
 from penstock.lowering.analysis.aliases import (

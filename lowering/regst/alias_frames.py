@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from penstock.dialects.in_place import NEVER, hints_of
-from penstock.dialects.op.rates import RateOp, RepeatOp, UnpackOp
+from penstock.dialects.op.in_place import NEVER, hints_of
+from penstock.dialects.op.multirate import RateOp, RepeatOp, UnpackOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, RegisterOp
 from penstock.lowering.analysis.repetitions import rates_of

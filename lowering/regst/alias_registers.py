@@ -82,10 +82,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import RegisterOp, alias_place
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.plan import reduce_events as plan_reduce_events

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from penstock.dialects.in_place import MAY, MUST, NEVER, HintAttr, hints_of
-from penstock.dialects.interfaces import InPlacePair
 from penstock.dialects.job import InputOp
+from penstock.dialects.op.in_place import MAY, MUST, NEVER, HintAttr, hints_of
+from penstock.dialects.op.tensor_op import InPlacePair
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
 from penstock.lowering.analysis.aliases import (

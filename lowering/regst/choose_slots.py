@@ -41,7 +41,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import (
     DataType,
@@ -49,7 +48,8 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.event_reduction import zero_edges
 from penstock.lowering.algorithms.list_scheduling import Job, Schedule, scheduled_on
 from penstock.lowering.algorithms.marked_graph import MarkedGraph

@@ -88,7 +88,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import (
@@ -98,7 +97,8 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.block_layout import Demand, Layout, Layouter
 from penstock.lowering.algorithms.byte_sharing import (
     CycleError,

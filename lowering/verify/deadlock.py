@@ -28,10 +28,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.deadlock import (
     BUDGET,
     Register,

@@ -17,7 +17,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.shared_ports import (
     complaints_about,
     jobs_in,

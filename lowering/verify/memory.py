@@ -31,7 +31,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
@@ -42,7 +41,8 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.slot_counts import Queue, peak_of
 from penstock.lowering.algorithms.unique_names_sizes import parse_size
 

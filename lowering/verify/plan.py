@@ -57,11 +57,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.verify.deadlock import PlanWaits, deadlocks_in
 from penstock.lowering.verify.plan_rules.events import bad_events, equal_orders
 from penstock.lowering.verify.plan_rules.graph import PlanGraph

@@ -46,9 +46,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import ControlOp, ProgramOp, names_of
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import clashes, marks_of
 from penstock.lowering.verify.program_rules.graph import (
     ProgramGraph,

@@ -25,10 +25,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.job import SECTIONS, SinkTickOp, SourceTickOp, sections_of
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.walks import outermost
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
 NOTHING = DictionaryAttr({})

@@ -288,7 +288,7 @@ class _Values:
 
     def _value(self, variable: Variable, files: WeightFiles) -> Array:
         from penstock.dialects.launch import VariableOp
-        from penstock.dialects.numpy_types import array_of
+        from penstock.dialects.utils.numpy_types import array_of
         from penstock.runtime.loading.initializers import initial_value
 
         op = self._ops[variable.name]

@@ -290,7 +290,7 @@ def kind_of(type: object) -> TensorKind:
     from xdsl.utils.hints import isa
 
     from penstock.dialects.launch import memref_bytes
-    from penstock.dialects.numpy_types import dtype_name_of
+    from penstock.dialects.utils.numpy_types import dtype_name_of
 
     assert isa(type, MemRefType), "checked by the verifier"
     name = dtype_name_of(type.element_type)
@@ -333,8 +333,8 @@ def kernel_image(op: KernelOp) -> Kernel:
 
 
 def _actor(op: ActorOp, turns: int) -> ActorImage:
-    from penstock.dialects.diagnostics import place_of
     from penstock.dialects.launch import CommitOp, names_of
+    from penstock.dialects.utils.diagnostics import place_of
 
     steps = list(op.body.block.ops)
     done = [step for step in steps if not isinstance(step, CommitOp)]

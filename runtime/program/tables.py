@@ -443,7 +443,7 @@ def turns_of(
     """
     if not any(actor.every for actor in actors):
         return [1] * len(actors)
-    from penstock.dialects.rates import Flow, RateError, TooManyActs, turns
+    from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
 
     flows: list[Flow] = []
     used: list[str] = []

@@ -25,11 +25,11 @@ from xdsl.dialects import get_all_dialects as upstream_dialects
 from xdsl.parser import Parser
 
 from penstock.dialects import get_all_dialects
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import JobOp
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.numpy_types import dtype_of
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.lowering.algorithms.machine_code import keep_machine_code_with
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
@@ -37,7 +37,7 @@ from penstock.lowering.regst import plan_memory as regst_plan_memory
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.object_key import core_folder, packing_folder
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.universe import keep_function_of_pass
 
 Array: TypeAlias = NDArray[np.generic]
@@ -179,7 +179,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
     Keep calls of a job of a frontend's session where they are about to run, in their
     threads: events that one is there, and that all may go on.
     """
-    from penstock.tools.frontend.session import Program
+    from penstock.tools.frontend.python.session import Program
 
     held: dict[str, tuple[threading.Event, threading.Event]] = {}
     run: Callable[..., object] = Program.run

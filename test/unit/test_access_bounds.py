@@ -13,7 +13,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.analysis.access_bounds import unproven_accesses
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.driver.compiler import installed_compiler
 
 ARGUMENTS = (
     "%a: memref<2x4xf32>, %o: memref<4xf32>, %i: memref<4xi64>, %b: memref<3x5xf32>, "

@@ -36,8 +36,8 @@ from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 from penstock.lowering.convert.ordering_tokens import needed_orders
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.runtime.executors.simulator import Act
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -12,8 +12,8 @@ import pytest
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit import pool as compile_pool
 from penstock.runtime.options import MOST_EACH, warn_of_threads
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 JOB = """
 job.job @net placement <cpu, [0:0]> {

@@ -16,19 +16,19 @@ from onnx import numpy_helper
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
 from xdsl.ir import Attribute, Block
 
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.interfaces import tensor_type
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import AttentionAttr, KernelOp
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.op import AttentionOp, SoftmaxOp
 from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_attention import schedule_attention
 from penstock.runtime.jit.cpu import compile_cpu
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.onnx_import.model import import_model
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.frontend.onnx.model import import_model
+from penstock.tools.session.session import Model, Session
 
 Floats: TypeAlias = NDArray[np.floating]
 Exact: TypeAlias = NDArray[np.float64]

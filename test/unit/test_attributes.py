@@ -5,7 +5,7 @@ from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.dialects.test import TestOp as AnyOp
 
 from penstock.dialects import get_all_dialects
-from penstock.dialects.attributes import KnownAttributes, carry
+from penstock.dialects.utils.attributes import KnownAttributes, carry
 
 
 @pytest.mark.parametrize("name", ["job", "launch", "op", "plan", "regst"])

@@ -28,9 +28,9 @@ from benchmarks.harness import Opener, Race, Result
 from benchmarks.memory import memory_of, to_plan
 from benchmarks.report import Section, Table
 from benchmarks.speed import race_data, race_rows
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.job import JobOp
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 

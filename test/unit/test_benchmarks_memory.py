@@ -18,7 +18,7 @@ from benchmarks.models import LIGHT, light_models, passes_between
 from benchmarks.packers import RULES, installed_peer, others, packed, read, timed
 from benchmarks.report import Section, Table
 from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.driver.compiler import installed_compiler
 
 CSV = "id,lower,upper,size\n0,0,2,8\n1,1,3,4\n2,2,4,8\n3,3,5,2\n"
 """Of the four, at most 12 bytes are needed at once."""

@@ -18,12 +18,17 @@ import numpy as np
 import pytest
 
 from penstock.runtime.loading.initializers import Array
-from penstock.tools import checkpoint
-from penstock.tools.checkpoint import MANIFEST, Checkpoint, CheckpointError, Checkpoints
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.saved_plan.derived import derive
-from penstock.tools.saved_plan.plan import Plan, program_text
-from penstock.tools.session import Model, Session, kernel_sources, program_of
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session import checkpoint
+from penstock.tools.session.checkpoint import (
+    MANIFEST,
+    Checkpoint,
+    CheckpointError,
+    Checkpoints,
+)
+from penstock.tools.session.saved_plan.derived import derive
+from penstock.tools.session.saved_plan.plan import Plan, program_text
+from penstock.tools.session.session import Model, Session, kernel_sources, program_of
 
 COUNTER = """
 launch.program @counter rank 0 {
@@ -275,7 +280,7 @@ def test_safetensors_without_the_package(
 SAVING = """
 import os, signal, sys
 import numpy as np
-from penstock.tools.checkpoint import Checkpoints
+from penstock.tools.session.checkpoint import Checkpoints
 
 folder, kill_at = sys.argv[1], int(sys.argv[2])
 checkpoints = Checkpoints(folder, keep=2)
@@ -337,7 +342,7 @@ def test_kill_at_each_change_of_the_folder_leaves_the_last_checkpoint(tmp_path: 
 ENDLESS = """
 import sys
 import numpy as np
-from penstock.tools.checkpoint import Checkpoints
+from penstock.tools.session.checkpoint import Checkpoints
 
 checkpoints = Checkpoints(sys.argv[1], keep=2)
 for step in range(10**9):

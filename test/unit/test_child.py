@@ -32,7 +32,7 @@ raise ImportError("this lay beside a model")
 RUN = """
 from penstock.runtime.jit import pool as compile_pool
 compile_pool.processors = lambda: 2
-from penstock.tools.entry import run
+from penstock.tools.cli.entry import run
 run()
 """
 """The command, on a machine with two processors."""
@@ -171,15 +171,15 @@ def safe_load(file):
 
 SETTINGS = """
 import sys
-from penstock.tools import entry
-sys.modules["penstock.tools.opt"] = type(sys)("opt")
+from penstock.tools.cli import entry
+sys.modules["penstock.tools.cli.opt"] = type(sys)("opt")
 def run_tool():
     from numba.core import config
     config.reload_config()
     import yaml
     print(int(config.OPT), config.CPU_NAME, yaml.safe_load is not None)
     return 0
-sys.modules["penstock.tools.opt"].run_tool = run_tool
+sys.modules["penstock.tools.cli.opt"].run_tool = run_tool
 entry.opt()
 """
 """A command that asks Numba for its settings, also after it has read them again."""
@@ -203,5 +203,5 @@ def test_every_process_of_ours_ignores_settings_files() -> None:
         "runtime/jit/worker.py",
         "runtime/jit/cubin_worker.py",
         "runtime/jit/numba_settings.py",
-        "tools/entry.py",
+        "tools/cli/entry.py",
     }

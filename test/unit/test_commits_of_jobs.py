@@ -25,8 +25,8 @@ from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.variables import read_variables
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.runtime.testing.fault_injection import KernelFault, inject
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
 
 TRAIN = """
 job.job @train placement <cpu, [0:0]> {

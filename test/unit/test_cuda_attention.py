@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.queries import QueriesAttr
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cuda.attention_groups import device_attention_of
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes

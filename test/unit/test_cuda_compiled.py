@@ -29,10 +29,10 @@ from penstock.runtime.extras import how_to_install
 from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit import cubin as cubins
 from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.cuda_targets import disassembled
-from penstock.tools.onnx_import.model import import_file
-from penstock.tools.session import Model, kernel_sources, lower, program_of
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.frontend.onnx.model import import_file
+from penstock.tools.reports.cuda_targets import disassembled
+from penstock.tools.session.session import Model, kernel_sources, lower, program_of
 
 pytestmark = pytest.mark.slow
 

@@ -36,11 +36,11 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.memory import host_bytes
 from penstock.runtime.observe.kernel_timer import Effort
+from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
-from penstock.tools.session import Model, Session
-from penstock.tools.tuning import Tuning, tune
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
+from penstock.tools.session.tuning import Tuning, tune
 
 Doubles = npt.NDArray[np.float64]
 

@@ -17,8 +17,8 @@ START = """
 from pathlib import Path
 import numpy as np
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 compiler = installed_compiler()
 

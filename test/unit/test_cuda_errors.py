@@ -15,8 +15,8 @@ from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import CudaError, Function, Handle, Launch, Span
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = npt.NDArray[Any]
 

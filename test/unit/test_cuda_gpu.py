@@ -23,8 +23,8 @@ from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.simulator import gpu_count
 from penstock.runtime.errors import TaskError
 from penstock.runtime.testing.cuda_guarded_driver import guarded
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 pytestmark = pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
 
@@ -233,7 +233,7 @@ def test_kernels_agree_with_numpy(file: str):
     [("examples/digits.mlir", "--inputs", "examples/digits-test.npz")],
 )
 def test_models_of_the_examples(arguments: tuple[str, ...]):
-    command = [sys.executable, "-m", "penstock.tools.run", *arguments]
+    command = [sys.executable, "-m", "penstock.tools.cli.run", *arguments]
     result = subprocess.run(
         [*command, "--device", "cuda", "--check", "numpy"],
         cwd=HERE.parents[1],

@@ -14,8 +14,8 @@ import pytest
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp, LibraryAttr
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.contraction import (
     DEVICE_ELEMENTS,
     Contraction,
@@ -39,9 +39,9 @@ from penstock.runtime.cuda.libraries.registry import calls_of
 from penstock.runtime.loading.memory import host_bytes
 from penstock.runtime.observe.kernel_timer import Effort
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, Session
-from penstock.tools.tuning import Subject, Tuning, tune
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
+from penstock.tools.session.tuning import Subject, Tuning, tune
 
 DTYPES = {
     "f32": np.dtype(np.float32),

@@ -21,8 +21,8 @@ from penstock.dialects.job import JobOp
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.jit.cubin import compile_kernels
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 

@@ -3,7 +3,8 @@ The order of all that CUDA devices are asked for, proven from a log of it withou
 
 The log is made by `RecordedDriver`, which also does the work, in an order of chance
 among those that streams and events allow; results are compared with NumPy's. What
-proves the order is `penstock.tools.cuda_ordering`, which knows nothing of the runtime.
+proves the order is `penstock.runtime.testing.cuda_order_check`, which knows nothing of
+the runtime.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import Span
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram
+from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import Entry, RecordedDriver
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Array]

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError
-from penstock.tools.checkpoint import MANIFEST, CheckpointError, Checkpoints
-from penstock.tools.errors import UsageError
-from penstock.tools.files import sha256_of
-from penstock.tools.model_files import read_model_file, write_model_file
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.files import sha256_of
+from penstock.tools.session.checkpoint import MANIFEST, CheckpointError, Checkpoints
+from penstock.tools.session.model_files import read_model_file, write_model_file
 
 ARRAYS = {
     "w": np.arange(12, dtype=np.float32).reshape(3, 4),

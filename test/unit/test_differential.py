@@ -29,11 +29,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import InitAttr, InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.job import VariableOp as JobVariableOp
-from penstock.dialects.numpy_types import dense_of, dtype_of
-from penstock.dialects.op import activation, comparison, elementwise, functions
+from penstock.dialects.op import activation, comparison, elementwise
+from penstock.dialects.op import unary_math as functions
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.constant import ConstantOp
@@ -41,14 +40,16 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import GatherOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumOp
+from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.numpy_types import dense_of, dtype_of
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.oracle import evaluate_model, has_numpy_meaning
-from penstock.tools.pass_pipeline import parse_passes
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.session.oracle import evaluate_model, has_numpy_meaning
+from penstock.tools.session.session import Model, Session
 
 Random: TypeAlias = np.random.Generator
 Types: TypeAlias = Sequence[AnyFloat | IntegerType]

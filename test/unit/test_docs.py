@@ -16,7 +16,7 @@ from xdsl.traits import HasParent
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.dialects import get_all_dialects
-from penstock.tools import docs
+from penstock.tools.reports import docs
 
 ROOT = Path(__file__).parents[2]
 INSTALL = ROOT / "test" / "plugin" / "install.py"
@@ -48,7 +48,7 @@ def test_no_generated_page_is_left_over(made: Path) -> None:
 def test_pages_do_not_depend_on_hashes(made: Path, tmp_path: Path) -> None:
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     subprocess.run(
-        [sys.executable, "-m", "penstock.tools.docs", str(tmp_path)],
+        [sys.executable, "-m", "penstock.tools.reports.docs", str(tmp_path)],
         env={**os.environ, "PYTHONHASHSEED": seed},
         check=True,
         timeout=300,

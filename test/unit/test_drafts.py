@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.tools.arrays import write_arrays
-from penstock.tools.checkpoint import Checkpoints
-from penstock.tools.drafts import draft_of, drafting
-from penstock.tools.files import write_whole
-from penstock.tools.model_files import write_model_file
-from penstock.tools.saved_plan.archive import write_archive
+from penstock.tools.driver.drafts import draft_of, drafting
+from penstock.tools.driver.files import write_whole
+from penstock.tools.session.arrays import write_arrays
+from penstock.tools.session.checkpoint import Checkpoints
+from penstock.tools.session.model_files import write_model_file
+from penstock.tools.session.saved_plan.archive import write_archive
 
 ARRAYS = {"w": np.arange(3)}
 SAVES: dict[str, Callable[[Path], None]] = {
@@ -30,7 +30,7 @@ SAVES: dict[str, Callable[[Path], None]] = {
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from penstock.tools.drafts import drafting
+from penstock.tools.driver.drafts import drafting
 drafts = [drafting(Path(target)) for target in sys.argv[1:]]
 for draft in drafts:
     draft.__enter__().write_text("half")

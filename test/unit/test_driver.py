@@ -13,10 +13,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.canonicalize import CanonicalizePass
 
-from penstock.dialects.diagnostics import warn
+from penstock.dialects.utils.diagnostics import warn
 from penstock.lowering import pipelines
-from penstock.tools import plugins
-from penstock.tools.opt import run_tool
+from penstock.tools.cli.opt import run_tool
+from penstock.tools.driver import plugins
 
 GOOD = "func.func @f() {\n  func.return\n}\n"
 BAD = 'func.func @f() {\n  "arith.addi"() : () -> ()\n  func.return\n}\n'
@@ -399,7 +399,7 @@ from xdsl.dialects import arith
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, ShrinkException
 from xdsl.xdsl_opt_main import xDSLOptMain
-from penstock.dialects.diagnostics import warn
+from penstock.dialects.utils.diagnostics import warn
 
 class Broken(ModulePass):
     name = "break"

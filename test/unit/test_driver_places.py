@@ -7,8 +7,12 @@ from xdsl.dialects.test import Test
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-from penstock.dialects.diagnostics import LocatedPassFailure, fail_if_any, place_of
-from penstock.tools.locating_parser import LocatingParser
+from penstock.dialects.utils.diagnostics import (
+    LocatedPassFailure,
+    fail_if_any,
+    place_of,
+)
+from penstock.tools.driver.locating_parser import LocatingParser
 
 
 def parse(text: str) -> ModuleOp:

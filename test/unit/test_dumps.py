@@ -21,13 +21,13 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from penstock.dialects.value_names import name_value
+from penstock.dialects.utils.value_names import name_value
 from penstock.lowering.pipelines import PIPELINES
-from penstock.tools import entry
-from penstock.tools.compiler import Compiler, installed_compiler
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.pass_pipeline import parse_passes
-from penstock.tools.verifier import module_errors
+from penstock.tools.cli import entry
+from penstock.tools.driver.compiler import Compiler, installed_compiler
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.driver.verifier import module_errors
 
 ROOT = Path(__file__).parents[2]
 ALWAYS = (

@@ -18,7 +18,7 @@ class Interrupting:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupting())
-from penstock.tools.entry import {name}
+from penstock.tools.cli.entry import {name}
 {name}()
 """
 """Each tool imports NumPy or xDSL long before it reads its arguments."""
@@ -28,7 +28,7 @@ def commands() -> dict[str, str]:
     """The function of each installed command."""
     scripts = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
     return {
-        command: target.removeprefix("penstock.tools.entry:")
+        command: target.removeprefix("penstock.tools.cli.entry:")
         for command, target in scripts.items()
     }
 
@@ -53,7 +53,7 @@ def test_interrupt_while_importing_leaves_no_traceback(command: str, message: st
 def test_warnings_are_a_line_each(command: str):
     code = f"""
 import warnings
-from penstock.tools.entry import {commands()[command]} as run
+from penstock.tools.cli.entry import {commands()[command]} as run
 try:
     run()
 finally:
@@ -67,11 +67,12 @@ finally:
 
 def test_entry_points_import_nothing_that_takes_time():
     code = (
-        "import sys; before = set(sys.modules); import penstock.tools.entry; "
+        "import sys; before = set(sys.modules); import penstock.tools.cli.entry; "
         "print(*sorted(set(sys.modules) - before))"
     )
     command = [sys.executable, "-c", code]
     out = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=300
     ).stdout
-    assert out.split() == ["penstock", "penstock.tools", "penstock.tools.entry"]
+    packages = ["penstock", "penstock.tools", "penstock.tools.cli"]
+    assert out.split() == [*packages, "penstock.tools.cli.entry"]

@@ -18,7 +18,7 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.launch import RegisterOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.lowering.op.fuse_epilogues import fuse_job
-from penstock.tools.session import Model, Session
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]

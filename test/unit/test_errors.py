@@ -18,8 +18,8 @@ from xdsl.ir import Block, Region
 
 import penstock
 from penstock import errors
-from penstock.dialects.diagnostics import Place, told, user_place
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.diagnostics import Place, told, user_place
 from penstock.lowering.algorithms.packing import (
     Lifetime,
     PackingError,
@@ -35,8 +35,8 @@ from penstock.lowering.launch.autotune.alternatives import (
 from penstock.lowering.launch.autotune.choice import candidates_for
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.extras import how_to_install
-from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
-from penstock.tools.session import Session
+from penstock.tools.driver.errors import Diagnosis, InternalError, Rejected, UsageError
+from penstock.tools.session.session import Session
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,7 +148,7 @@ def test_what_has_no_line_has_its_file(
     def reject(*args: object, **options: object) -> None:
         raise Rejected([Diagnosis(None, "nowhere in particular")])
 
-    monkeypatch.setattr("penstock.tools.session.lower", reject)
+    monkeypatch.setattr("penstock.tools.session.session.lower", reject)
     path = tmp_path / "a.mlir"
     assert refused(path, MODEL) == f"{path}: nowhere in particular"
 

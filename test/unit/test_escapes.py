@@ -21,10 +21,10 @@ from penstock.runtime.errors import (
     WatchdogError,
     printable,
 )
-from penstock.tools.errors import Diagnosis, InternalError, Rejected, UsageError
+from penstock.tools.driver.errors import Diagnosis, InternalError, Rejected, UsageError
 
 ESCAPE = "\x1b]0;owned\x07\x9b31m\r"
-ENTRY = "from penstock.tools.entry import opt, run, view"
+ENTRY = "from penstock.tools.cli.entry import opt, run, view"
 NAME = r"\1B[31m</script><b>\0Aimport os"
 JOB = rf"""
 job.job @"n{NAME}" placement <cpu, [0:0]> {{
@@ -88,7 +88,7 @@ def test_reports_of_watchdogs_are_safe(capsys: pytest.CaptureFixture[str]) -> No
 def test_warnings_of_tools_are_safe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from penstock.tools import entry
+    from penstock.tools.cli import entry
 
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     entry._tell_warnings_of("penstock-run")  # pyright: ignore[reportPrivateUsage]

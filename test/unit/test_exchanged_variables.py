@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 TYPE = "tensor<4xf32>"
 

@@ -18,8 +18,8 @@ from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import BATCH
 from penstock.runtime.loading.memory import allocation_count
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Start: TypeAlias = Callable[..., "Future[Any]"]
 

@@ -8,13 +8,14 @@ from typing import NoReturn
 
 import pytest
 
-from penstock.dialects.diagnostics import Place
+from penstock.dialects.utils.diagnostics import Place
 from penstock.runtime.errors import PenstockError
-from penstock.tools import importer, run
-from penstock.tools.diagnostics import Diagnosis, Rejected
-from penstock.tools.errors import InternalError, UsageError
-from penstock.tools.failures import exit_code_of
-from penstock.tools.view import command
+from penstock.tools.cli import import_model as importer
+from penstock.tools.cli import run
+from penstock.tools.cli import view as command
+from penstock.tools.cli.exit_codes import exit_code_of
+from penstock.tools.driver.diagnostics import Diagnosis, Rejected
+from penstock.tools.driver.errors import InternalError, UsageError
 
 Commands = list[tuple[str, object, Callable[[list[str]], int], list[str]]]
 

@@ -32,8 +32,8 @@ from penstock.runtime.testing.fault_injection import (
     MessageFault,
     inject,
 )
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 
 @cfunc(KERNEL)

@@ -21,7 +21,8 @@ from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit import first_start as first_start_module
 from penstock.runtime.jit.cached_functions import keep_function
 from penstock.runtime.jit.first_start import FirstStart, first_start
-from penstock.tools import progress, run
+from penstock.tools.cli import run
+from penstock.tools.driver import progress
 
 ROOT = Path(__file__).parents[2]
 Compiled = Callable[[int], int]
@@ -110,7 +111,7 @@ def test_nothing_is_compiled_into_the_folder_of_the_package() -> None:
 def test_imports_compile_nothing(tmp_path: Path) -> None:
     # Else it would take long before anything can be said of it.
     code = (
-        "import penstock.tools.run, penstock.tools.onnx_session;"
+        "import penstock.tools.cli.run, penstock.tools.frontend.onnx.session;"
         "import penstock.runtime.executors.jobs;"
         "import penstock.runtime.core.watchdog, penstock.runtime.loading.devices, sys;"
         "from penstock.runtime.jit.first_start import first_start;"

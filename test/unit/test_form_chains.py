@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.launch import CallOp, ProgramOp
 from penstock.lowering.pipelines import pipeline
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
 
 JOB = """
 !x = tensor<5x8xf32>

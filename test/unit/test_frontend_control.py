@@ -12,7 +12,8 @@ import pytest
 import penstock
 from penstock import Tensor, Workspace
 from penstock.runtime.errors import TaskError
-from penstock.tools.frontend.control import (
+from penstock.tools.frontend.python.jobs import Job
+from penstock.tools.frontend.python.schedules import (
     Every,
     Loop,
     Once,
@@ -23,8 +24,7 @@ from penstock.tools.frontend.control import (
     Sequence,
     Step,
 )
-from penstock.tools.frontend.jobs import Job
-from penstock.tools.workspace import WorkspaceError
+from penstock.tools.frontend.python.workspace import WorkspaceError
 
 Value = Annotated[Tensor, (), "i64"]
 

@@ -11,9 +11,9 @@ import pytest
 
 import penstock
 from penstock import Tensor
-from penstock.tools.frontend.errors import TraceError
-from penstock.tools.frontend.jobs import Job
-from penstock.tools.frontend.placeholders import ArgumentError
+from penstock.tools.frontend.python.errors import TraceError
+from penstock.tools.frontend.python.jobs import Job
+from penstock.tools.frontend.python.signature import ArgumentError
 
 X = Annotated[Tensor, (3, 4), "f32"]
 I = Annotated[Tensor, (3, 4), "i32"]  # noqa: E741 -- the integers beside the floats

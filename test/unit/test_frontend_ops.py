@@ -16,13 +16,13 @@ import pytest
 from scipy.special import erf, expit
 
 import penstock
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.op import Op
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.frontend.dtypes import short_name
-from penstock.tools.frontend.jobs import Job
-from penstock.tools.frontend.structures import flattened
-from penstock.tools.oracle import evaluate_model
+from penstock.tools.frontend.python.dtypes import short_name
+from penstock.tools.frontend.python.jobs import Job
+from penstock.tools.frontend.python.structures import flattened
+from penstock.tools.session.oracle import evaluate_model
 
 Function: TypeAlias = Callable[..., Any]
 One: TypeAlias = Callable[[Any], Any]

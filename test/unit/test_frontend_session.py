@@ -17,11 +17,11 @@ import pytest
 import penstock
 from penstock import PenstockError, Session, Tensor, control
 from penstock.runtime.errors import TaskError
-from penstock.tools.errors import Rejected
-from penstock.tools.frontend.errors import TraceError
-from penstock.tools.frontend.jobs import Job
-from penstock.tools.frontend.placeholders import ArgumentError
-from penstock.tools.frontend.session import SessionState, current_session
+from penstock.tools.driver.errors import Rejected
+from penstock.tools.frontend.python.errors import TraceError
+from penstock.tools.frontend.python.jobs import Job
+from penstock.tools.frontend.python.session import SessionState, current_session
+from penstock.tools.frontend.python.signature import ArgumentError
 
 Row = Annotated[Tensor, (3,), "f32"]
 Rows = Annotated[Tensor, ("rows", 3), "f32"]

@@ -14,12 +14,12 @@ import pytest
 import penstock
 from penstock import PenstockError, Session, Tensor
 from penstock.runtime.errors import TaskError, WatchdogError
-from penstock.tools import session as compiled
-from penstock.tools.frontend.dispatcher import Call, Dispatcher
-from penstock.tools.frontend.errors import TraceError
-from penstock.tools.frontend.jobs import Job
-from penstock.tools.frontend.session import SessionState
-from penstock.tools.frontend.turns import Turn, Turns
+from penstock.tools.frontend.python.call_order import Turn, Turns
+from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
+from penstock.tools.frontend.python.errors import TraceError
+from penstock.tools.frontend.python.jobs import Job
+from penstock.tools.frontend.python.session import SessionState
+from penstock.tools.session import session as compiled
 
 Row = Annotated[Tensor, (3,), "f32"]
 Rows = Annotated[Tensor, ("rows", 3), "f32"]

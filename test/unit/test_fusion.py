@@ -11,13 +11,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from penstock.dialects.interfaces import ElementwiseOp
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
-from penstock.dialects.numpy_types import dense_of
 from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp, MaximumOp, MulOp, NegOp, SubOp
 from penstock.dialects.op.fused import FusedOp, evaluate_block
+from penstock.dialects.op.tensor_op import ElementwiseOp
+from penstock.dialects.utils.numpy_types import dense_of
 from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
 
 SHAPES = ((), (5,), (1, 5), (4, 1), (4, 5), (3, 4, 5))

@@ -83,7 +83,14 @@ def test_passes_write_the_same_under_any_hash_seed(name: str, tmp_path: Path):
     text, passes = PIPELINES[name]
     source = tmp_path / "jobs.mlir"
     source.write_text(text)
-    command = [sys.executable, "-m", "penstock.tools.opt", str(source), "-p", passes]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.tools.cli.opt",
+        str(source),
+        "-p",
+        passes,
+    ]
     written = {
         subprocess.run(
             command,

@@ -18,8 +18,8 @@ from penstock.runtime.loading.memory import allocation_count
 from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.program.executable import image_from_json, image_of
 from penstock.runtime.testing.fault_injection import KernelFault, inject
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session, kernel_sources
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session, kernel_sources
 
 Start: TypeAlias = Callable[..., "Future[Any]"]
 

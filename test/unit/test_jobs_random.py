@@ -13,9 +13,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.launch import ChunkOp, RegisterOp, names_of
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.session import Model, Session, lower, program_of
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.session.session import Model, Session, lower, program_of
 
 Array: TypeAlias = npt.NDArray[np.float32]
 

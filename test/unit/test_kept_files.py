@@ -222,7 +222,7 @@ def test_kernels_are_compiled_on_a_full_disk(
 LIMITED = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-from penstock.tools.entry import run
+from penstock.tools.cli.entry import run
 run()
 """
 """A command that cannot make a file of more than 1000 bytes."""

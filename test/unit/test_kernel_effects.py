@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import Op
-from penstock.dialects.op.rates import AccOp, RateOp
+from penstock.dialects.op.multirate import AccOp, RateOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.lowering.analysis.kernel_effects import KernelEffects
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.docs import examples_of, read_example
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.reports.docs import examples_of, read_example
 
 OPS = [
     op

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.windows import Window, outside
 from penstock.lowering.pipelines import pipeline
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 WIDTH = 1 << 28
 IMAGE = f"tensor<1x3x4x{WIDTH}xf32>"

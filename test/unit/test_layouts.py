@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import JobOp
 from penstock.dialects.op import Conv2dOp, TransposeOp
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.lowering.op import assign_layouts as op_assign_layouts
 from penstock.lowering.op.assign_layouts import Layouts, assign_layouts
 from penstock.lowering.pipelines import PIPELINES
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.onnx_import.model import import_model
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.frontend.onnx.model import import_model
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 EXTENT = 6
 

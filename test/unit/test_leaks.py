@@ -22,9 +22,9 @@ from penstock.runtime.errors import DeadlockError
 from penstock.runtime.observe.metrics import TimeObserver
 from penstock.runtime.program.tables import Actor, Register, Tables
 from penstock.runtime.testing.fault_injection import FaultyCore, MessageFault
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.frontend.jobs import Job
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.frontend.python.jobs import Job
+from penstock.tools.session.session import Model, Session
 
 CYCLES, WARM, SPANS = 1000, 100, 4
 MOST_BYTES = 4 << 10

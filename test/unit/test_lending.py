@@ -14,8 +14,8 @@ from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram, load_program
 from penstock.runtime.program.executable import image_of
 from penstock.runtime.program.io_binding import lendings_of
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import kernel_sources
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import kernel_sources
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 

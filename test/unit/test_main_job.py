@@ -19,9 +19,9 @@ from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
 from penstock.runtime.loading.loader import load_program, load_program_jobs
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.session import Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.session.session import Session
 
 Array = npt.NDArray[np.float32]
 

@@ -14,7 +14,7 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import load_program
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 Array = npt.NDArray[np.float32]
 ENGINES = [("sequential", 1), ("sim", 1), ("actors", 1), ("actors", 3)]

@@ -12,7 +12,7 @@ from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
 from penstock.runtime.loading.loader import load_program
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 JOBS = """
 !x = tensor<4xf32>

@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.op import (
     AddOp,
@@ -34,6 +33,7 @@ from penstock.dialects.op import (
     SliceOp,
     TransposeOp,
 )
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 

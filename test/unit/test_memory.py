@@ -29,12 +29,12 @@ from xdsl.passes import PassPipeline
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import get_all_dialects, launch
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import DeviceAttr, InputOp, VariableOp
-from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.kernel.builder import KernelBuilder
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.algorithms.packing import Lifetime, Problem, pack
 from penstock.lowering.algorithms.packing.problem import (
     end_of,

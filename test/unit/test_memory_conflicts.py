@@ -8,7 +8,7 @@ from itertools import combinations, product
 import pytest
 
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
-from penstock.tools.memory_report.conflicts import (
+from penstock.tools.reports.memory.conflicts import (
     Span,
     apart,
     conflicts_of,

@@ -18,12 +18,12 @@ from penstock.lowering.algorithms.packing import Budget, Problem, register_packi
 from penstock.lowering.algorithms.packing.problem import side_by_side
 from penstock.lowering.pipelines import job_passes, plan_passes
 from penstock.lowering.regst.plan_memory import GIVEN_UP, GUARDS
-from penstock.tools import run_arguments
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.memory_report import reports_of, text_of
-from penstock.tools.report import report_of
-from penstock.tools.run import run_tool
-from penstock.tools.session import Session
+from penstock.tools.cli import run_arguments
+from penstock.tools.cli.run import run_tool
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.reports.memory import reports_of, text_of
+from penstock.tools.session.report import report_of
+from penstock.tools.session.session import Session
 
 LIMIT = 1.5
 

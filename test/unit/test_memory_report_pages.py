@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from penstock.tools.opt import run_tool
+from penstock.tools.cli.opt import run_tool
 
 ROOT = Path(__file__).parents[2]
 STREAMS = "plan-assign-streams{streams=2}"

@@ -18,9 +18,8 @@ from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
 
 from penstock.dialects import get_all_dialects
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import InputOp, JobOp
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -30,15 +29,16 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_place,
 )
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering import get_all_passes
 from penstock.lowering.algorithms.exclusion_groups import exclusion_groups, parse_groups
 from penstock.lowering.plan.merge_jobs import PlanMergeJobsPass
 from penstock.lowering.plan.merged_memory import sunk
 from penstock.lowering.plan.select_job import PlanSelectJobPass
 from penstock.lowering.verify.plan import VerifyPlanPass
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.pass_pipeline import parse_passes
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 TO_MEMORY = (
     "job-place,convert-job-to-plan,plan-assign-streams{streams=2},"
@@ -384,7 +384,7 @@ def test_a_merged_plan_is_the_same_under_any_hash_seed(tmp_path: Path):
             [
                 sys.executable,
                 "-m",
-                "penstock.tools.opt",
+                "penstock.tools.cli.opt",
                 str(source),
                 "-p",
                 f"{TO_MEMORY},plan-merge-jobs,verify-plan",

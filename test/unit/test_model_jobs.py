@@ -16,11 +16,11 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.program.actors import Fixed
-from penstock.tools.checkpoint import Checkpoints
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.errors import UsageError
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.checkpoint import Checkpoints
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 TRAIN = """
 !w = tensor<8x4xf32>
@@ -342,7 +342,7 @@ def test_kind_of_file_that_is_not_installed_is_named(
     def find_none(name: str) -> None:
         return None
 
-    monkeypatch.setattr("penstock.tools.model_files.find_spec", find_none)
+    monkeypatch.setattr("penstock.tools.session.model_files.find_spec", find_none)
     with pytest.raises(UsageError, match="needs a package: pip install safetensors"):
         session.save_model(tmp_path / "model.safetensors")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 
 Array: TypeAlias = NDArray[np.generic]

@@ -26,8 +26,10 @@ from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel import KernelBuilder
-from penstock.dialects.numpy_types import (
+from penstock.dialects.kernel.builder import KernelBuilder
+from penstock.dialects.op import Op
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.utils.numpy_types import (
     DTYPE_NAMES,
     array_of,
     dense_of,
@@ -35,8 +37,6 @@ from penstock.dialects.numpy_types import (
     dtype_of,
     element_type_of,
 )
-from penstock.dialects.op import Op
-from penstock.dialects.op.constant import ConstantOp
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.arrays import numpy_dtype
 

@@ -34,8 +34,8 @@ from penstock.runtime.observe.metrics import (
 from penstock.runtime.observe.observers import Event, Observer, Observers
 from penstock.runtime.observe.program_info import subject_of
 from penstock.runtime.program.tables import Actor, Call, Register, Tables
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Start: TypeAlias = Callable[..., "Future[Any]"]
 

@@ -11,12 +11,13 @@ import numpy as np
 import onnx
 import pytest
 
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.onnx_import.converters import CONVERTERS
-from penstock.tools.onnx_import.model import ImportedModel, import_for
-from penstock.tools.onnx_import.node_cases import (
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.frontend.onnx.converters import CONVERTERS
+from penstock.tools.frontend.onnx.model import ImportedModel, import_for
+from penstock.tools.frontend.onnx.ops import Array
+from penstock.tools.reports.onnx_coverage import (
     Case,
     Outcome,
     Tally,
@@ -29,8 +30,7 @@ from penstock.tools.onnx_import.node_cases import (
     run_case,
     tallied,
 )
-from penstock.tools.onnx_import.ops import Array
-from penstock.tools.session import Model, Session
+from penstock.tools.session.session import Model, Session
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 
@@ -74,7 +74,7 @@ def test_every_converter_passes_a_case(tallies: dict[str, Tally]) -> None:
     reason="the page counts the cases of another version of onnx",
 )
 def test_the_page_counts_what_passes(tallies: dict[str, Tally]) -> None:
-    command = "python -m penstock.tools.onnx_import.node_cases docs/onnx.md"
+    command = "python -m penstock.tools.reports.onnx_coverage docs/onnx.md"
     assert PAGE.read_text("utf-8") == page(tallies), f"run {command}"
 
 

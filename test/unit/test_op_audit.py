@@ -37,23 +37,23 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.test_value import create_ssa_value
 
 from penstock.dialects import op as ops
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.numpy_types import dense_of, dtype_of, element_type_of
 from penstock.dialects.op import rounding, trigonometry
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
+from penstock.dialects.op.fused_rows import YieldRowsOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
+from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.padding import PadMode, PadModeAttr
-from penstock.dialects.op.rates import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
-from penstock.dialects.op.rows import YieldRowsOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.op.wave import YieldWaveOp
-from penstock.dialects.signless import ui8
+from penstock.dialects.utils.numpy_types import dense_of, dtype_of, element_type_of
+from penstock.dialects.utils.signless import ui8
 from penstock.lowering.analysis.access_bounds import unproven_accesses
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.model import lower
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.model import lower
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 Wide: TypeAlias = NDArray[np.float64]

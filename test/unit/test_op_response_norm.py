@@ -14,11 +14,11 @@ from onnxruntime import InferenceSession
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
 from xdsl.ir import Attribute, Block
 
-from penstock.dialects.interfaces import InPlacePair
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.numpy_types import element_type_of
 from penstock.dialects.op.response_norm import LocalResponseNormOp
+from penstock.dialects.op.tensor_op import InPlacePair
+from penstock.dialects.utils.numpy_types import element_type_of
 
 Array: TypeAlias = NDArray[Any]
 RunOp: TypeAlias = Callable[..., list[Array]]

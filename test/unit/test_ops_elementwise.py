@@ -36,9 +36,6 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.traits import Commutative, is_side_effect_free, is_speculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects import signless
-from penstock.dialects.interfaces import Cost, ElementwiseOp, InPlacePair, tensor_type
-from penstock.dialects.numpy_types import dense_of, dtype_of, element_type_of
 from penstock.dialects.op.activation import (
     ClipOp,
     GeluOp,
@@ -76,7 +73,9 @@ from penstock.dialects.op.elementwise import (
     SubOp,
     UnaryOp,
 )
-from penstock.dialects.op.functions import (
+from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.tensor_op import Cost, ElementwiseOp, InPlacePair, tensor_type
+from penstock.dialects.op.unary_math import (
     CeilOp,
     ErfOp,
     ExpOp,
@@ -85,7 +84,8 @@ from penstock.dialects.op.functions import (
     RsqrtOp,
     SqrtOp,
 )
-from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.utils import signless
+from penstock.dialects.utils.numpy_types import dense_of, dtype_of, element_type_of
 
 Array: TypeAlias = NDArray[np.generic]
 Properties: TypeAlias = Mapping[str, Attribute | None]

@@ -24,22 +24,22 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.test_value import create_ssa_value
 
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.kernel import kernel_body
-from penstock.dialects.numpy_types import dtype_of, element_type_of
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.op.activation import GeluOp, LeakyReluOp, SigmoidOp, TanhOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.comparison import LessOp
 from penstock.dialects.op.elementwise import AddOp, DivOp, MaximumOp, MulOp, SubOp
-from penstock.dialects.op.functions import ErfOp, ExpOp, LogOp, SqrtOp
 from penstock.dialects.op.movement import TransposeOp
 from penstock.dialects.op.normalization import RmsNormOp, SoftmaxOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.pooling import GlobalAveragePoolOp
 from penstock.dialects.op.reduction import ReduceMaxOp
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.unary_math import ErfOp, ExpOp, LogOp, SqrtOp
+from penstock.dialects.utils.numpy_types import dtype_of, element_type_of
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]

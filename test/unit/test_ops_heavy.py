@@ -33,10 +33,8 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block
 
-from penstock.dialects.interfaces import InPlacePair, TensorOp
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.numpy_types import element_type_of
 from penstock.dialects.op import (
     AveragePool2dOp,
     BatchNormOp,
@@ -55,7 +53,9 @@ from penstock.dialects.op import (
     SoftmaxOp,
 )
 from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.windows import Window
+from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 

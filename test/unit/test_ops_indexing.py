@@ -12,8 +12,6 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute
 from xdsl.utils.test_value import create_ssa_value
 
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.numpy_types import element_type_of
 from penstock.dialects.op.bits import BitAndOp, BitOrOp, BitXorOp
 from penstock.dialects.op.indexing import (
     GatherElementsOp,
@@ -27,6 +25,7 @@ from penstock.dialects.op.movement import OUT_OF_RANGE
 from penstock.dialects.op.rounding import Log1pOp, RoundOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.trigonometry import (
     AcoshOp,
     AcosOp,
@@ -41,6 +40,7 @@ from penstock.dialects.op.trigonometry import (
     SinOp,
     TanOp,
 )
+from penstock.dialects.utils.numpy_types import element_type_of
 
 Array: TypeAlias = NDArray[np.generic]
 RunOp: TypeAlias = Callable[..., list[Array]]

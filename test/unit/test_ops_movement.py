@@ -17,13 +17,6 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
-from penstock.dialects.interfaces import (
-    InPlacePair,
-    TensorOp,
-    are_compatible,
-    tensor_type,
-)
-from penstock.dialects.numpy_types import element_type_of
 from penstock.dialects.op.movement import (
     OUT_OF_RANGE,
     ExpandOp,
@@ -33,7 +26,14 @@ from penstock.dialects.op.movement import (
 )
 from penstock.dialects.op.number import number_text
 from penstock.dialects.op.padding import PadMode, PadOp
-from penstock.dialects.op.parts import ConcatOp, SliceOp, SplitOp
+from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
+from penstock.dialects.op.tensor_op import (
+    InPlacePair,
+    TensorOp,
+    are_compatible,
+    tensor_type,
+)
+from penstock.dialects.utils.numpy_types import element_type_of
 
 Array: TypeAlias = NDArray[np.generic]
 Shape: TypeAlias = tuple[int, ...]

@@ -22,9 +22,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.kernel import kernel_body
-from penstock.dialects.numpy_types import element_type_of
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.bits import (
@@ -41,7 +39,6 @@ from penstock.dialects.op.indexing import ScatterElementsOp, ScatterMode
 from penstock.dialects.op.indexing import ScatterModeAttr as ModeAttr
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import GatherOp, TransposeOp
-from penstock.dialects.op.parts import ConcatOp
 from penstock.dialects.op.pooling import MaxPool2dOp
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
@@ -51,8 +48,11 @@ from penstock.dialects.op.reduction import (
 )
 from penstock.dialects.op.scan import CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.dialects.op.slicing import ConcatOp
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.numpy_types import element_type_of
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 Integers: TypeAlias = NDArray[np.integer]

@@ -14,13 +14,17 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp, PaddedOp
-from penstock.dialects.launch.schedule import REFUSAL, SCHEDULE, ContractionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import (
+    REFUSAL,
+    SCHEDULE,
+    ContractionAttr,
+)
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.winograd import WinogradSplitOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.winograd import transform_of
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel

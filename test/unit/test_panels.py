@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, f32, f64, i64
 from xdsl.ir import Block
 
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.interfaces import TensorOp, tensor_type
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu

@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from penstock.lowering.pipelines import PIPELINES, pipeline
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.oracle import evaluate_model, has_numpy_meaning
-from penstock.tools.pass_pipeline import parse_passes
-from penstock.tools.session import Model, Session, read_model
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.session.oracle import evaluate_model, has_numpy_meaning
+from penstock.tools.session.session import Model, Session, read_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = ("digits.mlir", "encoder.mlir")
@@ -23,7 +23,7 @@ JOBS = ("digits.mlir", "encoder.mlir")
 
 def squeezenet() -> ModuleOp:
     onnx = pytest.importorskip("onnx")
-    from penstock.tools.onnx_import.model import import_file
+    from penstock.tools.frontend.onnx.model import import_file
 
     data = Path(onnx.__file__).parent / "backend" / "test" / "data"
     path = data / "light" / "light_squeezenet.onnx"
@@ -114,7 +114,7 @@ def test_every_level_runs_and_means_the_same(job: str):
 
 def outputs_of(seed: str, commands: Sequence[Sequence[str]]) -> list[bytes]:
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    command = [sys.executable, "-m", "penstock.tools.opt"]
+    command = [sys.executable, "-m", "penstock.tools.cli.opt"]
     return [
         subprocess.run(
             [*command, *arguments],

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Block
 
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.interfaces import TensorOp, tensor_type
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
-from penstock.dialects.numpy_types import element_type_of
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel

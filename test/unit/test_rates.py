@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.dialects.rates import MOST_ACTS, Flow, RateError, TooManyActs, turns
+from penstock.dialects.utils.repetitions import (
+    MOST_ACTS,
+    Flow,
+    RateError,
+    TooManyActs,
+    turns,
+)
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import (

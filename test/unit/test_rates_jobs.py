@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pytest
 
 from penstock.runtime.executors.stream import Stream
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.errors import UsageError
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 ENGINES = [("actors", 1), ("actors", 2), ("sequential", 1), ("sim", 1)]
 engines = pytest.mark.parametrize(("engine", "threads"), ENGINES)

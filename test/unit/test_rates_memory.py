@@ -23,15 +23,15 @@ from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
 
 from penstock.dialects import get_all_dialects
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.op.rates import RateOp
+from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering import get_all_passes
 from penstock.lowering.verify.plan import findings_in
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.pass_pipeline import parse_passes
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 LAUNCHES = 3
 """Acts of one launch and the next meet in all ways within these."""

@@ -10,7 +10,7 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram, load_program
 from penstock.runtime.program.executable import image_from_json, image_of
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.driver.compiler import installed_compiler
 
 PROGRAM = (
     """

@@ -22,12 +22,12 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.hints import isa
 
 from penstock.dialects import launch
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.in_place import HintAttr, hints_of
-from penstock.dialects.interfaces import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.job import InputOp
+from penstock.dialects.op.in_place import HintAttr, hints_of
+from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.analysis.aliases import (
     does_nothing,
     lies_as_paired,
@@ -42,9 +42,9 @@ from penstock.lowering.regst.alias_registers import RegstAliasRegistersPass
 from penstock.lowering.regst.plan_memory import RegstPlanMemoryPass
 from penstock.lowering.verify.plan import VerifyPlanPass
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 Tags: TypeAlias = NDArray[np.int64]
 

@@ -16,8 +16,7 @@ from scipy import special
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from penstock.dialects.interfaces import TensorOp
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import (
     AddOp,
@@ -30,6 +29,7 @@ from penstock.dialects.op import (
     SoftmaxOp,
     YieldRowsOp,
 )
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 

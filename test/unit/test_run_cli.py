@@ -20,11 +20,11 @@ from penstock.dialects.launch import ProgramOp
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.extras import how_to_install
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.comparing import relative_error, report_errors
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.opt import run_tool as opt_tool
-from penstock.tools.report import size_text, summary
-from penstock.tools.run import run_tool
+from penstock.tools.cli.compare import relative_error, report_errors
+from penstock.tools.cli.opt import run_tool as opt_tool
+from penstock.tools.cli.run import run_tool
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.report import size_text, summary
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
@@ -373,7 +373,7 @@ def test_inputs_that_cannot_be_read(run: Runner):
 def test_inputs_that_do_not_fit_are_refused_before_anything_is_compiled(
     run: Runner, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("penstock.tools.run.Session", None)
+    monkeypatch.setattr("penstock.tools.cli.run.Session", None)
     run.refuses(
         "the model has inputs x: give --inputs IN.npz or --random-inputs SEED",
         2,
@@ -796,7 +796,7 @@ def test_numpy_warns_of_nothing_that_a_check_evaluates(run: Runner):
 
 def started(*arguments: str, simulator: bool = True) -> subprocess.Popen[str]:
     """A process of the tool, in which CUDA is simulated unless there is a GPU."""
-    command = [sys.executable, "-m", "penstock.tools.run", *arguments]
+    command = [sys.executable, "-m", "penstock.tools.cli.run", *arguments]
     wanted = {SIMULATOR: "1"} if simulator and not gpu_count() else {}
     return subprocess.Popen(
         command,
@@ -894,7 +894,7 @@ def test_no_device_is_said_in_a_line(run: Runner):
 def test_no_device_is_said_before_anything_is_compiled(
     run: Runner, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("penstock.tools.run.Session", None)
+    monkeypatch.setattr("penstock.tools.cli.run.Session", None)
     arguments = "--random-inputs", "1", "--device", "cuda"
     outcome = run(run.file("job.mlir"), *arguments)
     assert (outcome.code, outcome.out) == (1, "")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.dialects.job import Entry, PlacementAttr
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     BROADCAST,
     PARTIAL,
     Layout,

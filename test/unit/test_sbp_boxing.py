@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region, SSAValue
 
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.job import (
     BoxingOp,
     CopyOp,
@@ -34,8 +33,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.elementwise import NegOp
 from penstock.dialects.op.reduction import ReduceSumOp
-from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     BROADCAST,
     PARTIAL,
     Layout,
@@ -44,6 +42,8 @@ from penstock.dialects.sbp import (
     sbp_of,
     split,
 )
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.convert.boxing import collective_of, zone_of
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 

@@ -32,7 +32,6 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects import op as ops
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import (
     BoxingOp,
     Entry,
@@ -44,18 +43,19 @@ from penstock.dialects.job import (
     VariableOp,
     misfit,
 )
-from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.kernel.builder import KernelBuilder
 from penstock.dialects.launch import ChunkOp
+from penstock.dialects.op.sbp import BROADCAST, sbp_of, split
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.plan import PlanOp
-from penstock.dialects.sbp import BROADCAST, sbp_of, split
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 from penstock.lowering.job.infer_sbp import JobInferSbpPass, candidates_for
 from penstock.lowering.job.insert_boxing import JobInsertBoxingPass
 from penstock.lowering.job.place import JobPlacePass
 from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 

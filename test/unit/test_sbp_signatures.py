@@ -26,10 +26,8 @@ from xdsl.dialects.test import TestOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from penstock.dialects import op as ops
-from penstock.dialects.interfaces import TensorOp, tensor_type
 from penstock.dialects.job import PartialAttr, SplitAttr
-from penstock.dialects.numpy_types import dtype_of
-from penstock.dialects.sbp import (
+from penstock.dialects.op.sbp import (
     Entry,
     Part,
     SbpSignature,
@@ -38,6 +36,8 @@ from penstock.dialects.sbp import (
     places_of,
     sbp_of,
 )
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.numpy_types import dtype_of
 
 Array: TypeAlias = NDArray[np.generic]
 

@@ -11,10 +11,10 @@ from scipy.special import erf
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.diagnostics import Rejected, UsageError
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model, Session, program_of, read_model
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.diagnostics import Rejected, UsageError
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session, program_of, read_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

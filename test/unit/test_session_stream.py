@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.runtime.errors import PenstockError
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Rows = NDArray[np.float32]
 ADD = """

@@ -18,8 +18,8 @@ from penstock.runtime.program.executable import (
     TensorKind,
     Variable,
 )
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 MULTIPLY = """
 job.job @multiply placement <cpu, [0:0]> {

@@ -14,7 +14,7 @@ from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.simulator import Simulation, simulate
 from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables
-from penstock.tools.session import Session
+from penstock.tools.session.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

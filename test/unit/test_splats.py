@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, f32, i64
 
-from penstock.dialects.numpy_types import array_of, dense_of
 from penstock.dialects.op import ConstantOp
-from penstock.dialects.splat import SplatAttr, compact, literal, splat_of
+from penstock.dialects.utils.numpy_types import array_of, dense_of
+from penstock.dialects.utils.splat import SplatAttr, compact, literal, splat_of
 from penstock.lowering.pipelines import pipeline
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 LARGE = f"tensor<{1 << 30}xf32>"
 JOB = f"""

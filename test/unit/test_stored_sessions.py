@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from penstock.dialects.launch import VariableOp
 from penstock.runtime.loading.shared_variables import SharedVariables
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 TEXT = """
 job.job @predict placement <cpu, [0:0]> {

@@ -16,7 +16,7 @@ from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Ending, EndOfData, NoRoom, Stream
 from penstock.runtime.loading.loader import load_program
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.driver.compiler import installed_compiler
 
 Start: TypeAlias = Callable[..., "Future[Any]"]
 

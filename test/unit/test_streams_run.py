@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.dialects.plan import PlanOp
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
 
 LENGTH = 24
 

@@ -20,8 +20,8 @@ from penstock.runtime.executors.jobs import JobFacts, facts_of, sections_of
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.testing.fault_injection import KernelFault, inject
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.session import Model, Session
 
 JOBS = """
 !t = tensor<4xf32>

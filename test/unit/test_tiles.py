@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu

@@ -41,10 +41,10 @@ from penstock.runtime.observe.kernel_timer import (
     Result,
     relative_error,
 )
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.errors import UsageError
-from penstock.tools.session import KERNELS, Model, Session
-from penstock.tools.tuning import (
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.session import KERNELS, Model, Session
+from penstock.tools.session.tuning import (
     MOST_CANDIDATES,
     Subject,
     Tuning,

@@ -15,13 +15,13 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, UnitAttr, 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block
 
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.launch.schedule import SCHEDULE, ContractionAttr
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.packed_operands import panels_of

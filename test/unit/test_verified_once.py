@@ -20,9 +20,9 @@ from xdsl.rewriter import Rewriter
 
 from penstock.dialects.job import JobOp, OutputOp, VariableOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.tools.compiler import Compiler, installed_compiler
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.verifier import contents
+from penstock.tools.driver.compiler import Compiler, installed_compiler
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.driver.verifier import contents
 
 TEXT = """
 job.job @sums placement <cpu, [0:0]> {

@@ -22,9 +22,9 @@ from xdsl.passes import PassPipeline
 from xdsl.utils.hints import isa
 
 from penstock.dialects import get_all_dialects
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.algorithms.marked_graph import (
     Edge,
     MarkedGraph,

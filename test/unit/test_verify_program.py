@@ -16,7 +16,6 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import (
     ActorOp,
     CallOp,
@@ -33,6 +32,7 @@ from penstock.dialects.launch import (
     names_of,
     symbols,
 )
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.analysis.kernel_effects import KernelEffects
 from penstock.lowering.pipelines import pipeline
 from penstock.lowering.verify.program import VerifyProgramPass
@@ -42,7 +42,7 @@ from penstock.lowering.verify.program_rules.graph import (
     slots_match,
     uncovered,
 )
-from penstock.tools.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 Outputs: TypeAlias = dict[str, list[bytes]]
 """What was fetched in each act, by port."""

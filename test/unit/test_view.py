@@ -31,15 +31,15 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.runtime.program.executable import ProgramImage, image_of
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.memory_map import y_axis
-from penstock.tools.run import run_tool as run_model
-from penstock.tools.session import lower, program_of, read_model
-from penstock.tools.view.command import run_tool
-from penstock.tools.view.data import Graph
-from penstock.tools.view.layout import Edge, layers_of, positions_of, spread
-from penstock.tools.view.memory import memory_of
-from penstock.tools.view.page import page_of
+from penstock.tools.cli.run import run_tool as run_model
+from penstock.tools.cli.view import run_tool
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.reports.memory_map.map import y_axis
+from penstock.tools.reports.view.data import Graph
+from penstock.tools.reports.view.layout import Edge, layers_of, positions_of, spread
+from penstock.tools.reports.view.memory import memory_of
+from penstock.tools.reports.view.page import page_of
+from penstock.tools.session.session import lower, program_of, read_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENCODER, PROGRAM = str(EXAMPLES / "encoder.mlir"), str(EXAMPLES / "program.mlir")

@@ -18,8 +18,8 @@ from penstock.runtime.core.state_layout import RUNNING, STOP
 from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, WatchdogError
 from penstock.runtime.program.tables import Actor, Call, Register, Tables
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Model, Session
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 

@@ -18,10 +18,10 @@ import pytest
 from penstock.runtime.observe.chrome_trace import Trace
 from penstock.runtime.observe.metrics import Expense, Times
 from penstock.runtime.observe.observers import Event
-from penstock.tools import progress
-from penstock.tools.progress import Progress, polled_progress
-from penstock.tools.run import run_tool
-from penstock.tools.watching import profile_lines
+from penstock.tools.cli.run import run_tool
+from penstock.tools.cli.run_observers import profile_lines
+from penstock.tools.driver import progress
+from penstock.tools.driver.progress import Progress, polled_progress
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIGITS = str(EXAMPLES / "digits.mlir")
@@ -148,7 +148,7 @@ def test_a_trace_of_a_device_has_streams_and_copies(tmp_path: Path):
     simulated = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     job, path = tmp_path / "job.mlir", tmp_path / "trace.json"
     job.write_text(CUDA)
-    command = [sys.executable, "-m", "penstock.tools.run", str(job)]
+    command = [sys.executable, "-m", "penstock.tools.cli.run", str(job)]
     command += ["--random-inputs", "1", "--trace", str(path)]
     subprocess.run(command, check=True, capture_output=True, timeout=120, env=simulated)
     events = json.loads(path.read_text())["traceEvents"]

@@ -15,9 +15,9 @@ from penstock.lowering.algorithms.byte_ranges import ByteRanges, Range
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.jit.cpu import compile_cpu
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.report import report_of
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.report import report_of
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.float32]
 

@@ -19,29 +19,29 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
 from xdsl.ir import Block
 
-from penstock.dialects.diagnostics import LocatedPassFailure
-from penstock.dialects.interfaces import TensorOp, tensor_type
-from penstock.dialects.kernel import kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.op.winograd import (
     JOIN,
     SPLIT,
     WinogradJoinOp,
     WinogradSplitOp,
 )
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import WINOGRAD, winograd_weights
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.diagnostics import UsageError
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.run import run_tool
-from penstock.tools.session import Model, Session
+from penstock.tools.cli.run import run_tool
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.floating]
 TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}

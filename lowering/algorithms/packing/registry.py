@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from operator import index
 from typing import TypeAlias, cast
 
-from penstock.dialects.diagnostics import told
+from penstock.dialects.utils.diagnostics import told
 from penstock.lowering.algorithms.packing.budget import Budget
 from penstock.lowering.algorithms.packing.greedy import (
     RULES,

@@ -24,7 +24,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.padded import PaddedOp
+from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.lowering.codegen.body.loop_nest import (
     Access,
     Bound,

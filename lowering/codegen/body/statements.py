@@ -24,9 +24,9 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.padded import PaddedOp
+from penstock.dialects.launch.padded_view import PaddedOp
+from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.loop_nest import Access, Nest, merged, row_major
 from penstock.lowering.codegen.body.scalars import SUPPORT_NAMES, Scalars, type_name

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.launch.attention import AttentionAttr
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.lowering.codegen.body.attention import Attention, Operand, attention_of
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cpu.vector_loop import LineScalars

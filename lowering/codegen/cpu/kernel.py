@@ -22,10 +22,10 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.attention import AttentionAttr
-from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.dialects.launch.transform import TransformAttr
-from penstock.dialects.launch.windows import WindowsAttr
+from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
+from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.loop_nest import loop_order
 from penstock.lowering.codegen.body.scalars import type_name

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.launch.schedule import (
+from penstock.dialects.launch.schedules.cpu_matmul import (
     SCHEDULE,
     ContractionAttr,
     panel_bytes,

@@ -8,7 +8,7 @@ always packed as windows are.
 
 from __future__ import annotations
 
-from penstock.dialects.launch.schedule import QUAD, SIDE
+from penstock.dialects.launch.schedules.cpu_matmul import QUAD, SIDE
 from penstock.lowering.codegen.cpu.matmul import StripPrinter
 
 MATRIX_NAMES = frozenset(("matrix_strip", "pack_matrices"))

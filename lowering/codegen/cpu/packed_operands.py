@@ -17,8 +17,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.panels import PanelsAttr
-from penstock.dialects.launch.schedule import QUAD, SIDE, ContractionAttr
+from penstock.dialects.launch.packed_layout import PanelsAttr
+from penstock.dialects.launch.schedules.cpu_matmul import QUAD, SIDE, ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction
 from penstock.lowering.codegen.body.epilogue import NO_PHASES, root_of
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of

@@ -16,9 +16,9 @@ from itertools import groupby
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.panels import PANELS
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.epilogue import NO_PHASES
 
 MEMBERS = "members"

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import DenseArrayBase, MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.windows import MAX_LINES, WindowsAttr
+from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
 from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.body.epilogue import Finish

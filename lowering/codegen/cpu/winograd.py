@@ -27,7 +27,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.transform import TransformAttr
+from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction, nest_of
 from penstock.lowering.codegen.body.epilogue import (
     Finish,

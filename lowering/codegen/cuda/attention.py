@@ -1,5 +1,6 @@
 """
-How attention is printed for devices, see `penstock.dialects.launch.queries`.
+How attention is printed for devices, see
+`penstock.dialects.launch.schedules.cuda_attention`.
 
     for each block of queries:
         bring them to shared memory
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from penstock.dialects.launch.queries import SIDE
+from penstock.dialects.launch.schedules.cuda_attention import SIDE
 from penstock.lowering.codegen.body.attention import Operand
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.attention_groups import (

@@ -15,11 +15,14 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from penstock.dialects.halves import is_half
-from penstock.dialects.kernel import memref_type
-from penstock.dialects.launch.queries import SIDE, QueriesAttr
-from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.dialects.launch.tiles import MAX_SHARED_BYTES, NARROW_PADDING
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cuda_attention import SIDE, QueriesAttr
+from penstock.dialects.launch.schedules.cuda_matmul import (
+    MAX_SHARED_BYTES,
+    NARROW_PADDING,
+)
+from penstock.dialects.utils.half_precision import is_half
 from penstock.lowering.codegen.body.attention import Attention, attention_of
 from penstock.lowering.codegen.body.scalars import HALVES, type_name
 

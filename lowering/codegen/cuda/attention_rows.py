@@ -11,7 +11,7 @@ How attention of few queries is printed for devices: the form `rows`.
 
 from __future__ import annotations
 
-from penstock.dialects.launch.queries import SIDE
+from penstock.dialects.launch.schedules.cuda_attention import SIDE
 from penstock.lowering.codegen.cuda.attention import QueryPrinter
 from penstock.lowering.codegen.cuda.attention_groups import WARPS, QueryGroup
 from penstock.lowering.codegen.cuda.statements import DevicePrinter

@@ -15,8 +15,8 @@ Buffers at any address are read by the form `tiles` in its place.
 
 from __future__ import annotations
 
-from penstock.dialects.launch.queries import SIDE
-from penstock.dialects.launch.tiles import NARROW_PADDING
+from penstock.dialects.launch.schedules.cuda_attention import SIDE
+from penstock.dialects.launch.schedules.cuda_matmul import NARROW_PADDING
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.attention import QueryPrinter, QueryTilePrinter
 from penstock.lowering.codegen.cuda.attention_groups import (

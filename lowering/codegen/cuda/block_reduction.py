@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cuda.rows import NEUTRAL

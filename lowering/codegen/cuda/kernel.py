@@ -20,10 +20,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.library import LibraryAttr
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.loop_nest import Access
 from penstock.lowering.codegen.body.scalars import type_name

@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, Operation
 
-from penstock.dialects.launch.library import LibraryAttr
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,

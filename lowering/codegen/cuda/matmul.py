@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from penstock.dialects.launch.tiles import PADDING
+from penstock.dialects.launch.schedules.cuda_matmul import PADDING
 from penstock.lowering.codegen.body.epilogue import finish_lines, is_trivial
 from penstock.lowering.codegen.body.loop_nest import row_major
 from penstock.lowering.codegen.body.statements import sum_of

@@ -20,9 +20,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
-from penstock.dialects.launch.queries import QueriesAttr
-from penstock.dialects.launch.schedule import SCHEDULE
-from penstock.dialects.launch.tiles import MAX_SHARED_ELEMENTS, TilesAttr
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
+from penstock.dialects.launch.schedules.cuda_matmul import (
+    MAX_SHARED_ELEMENTS,
+    TilesAttr,
+)
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
-from penstock.dialects.halves import is_half
+from penstock.dialects.utils.half_precision import is_half
 from penstock.lowering.codegen.body.contraction import factors_of
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.dialects.launch.tiles import MATRIX, NARROW_PADDING, WARP
+from penstock.dialects.launch.schedules.cuda_matmul import MATRIX, NARROW_PADDING, WARP
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.matmul import TilePrinter
 from penstock.lowering.codegen.cuda.matmul_groups import TileGroup

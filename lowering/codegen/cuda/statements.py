@@ -9,7 +9,7 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
-from penstock.dialects.kernel import memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.body.loop_nest import Access, row_major
 from penstock.lowering.codegen.body.scalars import type_name

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from xdsl.utils.exceptions import DiagnosticException
 
-from penstock.dialects.diagnostics import told
+from penstock.dialects.utils.diagnostics import told
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
     AlternativeError,

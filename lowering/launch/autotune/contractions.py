@@ -22,8 +22,8 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.launch import KernelOp, PanelsAttr
-from penstock.dialects.launch.panels import PANELS
-from penstock.dialects.launch.schedule import (
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.launch.schedules.cpu_matmul import (
     QUAD,
     REFUSAL,
     SCHEDULE,

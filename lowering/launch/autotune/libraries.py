@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.library import LibraryAttr
-from penstock.dialects.launch.schedule import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cuda.library_calls import (
     CONVOLUTION,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from penstock.dialects.interfaces import InPlacePair, TensorOp
-from penstock.dialects.op.rates import RepeatOp, UnpackOp
+from penstock.dialects.op.multirate import RepeatOp, UnpackOp
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import (
     BlockOp,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from penstock.dialects.in_place import MUST, NEVER, HintAttr, hints_of
-from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.op.in_place import MUST, NEVER, HintAttr, hints_of
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.verify.plan_rules.graph import PlanGraph

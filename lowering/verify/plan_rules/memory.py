@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import BlockArgument, Operation
 
-from penstock.dialects.interfaces import TensorOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.algorithms.marked_graph import (

@@ -33,11 +33,11 @@ from typing import NamedTuple, TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation
 
-from penstock.dialects.interfaces import tensor_type
 from penstock.dialects.job import CopyOp, DeviceAttr, PlacementAttr, VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.parts import ConcatOp, SliceOp
+from penstock.dialects.op.slicing import ConcatOp, SliceOp
+from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import TaskOp, YieldOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph

@@ -19,7 +19,6 @@ from math import gcd, lcm
 
 from xdsl.ir import Operation
 
-from penstock.dialects.diagnostics import fail_if_any
 from penstock.dialects.launch import (
     ActorOp,
     ControlOp,
@@ -30,7 +29,8 @@ from penstock.dialects.launch import (
     turns_of,
 )
 from penstock.dialects.launch.actors import ON, WHEN
-from penstock.dialects.rates import MOST_ACTS
+from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.lowering.algorithms.byte_spans import Access, Span
 from penstock.lowering.algorithms.marked_graph import Edge
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp, names_of
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.algorithms.byte_ranges import Range
 from penstock.lowering.analysis.kernel_effects import KernelEffects
 from penstock.lowering.codegen.cpu.wave import MEMBERS, member_counts, members_of

@@ -10,7 +10,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizePass as CanonicalizePass
 
-from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 
 
 @irdl_op_definition

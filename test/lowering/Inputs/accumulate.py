@@ -11,8 +11,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.universe import Universe
 
-from penstock.dialects.interfaces import InPlacePair, TensorOp, tensor_type
-from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.kernel.builder import KernelBuilder
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, tensor_type
 
 
 class SumOp(TensorOp, ABC):

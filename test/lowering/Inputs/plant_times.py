@@ -15,7 +15,7 @@ from penstock.dialects.plan import TaskOp
 from penstock.lowering.kernel_times.database import KernelDatabase, Time
 from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here
 from penstock.lowering.plan.write_times import key_of_task
-from penstock.tools.compiler import installed_compiler
+from penstock.tools.driver.compiler import installed_compiler
 
 
 def keys_of(path: str) -> dict[str, Key]:

@@ -16,8 +16,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.universe import Universe
 
-from penstock.dialects.interfaces import ElementwiseOp, tensor_type
-from penstock.dialects.kernel import KernelBuilder
+from penstock.dialects.kernel.builder import KernelBuilder
+from penstock.dialects.op.tensor_op import ElementwiseOp, tensor_type
 
 
 @irdl_op_definition

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.onnx_import.model import ImportedModel
-from penstock.tools.oracle import evaluate_model
-from penstock.tools.session import Model
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.frontend.onnx.model import ImportedModel
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Model
 
 Array: TypeAlias = NDArray[np.generic]
 Arrays: TypeAlias = Mapping[str, Array]

@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from penstock.tools.arrays import read_arrays, write_arrays
-from penstock.tools.diagnostics import UsageError
-from penstock.tools.importer import run_tool
-from penstock.tools.onnx_session import OnnxSession
-from penstock.tools.opt import run_tool as run_opt
-from penstock.tools.run import run_tool as run_model
-from penstock.tools.session import Session
+from penstock.tools.cli.import_model import run_tool
+from penstock.tools.cli.opt import run_tool as run_opt
+from penstock.tools.cli.run import run_tool as run_model
+from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.frontend.onnx.session import OnnxSession
+from penstock.tools.session.arrays import read_arrays, write_arrays
+from penstock.tools.session.session import Session
 
 Array: TypeAlias = NDArray[np.generic]
 MakeModel: TypeAlias = Callable[..., ModelProto]
@@ -82,7 +82,14 @@ def test_what_is_written_runs(save: Save, tmp_path: Path, capsys: Capture):
 def test_what_is_written_reads_back(save: Save, tmp_path: Path):
     job, again = tmp_path / "job.mlir", tmp_path / "again.mlir"
     run_tool([str(save(LAYER)), "-o", str(job)])
-    command = [sys.executable, "-m", "penstock.tools.opt", str(job), "-o", str(again)]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.tools.cli.opt",
+        str(job),
+        "-o",
+        str(again),
+    ]
     subprocess.run(command, check=True, timeout=300)
     assert again.read_text().strip() == job.read_text().strip()
 
@@ -266,7 +273,7 @@ def test_without_the_package_onnx(
     save: Save, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ):
     model = save(LAYER)
-    monkeypatch.setitem(sys.modules, "penstock.tools.onnx_import.model", None)
+    monkeypatch.setitem(sys.modules, "penstock.tools.frontend.onnx.model", None)
     code, message = fails(capsys, model)
     assert code == 2
     start = "penstock-import: error: ONNX models need a package: pip install onnx ("
@@ -359,7 +366,7 @@ def test_a_check_without_its_peer_is_refused_before_anything_is_compiled(
     save: Save, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr("penstock.tools.run.Session", None)
+    monkeypatch.setattr("penstock.tools.cli.run.Session", None)
     words = "--random-inputs", "1", "--check", "onnxruntime"
     assert run_model([str(save(RELU)), *words]) == 2
     text = "ONNX Runtime is not installed: pip install onnxruntime"

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, helper
 from penstock.dialects.job import VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp
-from penstock.tools.onnx_import.model import (
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_model,
     run_onnxruntime,

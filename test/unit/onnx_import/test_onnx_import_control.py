@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from penstock.tools.diagnostics import Rejected, UsageError
-from penstock.tools.onnx_import.model import (
+from penstock.tools.driver.diagnostics import Rejected, UsageError
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     NeedsInputs,
     import_for,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from penstock.tools.onnx_import.converters import CONVERTERS
-from penstock.tools.onnx_import.model import (
+from penstock.tools.frontend.onnx.converters import CONVERTERS
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_model,
     run_onnxruntime,

@@ -18,16 +18,16 @@ from penstock.dialects.job import VariableOp
 from penstock.dialects.op import AttentionOp
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.executors.executor import Executor
+from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
-from penstock.tools.comparing import relative_error
-from penstock.tools.compiler import installed_compiler, run_pipeline
-from penstock.tools.cuda_ordering import RAN, RUN, problems, watched
-from penstock.tools.onnx_import.model import (
+from penstock.tools.cli.compare import relative_error
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_file,
     run_onnxruntime,
 )
-from penstock.tools.session import Model, Session
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper
 
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.onnx_import.model import ImportedModel, import_model
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.frontend.onnx.model import ImportedModel, import_model
 
 Array: TypeAlias = NDArray[np.generic]
 Arrays: TypeAlias = Mapping[str, Array]

@@ -20,8 +20,8 @@ from xdsl.ir import Operation
 
 from penstock.dialects.job import InputOp, VariableOp
 from penstock.dialects.op import TriangleOp
-from penstock.tools.diagnostics import Rejected, UsageError
-from penstock.tools.onnx_import.model import (
+from penstock.tools.driver.diagnostics import Rejected, UsageError
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_file,
     import_model,

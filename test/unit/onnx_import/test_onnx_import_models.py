@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.tools.comparing import relative_error
-from penstock.tools.onnx_import.model import (
+from penstock.tools.cli.compare import relative_error
+from penstock.tools.cli.run import run_tool
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_file,
     run_onnxruntime,
 )
-from penstock.tools.run import run_tool
-from penstock.tools.session import Model, Session
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 Light: TypeAlias = Callable[[str], Path]

@@ -12,9 +12,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper
 
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.onnx_import.model import import_model, run_onnxruntime
-from penstock.tools.session import Model, Session
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.frontend.onnx.model import import_model, run_onnxruntime
+from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
 Numbers: TypeAlias = NDArray[np.number]

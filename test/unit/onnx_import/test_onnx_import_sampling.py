@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.onnx_import.model import (
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_model,
     run_onnxruntime,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.onnx_import.model import ImportedModel, import_for
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.frontend.onnx.model import ImportedModel, import_for
 
 Array: TypeAlias = NDArray[np.generic]
 Doubles: TypeAlias = NDArray[np.float64]

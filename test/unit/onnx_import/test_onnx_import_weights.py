@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from penstock.tools.onnx_import.model import (
+from penstock.tools.frontend.onnx.model import (
     import_file,
     import_model,
     read_onnx,
     run_onnxruntime,
 )
-from penstock.tools.onnx_import.random_weights import Moments, with_random_weights
+from penstock.tools.frontend.onnx.random_weights import Moments, with_random_weights
 
 Array: TypeAlias = NDArray[np.generic]
 Floats: TypeAlias = NDArray[np.float64]

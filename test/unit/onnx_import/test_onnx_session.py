@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from penstock.runtime.errors import PenstockError
-from penstock.tools.onnx_session import OnnxSession
+from penstock.tools.frontend.onnx.session import OnnxSession
 
 RANDOM = np.random.default_rng(4)
 WEIGHTS = RANDOM.normal(size=(6, 8)).astype(np.float32)

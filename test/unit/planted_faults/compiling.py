@@ -14,7 +14,7 @@ from xdsl.passes import PassPipeline
 
 from penstock.dialects import get_all_dialects
 from penstock.lowering import get_all_passes
-from penstock.tools.pass_pipeline import parse_passes
+from penstock.tools.driver.pass_pipeline import parse_passes
 
 
 @cache

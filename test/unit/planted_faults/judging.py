@@ -17,18 +17,18 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.diagnostics import LocatedPassFailure
 from penstock.dialects.launch import (
     CallOp,
     ProgramOp,
     VariableOp,
 )
-from penstock.dialects.numpy_types import array_of as array_of_attribute
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
     BlockOp,
     RegisterOp,
 )
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.numpy_types import array_of as array_of_attribute
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.loading.initializers import WeightFiles, initial_value
 from penstock.runtime.program.executable import ProgramImage, image_of

@@ -17,8 +17,8 @@ from penstock.dialects.launch import (
     ProgramOp,
 )
 from penstock.dialects.plan import PlanOp
-from penstock.tools.model import Model
-from penstock.tools.oracle import evaluate_model
+from penstock.tools.session.model import Model
+from penstock.tools.session.oracle import evaluate_model
 from planted_faults.compiling import only, parsed, run_passes
 from planted_faults.jobs import (
     JobText,
@@ -102,8 +102,8 @@ def numpy_runs(
 
 def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
     """The inputs of the job in a module, and the shape of what is given."""
-    from penstock.dialects.interfaces import tensor_type
     from penstock.dialects.job import InputOp, JobOp
+    from penstock.dialects.op.tensor_op import tensor_type
     from penstock.lowering.analysis.repetitions import job_turns
 
     job = only(module, JobOp)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 

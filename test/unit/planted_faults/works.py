@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.utils.hints import isa
 
-from penstock.dialects.interfaces import TensorOp
 from penstock.dialects.launch import (
     CallOp,
     ProgramOp,
     names_of,
 )
-from penstock.dialects.op.rates import AccOp, RateOp
+from penstock.dialects.op.multirate import AccOp, RateOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp
 from penstock.lowering.convert.kernel_bodies import overwritten_by
 from penstock.runtime.program.executable import image_of

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.runtime.jit import cache
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.session import Session
+from penstock.tools.session.session import Session
 
 JOB = """
 job.job @net placement <cpu, [0:0]> {

@@ -19,14 +19,15 @@ from onnx import GraphProto, TensorProto, helper, numpy_helper
 from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.runtime.jit import package_digest
 from penstock.runtime.jit.cache_files import keep
-from penstock.tools import onnx_session, run
-from penstock.tools.errors import UsageError
-from penstock.tools.onnx_import.model import import_file
-from penstock.tools.onnx_session import OnnxSession
-from penstock.tools.saved_plan import derived, known
-from penstock.tools.saved_plan import plan as plan_module
-from penstock.tools.saved_plan.archive import PlanError
-from penstock.tools.saved_plan.plan import read_own_plan
+from penstock.tools.cli import run
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.frontend.onnx import session as onnx_session
+from penstock.tools.frontend.onnx.model import import_file
+from penstock.tools.frontend.onnx.session import OnnxSession
+from penstock.tools.session.saved_plan import derived, known
+from penstock.tools.session.saved_plan import plan as plan_module
+from penstock.tools.session.saved_plan.archive import PlanError
+from penstock.tools.session.saved_plan.plan import read_own_plan
 
 DROP_RELU = Path(__file__).parents[2] / "plugin" / "Inputs" / "drop_relu.py"
 Floats = NDArray[np.float32]

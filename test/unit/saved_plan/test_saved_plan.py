@@ -22,11 +22,11 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.variables import read_variables
 from penstock.runtime.program.executable import image_from_json, image_of
-from penstock.tools.compiler import installed_compiler
-from penstock.tools.run import run_tool
-from penstock.tools.saved_plan import plan as plans
-from penstock.tools.saved_plan.archive import MANIFEST
-from penstock.tools.session import Model, Session, program_of
+from penstock.tools.cli.run import run_tool
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.saved_plan import plan as plans
+from penstock.tools.session.saved_plan.archive import MANIFEST
+from penstock.tools.session.session import Model, Session, program_of
 
 Members: TypeAlias = dict[str, bytes]
 Edit: TypeAlias = Callable[[Members], None]
@@ -102,8 +102,8 @@ def test_no_pass_runs_on_a_machine_that_sees_a_plan_for_the_first_time(
 
     for sub in ModulePass.__subclasses__():
         monkeypatch.setattr(sub, "apply", refuse)
-    monkeypatch.setattr("penstock.tools.pass_pipeline.parse_passes", refuse)
-    monkeypatch.setattr("penstock.tools.compiler.parse_passes", refuse)
+    monkeypatch.setattr("penstock.tools.driver.pass_pipeline.parse_passes", refuse)
+    monkeypatch.setattr("penstock.tools.driver.compiler.parse_passes", refuse)
     with Session.open(saved[0]) as session:
         assert same(session.run(piece), saved[1])
     assert len(list(empty_cache.rglob("plan.zip"))) == 1
@@ -136,7 +136,7 @@ FRESH = """
 import sys
 from pathlib import Path
 import numpy as np
-from penstock.tools.session import Session
+from penstock.tools.session.session import Session
 x = np.load(sys.argv[2])["x"]
 with Session.open(sys.argv[1]) as session:
     y = session.run({"x": x})["y"]
@@ -161,7 +161,7 @@ def test_a_plan_that_was_seen_before_needs_no_compiler_at_all(
 
 COMMAND = """
 import sys
-from penstock.tools.run import run_tool
+from penstock.tools.cli.run import run_tool
 assert run_tool([sys.argv[1], "--inputs", sys.argv[2]]) == 0
 print([name for name in ("numba", "xdsl", "penstock.lowering") if name in sys.modules])
 """
@@ -183,7 +183,7 @@ ON_CUDA = """
 import sys
 import numpy as np
 from pathlib import Path
-from penstock.tools.session import Session
+from penstock.tools.session.session import Session
 path, job = Path(sys.argv[1]), Path(sys.argv[2])
 x = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
 if not path.exists():

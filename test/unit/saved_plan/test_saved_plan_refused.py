@@ -15,13 +15,13 @@ import pytest
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
-from penstock.tools.arrays import read_arrays
-from penstock.tools.diagnostics import Rejected
-from penstock.tools.errors import UsageError
-from penstock.tools.run import run_tool
-from penstock.tools.saved_plan.archive import MANIFEST, PlanError
-from penstock.tools.saved_plan.plan import KERNEL_ABI, cpu_name, read_plan
-from penstock.tools.session import Session
+from penstock.tools.cli.run import run_tool
+from penstock.tools.driver.diagnostics import Rejected
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.arrays import read_arrays
+from penstock.tools.session.saved_plan.archive import MANIFEST, PlanError
+from penstock.tools.session.saved_plan.plan import KERNEL_ABI, cpu_name, read_plan
+from penstock.tools.session.session import Session
 
 Members: TypeAlias = dict[str, bytes]
 Edit: TypeAlias = Callable[[Members], None]
@@ -197,7 +197,7 @@ def test_sizes_beyond_the_file(saved: tuple[Path, dict[str, Array]], tmp_path: P
 
 
 def test_manifest_of_absurd_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("penstock.tools.saved_plan.archive.MAX_MANIFEST", 10)
+    monkeypatch.setattr("penstock.tools.session.saved_plan.archive.MAX_MANIFEST", 10)
     write(tmp_path / "x.penstock", {MANIFEST: b" " * 11})
     assert refusal_of(tmp_path / "x.penstock") == "its manifest has 11 bytes"
 

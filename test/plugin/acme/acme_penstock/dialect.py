@@ -11,17 +11,17 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.interfaces import (
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.op.tensor_op import (
     ElementwiseOp,
     TensorOp,
     element_count,
     tensor_type,
 )
-from penstock.dialects.kernel import memref_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.interfaces import Array
-    from penstock.dialects.kernel import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
 
 
 def float_tensor(value: SSAValue) -> TensorType:

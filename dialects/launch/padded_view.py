@@ -1,0 +1,103 @@
+"""Views in kernels of memrefs with zeros around them, which lie nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i64
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.job import I64List
+from penstock.dialects.utils.attributes import KnownAttributes
+
+
+@irdl_op_definition
+class PaddedOp(IRDLOperation):
+    """
+    A view of a memref with zeros around it, in a kernel: of each dimension `low` before
+    and `high` behind. The zeros lie nowhere in memory: only inputs of `linalg` ops may
+    be such views.
+
+    ```mlir
+    %p = launch.padded %x low [0, 1] high [0, 2]
+      : memref<3x4xf32> to memref<3x7xf32>
+    ```
+    """
+
+    name = "launch.padded"
+
+    source = operand_def(MemRefType)
+    low = prop_def(I64List)
+    high = prop_def(I64List)
+    result = result_def(MemRefType)
+
+    traits = traits_def(KnownAttributes(), Pure())
+
+    assembly_format = (
+        "$source `low` $low `high` $high attr-dict `:` type($source) `to` type($result)"
+    )
+
+    def __init__(
+        self, source: SSAValue, low: Sequence[int], high: Sequence[int]
+    ) -> None:
+        type = source.type
+        assert isa(type, MemRefType), "kernels work on memrefs"
+        sides = zip(low, type.get_shape(), high, strict=True)
+        super().__init__(
+            operands=[source],
+            properties={
+                "low": DenseArrayBase.from_list(i64, low),
+                "high": DenseArrayBase.from_list(i64, high),
+            },
+            result_types=[MemRefType(type.element_type, [*map(sum, sides)])],
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what has zeros around it."""
+        assert isa(self.source.type, MemRefType), "checked by the verifier"
+        return self.source.type.get_shape()
+
+    @property
+    def pads(self) -> list[tuple[int, int]]:
+        """The zeros before and behind each dimension."""
+        return [*zip(self.low.get_values(), self.high.get_values(), strict=True)]
+
+    def verify_(self) -> None:
+        source, result = self.source.type, self.result.type
+        assert isa(source, MemRefType), "checked by the constraints"
+        lengths = len(self.low), len(self.high)
+        if lengths != (len(self.shape),) * 2:
+            raise VerifyException(
+                f"{source} needs {len(self.shape)} numbers of zeros on both sides, got "
+                f"{lengths[0]} and {lengths[1]}"
+            )
+        if any(min(pair) < 0 for pair in self.pads):
+            low, high = ([*side.get_values()] for side in (self.low, self.high))
+            raise VerifyException(
+                f"numbers of zeros must not be negative, got low {low} and high {high}"
+            )
+        sides = zip(self.shape, self.pads, strict=True)
+        shape = [extent + low + high for extent, (low, high) in sides]
+        if result != (wanted := MemRefType(source.element_type, shape)):
+            raise VerifyException(f"the view is of type {wanted}, got {result}")
+        for use in self.result.uses:
+            user = use.operation
+            if not isinstance(user, LinalgStructuredOperation) or self.result in (
+                user.outputs
+            ):
+                raise VerifyException(
+                    f"only inputs of linalg ops may be padded, got one of {user.name}"
+                )

@@ -1,0 +1,374 @@
+"""The op of the op dialect that computes an op on rows with what it reads and feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    lazy_traits_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    NoMemoryEffect,
+    Pure,
+    RecursivelySpeculatable,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.fused import evaluate_block, verify_broadcast
+from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
+from penstock.dialects.op.tensor_op import (
+    ElementwiseOp,
+    InPlacePair,
+    TensorOp,
+    same_layout,
+    tensor_type,
+)
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.diagnostics import LocatedVerifyException
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
+
+
+@irdl_op_definition
+class YieldRowsOp(IRDLOperation):
+    """
+    What the ops inside an `op.rows` compute together.
+
+    ```mlir
+    op.yield_rows %r, %s : tensor<4x8xf32>, tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.yield_rows"
+
+    values = var_operand_def(TensorType)
+
+    traits = lazy_traits_def(
+        lambda: (KnownAttributes(), HasParent(RowsOp), IsTerminator(), Pure())
+    )
+
+    assembly_format = "$values attr-dict `:` type($values)"
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class RowsOp(TensorOp):
+    """
+    An op on rows (a softmax, or a normalization along the last dimension), with
+    elementwise ops that compute what it reads and that read what it computes: row by
+    row, without tensors between them. Of several ops on rows each reads what is made of
+    the rows of the one before, and nobody reads these after. What is yielded first is
+    made last; anything else is what the last op on rows reads.
+
+    ```mlir
+    %y, %s = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
+      -> tensor<4x8xf32>, tensor<4x8xf32> {
+    ^bb0(%p: tensor<4x8xf32>, %q: tensor<4x8xf32>, %h: tensor<8xf32>):
+      %a = op.add %p, %q : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+      %n = op.layer_norm %a, %h : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+      op.yield_rows %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
+    }
+    ```
+    """
+
+    name = "op.rows"
+
+    ins = var_operand_def(TensorType)
+    outs = var_result_def(TensorType)
+    body = region_def("single_block")
+
+    traits = traits_def(
+        IsolatedFromAbove(), NoMemoryEffect(), RecursivelySpeculatable()
+    )
+
+    assembly_format = (
+        "$ins `:` type($ins) `->` type($outs) attr-dict-with-keyword $body"
+    )
+
+    def __init__(self, ins: Sequence[SSAValue], body: Region):
+        terminator = body.block.last_op
+        assert isinstance(terminator, YieldRowsOp), "such a body ends in op.yield_rows"
+        types = [value.type for value in terminator.values]
+        super().__init__(operands=[ins], result_types=[types], regions=[body])
+
+    @property
+    def row_ops(self) -> Sequence[RowOp]:
+        """The ops on rows, in their order."""
+        return [op for op in self.body.block.ops if isinstance(op, RowOp)]
+
+    @property
+    def kept(self) -> SSAValue | None:
+        """What the last op on rows reads, if that is a result as well."""
+        return self.yielded[1] if len(self.yielded) > 1 else None
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        """The values inside the body that the results are."""
+        terminator = self.body.block.last_op
+        assert isinstance(terminator, YieldRowsOp), "checked by the verifier"
+        return terminator.values
+
+    def infer_types(self) -> Sequence[TensorType]:
+        self._verify_body()
+        rows = self.row_ops
+        type = tensor_type(rows[0].results[0])
+        if type.get_num_dims() < 2 or not isinstance(type.element_type, AnyFloat):
+            raise VerifyException(f"rows should be those of floats, got {type}")
+        for row in rows:
+            if not row.is_of_rows():
+                raise VerifyException(f"{row.name} should be along the last dimension")
+            if row.results[0].type != type:
+                raise VerifyException(
+                    f"all rows should be those of {type}, got {row.results[0].type}"
+                )
+        for operand in map(tensor_type, self.ins):
+            verify_broadcast(operand, type)
+        for value in self.yielded:
+            if value.type != type:
+                raise VerifyException(
+                    f"expected {type} to be yielded, got {value.type}"
+                )
+        first, *others = self.yielded
+        source = rows[-1].operands[0]
+        if not self._is_after(first) or any(value is not source for value in others):
+            raise VerifyException(
+                "the body should yield what it makes last, then what its last op on "
+                "rows reads"
+            )
+        self._verify_order(rows)
+        return [type for _ in self.yielded]
+
+    def _is_after(self, value: SSAValue) -> bool:
+        last = self.body.block.last_op
+        return last is not None and value.owner is last.prev_op
+
+    def _verify_order(self, rows: Sequence[RowOp]) -> None:
+        """
+        Raise `VerifyException` if an op reads what is made of the rows of one op on
+        rows after the next one has read them. What is kept is there all the time.
+        """
+        number = {row: index for index, row in enumerate(rows)}
+        made: dict[SSAValue, int] = {}
+        """The number of the op on rows that each value is made of."""
+        for op in self.body.block.ops:
+            read = {made[value] for value in op.operands if value in made}
+            if isinstance(op, RowOp):
+                if number[op] and made.get(op.operands[0]) != number[op] - 1:
+                    text = f"{op.name} should read what the op on rows before it makes"
+                    raise LocatedVerifyException([(op, text)])
+                if self.kept is op.operands[0]:
+                    made.pop(op.operands[0], None)
+                made[op.results[0]] = number[op]
+            elif len(read) > 1:
+                text = f"{op.name} reads rows that are gone"
+                raise LocatedVerifyException([(op, text)])
+            elif isinstance(op, ElementwiseOp) and read:
+                made[op.results[0]] = read.pop()
+        last = self.yielded[0]
+        if made.get(last) != len(rows) - 1:
+            raise VerifyException("what is made last should be made of the last rows")
+
+    def _verify_body(self) -> None:
+        block = self.body.block
+        if [arg.type for arg in block.args] != [value.type for value in self.ins]:
+            raise VerifyException(
+                "the body's arguments should be those of the operands"
+            )
+        if not isinstance(block.last_op, YieldRowsOp) or not block.last_op.values:
+            raise VerifyException("the body should end in op.yield_rows")
+        for op in block.ops:
+            if isinstance(op, ElementwiseOp | RowOp | YieldRowsOp):
+                continue
+            if not isinstance(op, ConstantOp) or op.splat is None:
+                text = f"{op.name} cannot be computed row by row"
+                raise LocatedVerifyException([(op, text)])
+        if not self.row_ops:
+            raise VerifyException("the body should have an op on rows, got none")
+        for row in self.row_ops:
+            if any(parameter not in block.args for parameter in row.operands[1:]):
+                text = f"parameters of {row.name} should be arguments of the body"
+                raise LocatedVerifyException([(row, text)])
+
+    def flops(self) -> int:
+        return sum(op.flops() for op in self.body.block.ops if isinstance(op, TensorOp))
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        """
+        Results are written while rows are read, at each index after what is at it has
+        been read for the last time; what elementwise ops read after the first op on
+        rows, or for what is kept after the last one, no result may lie over.
+        """
+        rows = self.row_ops
+        late = [self._late_arguments(row) for row in (rows[0], rows[-1])]
+        parameters = {value for row in rows for value in row.operands[1:]}
+        return tuple(
+            InPlacePair(number, result)
+            for number, arg in enumerate(self.body.block.args)
+            for result, value in enumerate(self.yielded)
+            if arg not in late[result] and arg not in parameters
+            if same_layout(tensor_type(arg), tensor_type(value))
+        )
+
+    def _late_arguments(self, row: RowOp) -> set[SSAValue]:
+        """The arguments that ops after an op on rows read, also by way of others."""
+        rows = self.row_ops
+        results = {op.results[0] for op in rows}
+        kept = self.kept if row is rows[-1] else None
+        pending = [
+            value
+            for op in _after(row)
+            for value in (op.operands[:1] if op in rows else op.operands)
+        ]
+        late: set[SSAValue] = set()
+        while pending:
+            value = pending.pop()
+            if isinstance(value.owner, Block):
+                late.add(value)
+            elif value not in results and value is not kept:
+                pending.extend(value.owner.operands)
+        return late
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        shape = memref_type(outs[0]).get_shape()
+        extents = shape[:-1]
+        if self._is_flat(shape):
+            extents = (prod(extents),)
+            outs = [k.view(value, (*extents, shape[-1])) for value in outs]
+            ins = [k.view(value, self._flat(value, shape)) for value in ins]
+        k.parallel(
+            extents, lambda k, place: _RowKernel(self, ins, outs, place).build(k)
+        )
+
+    def _is_flat(self, shape: Sequence[int]) -> bool:
+        """Whether rows of all operands follow each other, or are the same."""
+        return all(
+            arg.get_shape() == tuple(shape) or prod(arg.get_shape()[:-1]) == 1
+            for arg in map(tensor_type, self.ins)
+        )
+
+    @staticmethod
+    def _flat(value: SSAValue, shape: Sequence[int]) -> tuple[int, ...]:
+        own = memref_type(value).get_shape()
+        last = own[-1] if own else 1
+        return (prod(own[:-1]), last)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        block = self.body.block
+        values: dict[SSAValue, Array] = dict(zip(block.args, operands, strict=True))
+        values = evaluate_block(block, values)
+        return [values[value] for value in self.yielded]
+
+
+def _after(op: Operation) -> Sequence[Operation]:
+    """The ops that follow one in its block."""
+    found: list[Operation] = []
+    following = op.next_op
+    while following is not None:
+        found.append(following)
+        following = following.next_op
+    return found
+
+
+@dataclass
+class _RowKernel:
+    """One row of an `op.rows`."""
+
+    op: RowsOp
+    ins: Sequence[SSAValue]
+    outs: Sequence[SSAValue]
+    place: Sequence[SSAValue]
+    _built: dict[tuple[SSAValue, SSAValue], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, SSAValue], SSAValue]
+    )
+    """Elements by value and index: each loop has its own index."""
+    _results: dict[Operation, Element] = field(default_factory=dict[Operation, Element])
+    """How elements of the results of ops on rows are computed."""
+
+    def build(self, k: KernelBuilder) -> None:
+        """
+        Build the loops over the row. What each op on rows reads lies in the row of the
+        result, over what the one before it left there, or in that of what is kept.
+        """
+        line, *others = (Line(out, self.place) for out in self.outs)
+        kept = others[0] if others else None
+        *before, last = self.op.row_ops
+        for row_op in before:
+            self._results[row_op] = self._build_op(k, row_op, line, None)
+        self._results[last] = self._build_op(k, last, line, kept)
+
+        def write(k: KernelBuilder, index: SSAValue) -> None:
+            if kept is not None:
+                self._built[last.operands[0], index] = kept.load(k, index)
+            line.store(k, self._element(k, self.op.yielded[0], index), index)
+
+        k.each(line.extent, write)
+
+    def _build_op(
+        self, k: KernelBuilder, op: RowOp, scratch: Line, kept: Line | None
+    ) -> Element:
+        """Build what makes a row of an op, and return how its elements are computed."""
+        source, type = op.operands[0], memref_type(scratch.memref).element_type
+        row = Row(
+            scratch.extent, type, lambda k, i: self._element(k, source, i), scratch
+        )
+        if kept is not None or not isinstance(source.owner, Block):
+            row.home = kept or scratch
+        return op.build_row(k, row, [self._loader(value) for value in op.operands[1:]])
+
+    def _loader(self, value: SSAValue) -> Element:
+        return lambda k, index: self._element(k, value, index)
+
+    def _element(self, k: KernelBuilder, value: SSAValue, i: SSAValue) -> SSAValue:
+        """Build an element of a value inside the body."""
+        if (value, i) not in self._built:
+            self._built[value, i] = self._new_element(k, value, i)
+        return self._built[value, i]
+
+    def _new_element(
+        self, k: KernelBuilder, value: SSAValue, index: SSAValue
+    ) -> SSAValue:
+        match value.owner:
+            case Block():
+                return self._argument(k, value, index)
+            case ConstantOp() as constant:
+                assert constant.splat is not None, "checked by the verifier"
+                return k.constant(constant.splat, constant.value.get_element_type())
+            case ElementwiseOp() as op:
+                return op.scalar(k, [self._element(k, v, index) for v in op.operands])
+            case op:
+                return self._results[op](k, index)
+
+    def _argument(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> SSAValue:
+        """Load an element of an operand, which is broadcast to the rows."""
+        memref = self.ins[self.op.body.block.args.index(value)]
+        shape = memref_type(memref).get_shape()
+        indices = [*self.place, index][len(self.place) + 1 - len(shape) :]
+        return k.load(
+            memref,
+            [
+                k.index(0) if extent == 1 else at
+                for extent, at in zip(shape, indices, strict=True)
+            ],
+        )

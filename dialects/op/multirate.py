@@ -1,0 +1,234 @@
+"""
+The ops of the op dialect that change how often values come.
+
+All ops of a job act once for each piece of what they read, but for these: `op.acc` and
+`op.pack` make one piece of `count` pieces, `op.repeat` and `op.unpack` so many of one.
+How often each op acts in one launch of the job follows from that; inputs and outputs of
+which there are several pieces in a launch have one more extent for them, in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.utils.counts import Count
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
+
+
+TYPES = " attr-dict `:` type($source) `->` type($result)"
+
+
+class RateOp(TensorOp):
+    """
+    An op that acts `count` times for one piece of its operand, or of its result.
+
+    `evaluate` is given all pieces of the operand in a launch, one after the other along
+    a first axis, and returns those of the result so.
+    """
+
+    source = operand_def(TensorType)
+    count = prop_def(Count)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, count: int, result: TensorType):
+        super().__init__(
+            operands=[source],
+            properties={"count": IntegerAttr(count, i64)},
+            result_types=[result],
+        )
+
+    @property
+    def acts(self) -> int:
+        """How many pieces there are of the one for one of the other."""
+        return self.count.value.data
+
+    @property
+    def taken(self) -> int:
+        """The acts for one piece of the operand."""
+        return 1
+
+    @property
+    def made(self) -> int:
+        """The acts for one piece of the result."""
+        return 1
+
+    @property
+    def rows(self) -> tuple[int, list[int]]:
+        """The first extent of the operand and the others."""
+        shape = tensor_type(self.source).get_shape()
+        if not shape:
+            raise VerifyException("a scalar has no rows")
+        return shape[0], list(shape[1:])
+
+
+@irdl_op_definition
+class AccOp(RateOp):
+    """
+    The sum of `count` pieces that follow each other.
+
+    ```mlir
+    %s = op.acc %g every 4 : tensor<8xf32> -> tensor<8xf32>
+    ```
+    """
+
+    name = "op.acc"
+
+    assembly_format = "$source `every` $count" + TYPES
+
+    @property
+    def made(self) -> int:
+        """The acts for one piece of the result."""
+        return self.acts
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return [tensor_type(self.source)]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        (pieces,) = operands
+        count = len(pieces) // self.acts
+        groups = pieces.reshape(count, self.acts, *pieces.shape[1:])
+        # One term after the other, as the actor adds them.
+        total = groups[:, 0]
+        for index in range(1, self.acts):
+            total = np.add(total, groups[:, index])
+        return [total]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        """What each act but the first does: add a piece to the sum."""
+        k.elementwise([ins[0], outs[0]], outs[0], lambda k, values: k.add(*values))
+
+
+@irdl_op_definition
+class RepeatOp(RateOp):
+    """
+    The same piece `count` times.
+
+    ```mlir
+    %r = op.repeat %w times 4 : tensor<8xf32> -> tensor<8xf32>
+    ```
+    """
+
+    name = "op.repeat"
+
+    assembly_format = "$source `times` $count" + TYPES
+
+    @property
+    def taken(self) -> int:
+        """The acts for one piece of the operand."""
+        return self.acts
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return [tensor_type(self.source)]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        return [np.repeat(operands[0], self.acts, axis=0)]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.copy(ins[0], outs[0])
+
+
+@irdl_op_definition
+class PackOp(RateOp):
+    """
+    The rows of `count` pieces that follow each other.
+
+    ```mlir
+    %b = op.pack %x by 4 : tensor<1x8xf32> -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "op.pack"
+
+    assembly_format = (
+        "$source `by` $count attr-dict `:` type($source) `->` type($result)"
+    )
+
+    @property
+    def made(self) -> int:
+        """The acts for one piece of the result."""
+        return self.acts
+
+    def infer_types(self) -> Sequence[TensorType]:
+        rows, row = self.rows
+        kind = tensor_type(self.source).element_type
+        return [TensorType(kind, [rows * self.acts, *row])]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        (pieces,) = operands
+        rows, *row = pieces.shape[1:]
+        count = len(pieces) // self.acts
+        return [pieces.reshape(count, rows * self.acts, *row)]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        raise AssertionError("parts are copied without a kernel")
+
+
+@irdl_op_definition
+class UnpackOp(RateOp):
+    """
+    The rows of a piece in `count` pieces that follow each other.
+
+    ```mlir
+    %x = op.unpack %b by 4 : tensor<4x8xf32> -> tensor<1x8xf32>
+    ```
+    """
+
+    name = "op.unpack"
+
+    assembly_format = (
+        "$source `by` $count attr-dict `:` type($source) `->` type($result)"
+    )
+
+    @property
+    def taken(self) -> int:
+        """The acts for one piece of the operand."""
+        return self.acts
+
+    def infer_types(self) -> Sequence[TensorType]:
+        rows, row = self.rows
+        if rows % self.acts:
+            raise VerifyException(
+                f"{rows} rows make no {self.acts} pieces of equal size"
+            )
+        kind = tensor_type(self.source).element_type
+        return [TensorType(kind, [rows // self.acts, *row])]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        (pieces,) = operands
+        rows, *row = pieces.shape[1:]
+        count = len(pieces) * self.acts
+        return [pieces.reshape(count, rows // self.acts, *row)]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        raise AssertionError("parts are copied without a kernel")

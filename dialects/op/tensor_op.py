@@ -1,0 +1,391 @@
+"""
+What an op must say of itself so that every pass and tool can handle it.
+
+An op is defined in one place. A class that derives from `TensorOp` gives its result
+types, cost, in-place pairs, NumPy meaning and kernel body, whichever package it comes
+from; a class that derives from `ElementwiseOp` gives its scalar meaning instead of a
+kernel body, and may then be fused.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FixedBitwidthType,
+    MemRefType,
+    TensorType,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, traits_def
+from xdsl.rewriter import Rewriter
+from xdsl.traits import is_speculatable
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.op.in_place import IN_PLACE, verify_hints
+from penstock.dialects.op.sbp import Part, SbpSignature, broadcast_signatures, part_type
+from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.half_precision import is_half
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from penstock.dialects.kernel.builder import KernelBuilder
+
+    Array: TypeAlias = NDArray[np.generic]
+
+
+class Cost(NamedTuple):
+    """What one execution of an op takes."""
+
+    flops: int
+    """Scalar operations; a multiply-add is two."""
+    bytes: int
+    """Bytes of all operands and results, each counted once."""
+
+
+class InPlacePair(NamedTuple):
+    """
+    A result that may lie on an operand: it starts `offset` bytes after the operand does
+    (before it, if that is negative). The one lies inside the other.
+
+    The op writes an element of the result only after it has read what lies there for
+    the last time. With `view` the result's bytes are those of the operand already:
+    where all views of an op hold, there is nothing to do for it. A result that `must`
+    lie there is an error where it cannot.
+    """
+
+    operand: int
+    result: int
+    offset: int = 0
+    view: bool = False
+    must: bool = False
+
+
+def can_fail(op: Operation) -> bool:
+    """
+    Whether executing an op on tensors may end in an error: as in MLIR, whether it may
+    not be executed speculatively. An op that says nothing of itself can fail.
+    """
+    return isinstance(op, TensorOp) and not is_speculatable(op)
+
+
+class TensorOp(IRDLOperation, ABC):
+    """
+    An op on tensors without side effects: the same operands give the same results.
+
+    Unless its traits (`Pure`, `AlwaysSpeculatable`...) say otherwise, it may end in an
+    error, as one does whose kernel checks its operands (`KernelBuilder.check`).
+    """
+
+    traits = traits_def(
+        KnownAttributes(*OF_VALUES, "in_place", "layouts", "no_attention", "no_rows")
+    )
+
+    @abstractmethod
+    def infer_types(self) -> Sequence[TensorType]:
+        """
+        The types of the results, from the operands' types and the properties.
+
+        Unknown extents are `DYNAMIC_INDEX`. Raises `VerifyException` when the operands
+        do not fit together.
+        """
+
+    @abstractmethod
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        """
+        The results in terms of NumPy: the meaning every kernel is tested against.
+
+        The operands have the shapes and dtypes of the op's operand types.
+        """
+
+    def meaning(self, *operands: Array) -> Sequence[Array]:
+        """
+        The results in terms of NumPy, where floats of 16 bits are computed in 32, as in
+        kernels, and rounded at the end.
+        """
+        import numpy as np
+
+        halves = "float16", "bfloat16"
+        wide = [a.astype(np.float32) if a.dtype.name in halves else a for a in operands]
+        results = self.evaluate(*wide)
+        if all(a is b for a, b in zip(wide, operands, strict=True)):
+            return results
+        return [
+            rounded(array, tensor_type(value).element_type)
+            for array, value in zip(results, self.results, strict=True)
+        ]
+
+    @abstractmethod
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        """
+        Build the body of a kernel that reads the memrefs `ins`, one an operand, and
+        writes the memrefs `outs`, one a result. All shapes are static; no two of the
+        memrefs overlap, but an operand and a result of one type that `in_place_pairs`
+        names may be the same.
+        """
+
+    def flops(self) -> int:
+        """Scalar operations of one execution; a multiply-add is two."""
+        return sum(element_count(value.type) for value in self.results)
+
+    def cost(self) -> Cost:
+        """What one execution takes. All shapes must be static."""
+        values = dict.fromkeys((*self.operands, *self.results))
+        return Cost(self.flops(), sum(byte_count(value.type) for value in values))
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        """The pairs of an operand and a result that may share their bytes."""
+        return ()
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        """
+        The ways to run the op in parts on one dimension of a hierarchy of `devices`
+        devices in all, besides that each of them does all of it; those that are liked
+        best come first.
+
+        Axes may be named whatever their extents. An op that says nothing runs whole.
+        """
+        return ()
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> Self:
+        """
+        The op that one device runs under a signature: its operands are parts of this
+        op's, and its results are the given parts of this op's.
+        """
+        return self.remade(operands, parts, self.properties)
+
+    def remade(
+        self,
+        operands: Sequence[SSAValue],
+        parts: Sequence[Part],
+        properties: Mapping[str, Attribute],
+    ) -> Self:
+        """The op on other operands, with other properties and parts of its results."""
+        types = map(tensor_type, self.results)
+        return self.create(
+            operands=operands,
+            result_types=[part_type(t, p) for t, p in zip(types, parts, strict=True)],
+            properties=dict(properties),
+            attributes={
+                key: attr for key, attr in self.attributes.items() if key == IN_PLACE
+            },
+            regions=[region.clone() for region in self.regions],
+            location=self.location,
+        )
+
+    def verify_(self) -> None:
+        inferred = self.infer_types()
+        if len(inferred) != len(self.results):
+            raise VerifyException(
+                f"expected {len(inferred)} results, got {len(self.results)}"
+            )
+        for result, type in zip(self.results, inferred, strict=True):
+            if not are_compatible(result.type, type):
+                raise VerifyException(
+                    f"the result's type should be {type}, got {result.type}"
+                )
+        if IN_PLACE in self.attributes:
+            verify_hints(self, self._known_pairs())
+
+    def _known_pairs(self) -> Sequence[tuple[int, int]]:
+        """The pairs of operand and result that the kernel knows, once shapes are."""
+        types = map(tensor_type, (*self.operands, *self.results))
+        if not all(type.has_static_shape() for type in types):
+            return ()
+        return [(pair.operand, pair.result) for pair in self.in_place_pairs()]
+
+    @classmethod
+    def inferred(
+        cls,
+        operands: Sequence[SSAValue | Operation],
+        properties: Mapping[str, Attribute | None] | None = None,
+        result_count: int = 1,
+    ) -> Self:
+        """
+        Build the op with the result types that follow from its operands.
+
+        Raises `VerifyException` when the operands do not fit together.
+        """
+        given = {
+            key: attr for key, attr in (properties or {}).items() if attr is not None
+        }
+        op = cls.create(
+            operands=[SSAValue.get(operand) for operand in operands],
+            result_types=[TensorType(i1, [])] * result_count,
+            properties=given,
+        )
+        try:
+            types = op.infer_types()
+        except VerifyException:
+            op.drop_all_references()
+            raise
+        for result, type in zip(tuple(op.results), types, strict=True):
+            Rewriter.replace_value_with_new_type(result, type)
+        return op
+
+
+class ElementwiseOp(TensorOp, ABC):
+    """
+    An op with one result whose every element depends on one element of each operand,
+    where operands are broadcast as NumPy does.
+    """
+
+    @abstractmethod
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        """
+        Build the scalar ops that compute one element of the result.
+
+        `operands` are scalars of the operands' element types; the value returned is
+        one of the result's element type.
+        """
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        k.elementwise(ins, outs[0], lambda k, scalars: self.scalar(k, scalars))
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        result = tensor_type(self.results[0])
+        return tuple(
+            InPlacePair(index, 0)
+            for index, operand in enumerate(self.operands)
+            if same_layout(tensor_type(operand), result)
+        )
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        shapes = [tensor_type(operand).get_shape() for operand in self.operands]
+        result = tensor_type(self.results[0]).get_shape()
+        return broadcast_signatures(shapes, result)
+
+
+class ContractionOp(TensorOp, ABC):
+    """
+    An op with one result, each element of which is a sum of products. An elementwise op
+    that follows can be computed in the same kernel (`op.epilogue`).
+    """
+
+
+class AccumulatingOp(ContractionOp, ABC):
+    """A contraction whose sums may start from the elements of a tensor."""
+
+    @property
+    def can_start(self) -> bool:
+        """Whether this op, with its properties, can start them so."""
+        return True
+
+    @abstractmethod
+    def build_sums(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        out: SSAValue,
+        start: SSAValue | None,
+    ) -> None:
+        """
+        Build a kernel like `build_kernel`, which adds to the elements of a memref of
+        the type of `out`, if there is one. It may be `out` itself.
+        """
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        self.build_sums(k, ins, outs[0], None)
+
+
+def rounded(array: Array, element: Attribute) -> Array:
+    """What was computed in more bits than the element type has."""
+    import numpy as np
+
+    from penstock.dialects.utils.numpy_types import dtype_of
+
+    if not is_half(element):
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype_of(element))
+
+
+def tensor_type(value: SSAValue) -> TensorType:
+    """The type of a value that is a tensor. Raises `VerifyException` if it is none."""
+    if (type := as_tensor(value.type)) is None:
+        raise VerifyException(f"expected a tensor, got {value.type}")
+    return type
+
+
+def as_tensor(type: Attribute) -> TensorType | None:
+    """A type, if it is that of a tensor; `isa` would take longer to say."""
+    return cast(TensorType, type) if isinstance(type, TensorType) else None
+
+
+def same_layout(a: TensorType, b: TensorType) -> bool:
+    """Whether two tensors have the same shape and elements of the same size."""
+    return a.get_shape() == b.get_shape() and element_bytes(a) == element_bytes(b)
+
+
+def are_compatible(declared: Attribute, inferred: TensorType) -> bool:
+    """Whether two types differ at most in extents that one of them leaves open."""
+    if not isa(declared, TensorType):
+        return False
+    if declared.element_type != inferred.element_type:
+        return False
+    shapes = declared.get_shape(), inferred.get_shape()
+    return len(shapes[0]) == len(shapes[1]) and all(
+        a == b or DYNAMIC_INDEX in (a, b) for a, b in zip(*shapes, strict=True)
+    )
+
+
+def element_bytes(type: TensorType | MemRefType) -> int:
+    """The bytes of one element. An `i1` takes a byte."""
+    if not isinstance(element := type.element_type, FixedBitwidthType):
+        raise VerifyException(f"expected elements of a fixed size, got {element}")
+    return element.size
+
+
+def element_count(type: Attribute) -> int:
+    """The elements of a tensor of static shape."""
+    tensor = as_tensor(type)
+    assert tensor is not None, "ops on tensors have tensors only"
+    shape = tensor.get_shape()
+    assert DYNAMIC_INDEX not in shape, "costs are asked for once all shapes are known"
+    return prod(shape)
+
+
+def byte_count(type: Attribute) -> int:
+    """The bytes of a tensor of static shape."""
+    tensor = as_tensor(type)
+    assert tensor is not None, "ops on tensors have tensors only"
+    return element_count(tensor) * element_bytes(tensor)
+
+
+def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> list[int]:
+    """
+    The shape that NumPy broadcasts the shapes to, where `DYNAMIC_INDEX` meets 1 or
+    itself as unknown and takes the other extent otherwise.
+
+    Raises `VerifyException` when two extents do not fit.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result: list[int] = []
+    for axis in range(-rank, 0):
+        extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        known = extents - {DYNAMIC_INDEX}
+        if len(known) > 1:
+            texts = ", ".join(shape_text(shape) for shape in shapes)
+            raise VerifyException(f"shapes {texts} do not broadcast")
+        result.append(next(iter(known or extents or {1})))
+    return result
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as the user writes it, such as `2x?x4`; a scalar is `scalar`."""
+    extents = ("?" if extent == DYNAMIC_INDEX else str(extent) for extent in shape)
+    return "x".join(extents) or "scalar"

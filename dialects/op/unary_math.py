@@ -1,0 +1,175 @@
+"""The ops of the op dialect that apply a function of a float to each element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import math
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition
+
+from penstock.dialects.op.elementwise import UnaryOp
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.op.tensor_op import Array
+
+
+@irdl_op_definition
+class ExpOp(UnaryOp):
+    """
+    e to the power of each element.
+
+    ```mlir
+    %r = op.exp %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.exp"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.exp(operands[0])
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.exp(operands[0])
+
+
+@irdl_op_definition
+class LogOp(UnaryOp):
+    """
+    The natural logarithm of each element.
+
+    ```mlir
+    %r = op.log %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.log"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.log(operands[0])
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.log(operands[0])
+
+
+@irdl_op_definition
+class SqrtOp(UnaryOp):
+    """
+    The square root of each element.
+
+    ```mlir
+    %r = op.sqrt %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.sqrt"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.sqrt(operands[0])
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.sqrt(operands[0])
+
+
+@irdl_op_definition
+class RsqrtOp(UnaryOp):
+    """
+    One divided by the square root of each element.
+
+    ```mlir
+    %r = op.rsqrt %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.rsqrt"
+
+    def scalar_flops(self) -> int:
+        return 2
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.div(k.constant(1, operands[0].type), k.sqrt(operands[0]))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.reciprocal(np.sqrt(operands[0]))
+
+
+@irdl_op_definition
+class ErfOp(UnaryOp):
+    """
+    The error function of each element: 2/sqrt(pi) times the integral of exp(-t*t)
+    from 0 to the element.
+
+    ```mlir
+    %r = op.erf %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.erf"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.insert(math.ErfOp(operands[0]))
+
+    def compute(self, *operands: Array) -> Array:
+        return erf(operands[0])
+
+
+@irdl_op_definition
+class FloorOp(UnaryOp):
+    """
+    The largest whole number that is not above each element.
+
+    ```mlir
+    %r = op.floor %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.floor"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.insert(math.FloorOp(operands[0]))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.floor(operands[0])
+
+
+@irdl_op_definition
+class CeilOp(UnaryOp):
+    """
+    The smallest whole number that is not below each element.
+
+    ```mlir
+    %r = op.ceil %a : tensor<4xf32> -> tensor<4xf32>
+    ```
+    """
+
+    name = "op.ceil"
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.insert(math.CeilOp(operands[0]))
+
+    def compute(self, *operands: Array) -> Array:
+        import numpy as np
+
+        return np.ceil(operands[0])
+
+
+def erf(array: Array) -> Array:
+    """The error function in terms of NumPy, in double precision and then rounded."""
+    from math import erf
+
+    import numpy as np
+
+    exact = np.vectorize(erf, otypes=[np.float64])
+    return np.asarray(exact(array)).astype(array.dtype)

@@ -1,0 +1,1 @@
+"""Helpers of all dialects: tensors, kernel bodies, diagnostics, element types."""

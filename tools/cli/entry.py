@@ -1,0 +1,124 @@
+"""
+The commands that are installed, which Ctrl-C ends quietly from their first moment on,
+and whose warnings are a line each.
+
+The tools themselves take a while to import, so each is imported where an interrupt is
+already expected.
+"""
+
+import sys
+from io import TextIOWrapper
+from typing import cast
+
+EXIT_INTERRUPTED = 130
+
+
+def opt() -> None:
+    """Run `penstock-opt` on the arguments of this process."""
+    _prepare("penstock-opt")
+    try:
+        from penstock.tools.cli.opt import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    sys.exit(code)
+
+
+def run() -> None:
+    """Run `penstock-run` on the arguments of this process."""
+    _prepare("penstock-run")
+    try:
+        from penstock.tools.cli.run import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-run")
+    sys.exit(code)
+
+
+def importer() -> None:
+    """Run `penstock-import` on the arguments of this process."""
+    _prepare("penstock-import")
+    try:
+        from penstock.tools.cli.import_model import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-import")
+    sys.exit(code)
+
+
+def view() -> None:
+    """Run `penstock-view` on the arguments of this process."""
+    _prepare("penstock-view")
+    try:
+        from penstock.tools.cli.view import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-view")
+    sys.exit(code)
+
+
+def _prepare(program: str) -> None:
+    from penstock.runtime.jit.first_start import first_start
+    from penstock.runtime.jit.numba_settings import ignore_settings_files
+
+    ignore_settings_files()
+    _escape_names_in_what_is_printed()
+    first_start.listener = _show_first_start
+    _tell_warnings_of(program)
+
+
+class _Escaping(TextIOWrapper):
+    """A stream whose text holds no escape sequences, which names may be full of."""
+
+    def __init__(self, plain: TextIOWrapper):
+        facts = plain.encoding, "backslashreplace"
+        super().__init__(plain.buffer, *facts, line_buffering=plain.line_buffering)
+        # A stream that nothing holds any more closes the buffer, which is shared.
+        self._plain = plain
+
+    def write(self, text: str, /) -> int:
+        """Write text, with what would confuse a terminal escaped."""
+        from penstock.runtime.errors import printable
+
+        # A line that shows progress is drawn over itself.
+        parts = text.split("\r") if self is sys.stderr else [text]
+        super().write("\r".join(map(printable, parts)))
+        return len(text)
+
+
+def _escape_names_in_what_is_printed() -> None:
+    """
+    Print names of any script, whatever the locale says, and what a terminal would take
+    for orders of it, as errors are printed.
+    """
+    for name in ("stdout", "stderr"):
+        stream: object = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper):
+            setattr(sys, name, _Escaping(cast("TextIOWrapper", stream)))
+
+
+def _tell_warnings_of(program: str) -> None:
+    """Tell warnings without the line of Python that they come from."""
+    import warnings
+
+    from penstock.runtime.errors import printable
+
+    def line(message: Warning | str, *place: object) -> str:
+        return f"{printable(f'{program}: warning: {message}')}\n"
+
+    warnings.formatwarning = line
+
+
+def _show_first_start(what: str, functions: int) -> None:
+    from penstock.tools.driver.progress import show_first_start
+
+    show_first_start(what, functions)
+
+
+def _interrupted(program: str) -> int:
+    print(f"{program}: error: interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED

@@ -1,0 +1,101 @@
+"""
+How the commands end: their exit codes, and one way to tell errors.
+
+It imports nothing before it is needed: what starts from the cache needs little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from penstock.runtime.errors import PenstockError, TaskError
+from penstock.tools.driver.errors import InternalError, Rejected, UsageError, printable
+
+EXIT_FAILED = 1
+"""Bad input, or a run or a check that failed."""
+EXIT_USAGE = 2
+"""A bad command line."""
+EXIT_INTERNAL = 70
+"""A defect."""
+EXIT_INTERRUPTED = 130
+"""Ctrl-C."""
+
+
+def exit_code_of(
+    run: Callable[[], int], program: str, file: Path, *, debug: bool
+) -> int:
+    """
+    The exit code of a command: what `run` returns, or that of what it raises, which is
+    told on standard error. `file` is its input, the place of errors that name none;
+    with `debug` the traceback of a defect is shown, too.
+    """
+    try:
+        return run()
+    except UsageError as error:
+        return fail(program, str(error), EXIT_USAGE)
+    except BrokenPipeError:
+        # The reader is gone; Python must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except MemoryError as error:
+        text = f"out of memory: {error}".removesuffix(": ")
+        return fail(program, text, EXIT_FAILED)
+    except KeyboardInterrupt:
+        return fail(program, "interrupted", EXIT_INTERRUPTED)
+    except Rejected as rejected:
+        if debug and rejected.__cause__ is not None:
+            traceback.print_exception(rejected.__cause__)
+        for diagnosis in rejected.diagnoses:
+            print(diagnosis.render(rejected.file or str(file)), file=sys.stderr)
+        return EXIT_FAILED
+    except InternalError as error:
+        return fail_inside(program, error, debug=debug)
+    except TaskError as error:
+        where = error.place or program
+        return fail(where, error.reason, EXIT_FAILED)
+    except PenstockError as error:
+        return fail(program, str(error), EXIT_FAILED)
+    except Exception as error:
+        return fail_inside(program, unexpected("", error), debug=debug)
+
+
+def fail(where: str, message: str, code: int) -> int:
+    """Tell an error of a program, or at a place, and return the exit code."""
+    print(printable(f"{where}: error: {message}"), file=sys.stderr)
+    return code
+
+
+def unexpected(where: str, cause: Exception) -> InternalError:
+    """The defect that an exception shows which nobody has caught."""
+    error = InternalError(where)
+    error.__cause__ = cause
+    return error
+
+
+def fail_inside(program: str, error: InternalError, *, debug: bool) -> int:
+    """Tell a defect, and return the exit code; with `debug` after its traceback."""
+    if debug:
+        traceback.print_exception(error.__cause__ or error)
+    hint = "" if debug else " (--debug shows the traceback)"
+    return fail(program, f"{error}{hint}", EXIT_INTERNAL)
+
+
+class CommandParser(ArgumentParser):
+    """A parser whose errors are one line, not below all that could be asked for."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell what is wrong with the command line, and end."""
+        sys.exit(fail(self.prog, message, EXIT_USAGE))
+
+
+def add_debug_option(parser: ArgumentParser) -> None:
+    """Give a command the flag `--debug`."""
+    parser.add_argument(
+        "--debug", action="store_true", help="show Python tracebacks of internal errors"
+    )

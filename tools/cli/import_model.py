@@ -1,0 +1,114 @@
+"""The `penstock-import` command: an ONNX model as a job in IR, beside its weights."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
+from penstock.tools.cli.run_arguments import seed
+from penstock.tools.cli.run_arguments_dims import add_dim_option
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.errors import UsageError, needing_onnx
+from penstock.tools.driver.files import refuse_others, write_whole
+from penstock.tools.session.arrays import check_writable, write_arrays
+
+_PROGRAM = "penstock-import"
+
+
+def main() -> None:
+    """Run `penstock-import` on the arguments of this process."""
+    sys.exit(run_tool())
+
+
+def run_tool(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the tool on the given arguments (without the program's name) and return its
+    exit code: 0, 1 for a model that cannot be imported, 2 for a bad command line, 70
+    for a defect, 130 when interrupted.
+    """
+    args = _arguments().parse_args(argv)
+    return exit_code_of(lambda: _import(args), _PROGRAM, args.file, debug=args.debug)
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = CommandParser(
+        _PROGRAM, description="Turn an ONNX model into a job in IR and its weights."
+    )
+    parser.add_argument("file", type=Path, metavar="FILE.onnx")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE.mlir",
+        help="the job (default: beside the model); its weights go into FILE.npz",
+    )
+    parser.add_argument(
+        "--random-weights",
+        type=seed,
+        metavar="SEED",
+        help="replace the weights by random ones (He scaling)",
+    )
+    parser.add_argument(
+        "--extra-output",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="make a value of the graph an output too; may be given several times",
+    )
+    add_dim_option(parser)
+    add_debug_option(parser)
+    return parser
+
+
+def _import(args: argparse.Namespace) -> int:
+    with needing_onnx():
+        from penstock.tools.frontend.onnx.model import import_file
+    if args.file.is_dir():
+        raise UsageError(f"cannot read {args.file}: is a directory")
+    if not args.file.exists():
+        raise UsageError(f"cannot read {args.file}: no such file or directory")
+    refuse_others(args.file, ".onnx")
+    output: Path = args.output or args.file.with_suffix(".mlir")
+    weights = weights_path(output, args.file)
+    # Models may be large. Whether there are weights to write is not known before.
+    check_writable(output)
+    imported = import_file(
+        args.file,
+        random_weights=args.random_weights,
+        weights_file=weights.name,
+        extra_outputs=args.extra_output,
+        dims=dict(args.dim),
+    )
+    installed_compiler()[0].verify(imported.module)
+    if imported.weights:
+        write_arrays(weights, imported.weights)
+    text = StringIO()
+    ExactPrinter(text).print_op(imported.module)
+    write_whole(str(output), text.getvalue() + "\n")
+    print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
+    return 0
+
+
+def weights_path(output: Path, model: Path) -> Path:
+    """
+    Where the weights of a job go that is written to `output`. Raises UsageError if
+    either file cannot be written without losing another one.
+    """
+    if output.is_dir():
+        raise UsageError(f"cannot write {output}: is a directory")
+    weights = output.with_suffix(".npz")
+    if weights == output:
+        raise UsageError(f"{output} is where the weights would go: name it .mlir")
+    for path in (output, weights):
+        if path.resolve() == model.resolve():
+            raise UsageError(f"writing {path} would destroy the model")
+    return weights
+
+
+if __name__ == "__main__":
+    main()

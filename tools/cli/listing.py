@@ -1,0 +1,73 @@
+"""What `penstock-opt` says about its passes, dialects and targets."""
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+
+from penstock.tools.driver.pass_pipeline import PassTable, describe_options
+
+_WIDTH = 88
+
+
+def summary_of(universes: Mapping[str, Universe]) -> Iterator[str]:
+    """Name what each universe but xDSL's own offers, importing none of it."""
+    for origin, universe in universes.items():
+        if origin == "xdsl":
+            continue
+        yield from _wrap(f"passes of {origin}", universe.all_passes)
+        yield from _wrap(f"dialects of {origin}", universe.all_dialects)
+        yield from _wrap(f"targets of {origin}", universe.all_targets)
+    yield "--list-passes describes every pass, --show-dialects names every dialect."
+
+
+def _wrap(title: str, names: Iterable[str]) -> Iterator[str]:
+    if text := ", ".join(sorted(names)):
+        yield f"{title}:\n" + textwrap.fill(
+            text,
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        )
+
+
+def dialects_of(universes: Mapping[str, Universe]) -> str:
+    """Name every dialect, by where it comes from."""
+    paragraphs = (
+        text
+        for origin, universe in universes.items()
+        for text in _wrap(f"dialects of {origin}", universe.all_dialects)
+    )
+    return "\n\n".join(paragraphs)
+
+
+def passes_of(universes: Mapping[str, Universe]) -> str:
+    """Describe every pass: the first line of its docstring, and its options."""
+    paragraphs = (
+        "\n".join((f"passes of {origin}:", *_describe_all(universe.all_passes)))
+        for origin, universe in universes.items()
+        if universe.all_passes
+    )
+    return "\n\n".join(paragraphs)
+
+
+def _describe_all(passes: PassTable) -> Iterator[str]:
+    for name, factory in sorted(passes.items()):
+        try:
+            pass_type = factory()
+        except Exception as error:  # one broken plug-in must not hide the rest
+            yield f"  {name}: cannot be loaded: {error}"
+            continue
+        yield f"  {name}: {_first_line(pass_type)}"
+        yield from (f"    {option}" for option in describe_options(pass_type))
+
+
+def _first_line(pass_type: type[ModulePass]) -> str:
+    # A dataclass without a docstring gets its signature for one.
+    text = inspect.cleandoc(pass_type.__doc__ or "")
+    if text.startswith(f"{pass_type.__name__}("):
+        return ""
+    return " ".join(text.partition("\n\n")[0].split())

@@ -1,0 +1,468 @@
+"""The `penstock-opt` driver: read IR, run passes over it, print it."""
+
+import argparse
+import gc
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
+from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    ShrinkException,
+)
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.tools.cli.exit_codes import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    fail,
+    fail_inside,
+    unexpected,
+)
+from penstock.tools.driver import expected_diagnostics as expected
+from penstock.tools.driver import plugins
+from penstock.tools.driver.compiler import Compiler
+from penstock.tools.driver.diagnostics import (
+    Diagnosis,
+    InternalError,
+    Rejected,
+    UsageError,
+    reject,
+    suggest,
+)
+from penstock.tools.driver.files import explain_os_error, refuse_others, write_whole
+from penstock.tools.driver.pass_pipeline import (
+    import_item,
+    instantiate,
+    malformed_target,
+    parse_passes,
+)
+from penstock.tools.driver.pass_timing import PassTimes
+from penstock.tools.driver.unused_passes import UnusedPasses
+
+if TYPE_CHECKING:
+    from penstock.tools.reports.memory_map.map import MemoryMap
+
+EXIT_REJECTED = EXIT_FAILED
+
+_PROGRAM = "penstock-opt"
+_SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
+_GC_THRESHOLDS = (100_000, 20, 100)
+"""IR is made of cycles that live on, so that frequent collections find nothing."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A piece of the input file that is processed alone, `line_offset` lines down."""
+
+    data: bytes
+    line_offset: int
+
+    @property
+    def text(self) -> str:
+        """The section as text, for what is said in comments."""
+        return self.data.decode("utf-8", "replace")
+
+
+class PenstockOptMain(xDSLOptMain):
+    """
+    The xDSL driver with source locations, dominance, expected errors, standard
+    pipelines, and plug-ins from single files.
+
+    The constructor reads the command line and raises a `UsageError` for a bad one;
+    `run` processes the input and raises `SystemExit` unless all went well.
+    """
+
+    version_format = f"{_PROGRAM} built on xDSL {{xdsl_version}}"
+
+    def __init__(
+        self,
+        description: str = "Run passes of Penstock, xDSL and plug-ins over IR.",
+        args: Sequence[str] | None = None,
+    ) -> None:
+        installed = plugins.installed_universes()
+        loaded = plugins.load_files(_files_to_load(args), installed)
+        self.universes = {**installed, **loaded}
+        self.times = PassTimes()
+        try:
+            super().__init__(description, args)
+        except ArgSpecParseError as error:
+            raise malformed_target(self.args.target, error) from error
+        self.compiler = Compiler(
+            self.ctx,
+            self.times,
+            verify_each=self.args.verify_each,
+            disable_verify=self.args.disable_verify,
+            before_pass=self._before_pass,
+            after_pass=self._after_pass,
+            on_warning=self._warn,
+            shrinking=self.args.shrink,
+        )
+        self._warnings: list[Diagnosis] = []
+        """Those of the section that is processed."""
+        self._unused: UnusedPasses | None = None
+        """The passes of `-p` for the section that is processed."""
+        self._memory_map = _memory_map(self.args.memory_map)
+        self._check_target()
+
+    def register_all_dialects(self) -> None:
+        """Register the dialects of every universe."""
+        dialects = plugins.merge(self.universes, lambda u: u.all_dialects, "dialect")
+        for name, factory in dialects.items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        """Register the passes of every universe."""
+        passes = plugins.merge(self.universes, lambda u: u.all_passes, "pass")
+        self.available_passes.update(passes)
+
+    def register_all_targets(self) -> None:
+        """Register the output formats of every universe, and our form of `mlir`."""
+        from penstock.tools.driver.mlir_target import ExactMLIRTarget
+
+        targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
+        self.available_targets.update(targets)
+        self.available_targets["mlir"] = lambda: ExactMLIRTarget
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        """Add the flags of `xdsl-opt` and our own."""
+        from penstock.tools.cli.listing import summary_of
+
+        super().register_all_arguments(arg_parser)
+        arg_parser.prog = _PROGRAM
+        arg_parser.usage = f"{_PROGRAM} [options] [input_file]"
+        arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        arg_parser.epilog = "\n\n".join(summary_of(self.universes))
+        _add_own_arguments(arg_parser)
+
+    def setup_pipeline(self) -> None:
+        """Make the passes of `--pipeline` and then those of `--passes`."""
+        name = self.args.pipeline
+        standard = "" if name is None else _standard_pipeline(name)
+        first = parse_passes(self.available_passes, standard)
+        named = parse_passes(self.available_passes, self.args.passes or "")
+        self.pipeline = PassPipeline((*first, *named))
+        self._first_named = len(first)
+
+    def _check_target(self) -> None:
+        spec = parse_spec(self.args.target)
+        targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
+        if (factory := targets.get(spec.name)) is not None:
+            instantiate("target", import_item("target", spec.name, factory), spec)
+
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        """Open the input file; none or `-` is the standard input."""
+        if self.args.input_file in (None, "-"):
+            return sys.stdin.buffer, "mlir"
+        return super().get_input_stream()
+
+    def get_input_name(self) -> str:
+        """Return the file name to show in messages."""
+        return (
+            "<stdin>" if self.args.input_file in (None, "-") else self.args.input_file
+        )
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        """Parse a part of the file that starts `start_offset` lines down."""
+        data, name = chunk.read(), self.get_input_name()
+        if file_extension == "mlir":
+            implicit = not self.args.no_implicit_module
+            return self.compiler.parse(data, name, start_offset, implicit=implicit)
+        with self.compiler.diagnosing(data, name, start_offset):
+            return super().parse_chunk(BytesIO(data), file_extension, start_offset)
+
+    def run(self) -> None:
+        """Process the input; raises `SystemExit` with the exit code of a failure."""
+        if self.args.list_passes or self.args.show_dialects:
+            self._list()
+            return
+        try:
+            pieces, wrong = self._process_input()
+        except ShrinkException:
+            print("Success, can shrink")
+            return
+        finally:
+            if self.args.time_passes:
+                print(self.times.table(), file=sys.stderr)
+        for diagnosis in wrong:
+            print(diagnosis.render(self.get_input_name()), file=sys.stderr)
+        if self.args.shrink:
+            print("Failure, can't shrink")
+        if wrong or self.args.shrink:
+            raise SystemExit(EXIT_REJECTED)
+        if self._memory_map is not None:
+            self._memory_map.write()
+        self._write("// -----\n".join(pieces))
+
+    def _list(self) -> None:
+        from penstock.tools.cli.listing import dialects_of, passes_of
+
+        if self.args.list_passes:
+            print(passes_of(self.universes))
+        if self.args.show_dialects:
+            print(dialects_of(self.universes))
+
+    def _process_input(self) -> tuple[list[str], list[Diagnosis]]:
+        """Return the output of each section, and what is wrong with the file."""
+        try:
+            sections, extension = self._read_sections()
+        except Rejected as rejected:
+            return [], list(rejected.diagnoses)
+        expecting = self.args.verify_diagnostics and any(
+            expected.mentions_expectations(section.text) for section in sections
+        )
+        pieces: list[str] = []
+        wrong: list[Diagnosis] = []
+        for section in sections:
+            output, errors = self._process_section(section, extension, expecting)
+            if output is not None:
+                pieces.append(output)
+            wrong += errors
+        return pieces, wrong
+
+    def _process_section(
+        self, section: Section, extension: str, expecting: bool
+    ) -> tuple[str | None, Sequence[Diagnosis]]:
+        output, errors, while_parsing = None, (), False
+        self._warnings.clear()
+        try:
+            output = self._compile(section, extension)
+        except Rejected as rejected:
+            errors, while_parsing = rejected.diagnoses, rejected.while_parsing
+            if self.args.debug and (cause := rejected.__cause__) is not None:
+                traceback.print_exception(cause)
+        name = self.get_input_name()
+        if expecting:
+            found = [*self._warnings, *errors]
+            offset = section.line_offset
+            return output, expected.compare(section.text, name, offset, found)
+        for warning in self._warnings:
+            print(warning.render(name), file=sys.stderr)
+        if errors and self._is_only_shown(while_parsing):
+            return "".join(f"{error.render(name)}\n" for error in errors), ()
+        return output, errors
+
+    def _is_only_shown(self, while_parsing: bool) -> bool:
+        if while_parsing:
+            return self.args.parsing_diagnostics
+        return self.args.verify_diagnostics
+
+    def _read_sections(self) -> tuple[list[Section], str]:
+        try:
+            stream, extension = self.get_input_stream()
+            with stream:
+                data = stream.read()
+        except OSError as error:
+            reject(explain_os_error(error))
+        if self.args.frontend is None:
+            refuse_others(Path(self.get_input_name()), ".mlir")
+        extension = self.args.frontend or extension
+        if extension not in self.available_frontends:
+            known = ", ".join(self.available_frontends)
+            reject(
+                f"unknown file extension '{extension}', known are: {known}; "
+                "-f names the format"
+            )
+        return list(self._split(data)), extension
+
+    def _split(self, data: bytes) -> Iterator[Section]:
+        if not self.args.split_input_file:
+            yield Section(data, 0)
+            return
+        line_offset = 0
+        for piece in _SPLIT_LINE.split(data):
+            yield Section(piece, line_offset)
+            line_offset += piece.count(b"\n")
+
+    def _compile(self, section: Section, extension: str) -> str:
+        compiler = self.compiler
+        with self.times.measure("parse"):
+            module = self._parse(section, extension)
+        if module is None:
+            return ""
+        compiler.verify(module)
+        if self._memory_map is not None:
+            self._memory_map.see(module)
+        # A comment between two rulers is no input of its own.
+        is_empty = self.args.split_input_file and module.body.block.is_empty
+        self._unused = None if is_empty else UnusedPasses()
+        compiler.apply(module, self.pipeline.passes)
+        if self._unused is not None:
+            self._tell_of_unused(self._unused.at_end(module))
+        if self._memory_map is not None:
+            self._memory_map.finish_module()
+        with (
+            self.times.measure("print"),
+            compiler.blaming("target", self.args.target),
+        ):
+            return self.output_resulting_program(module)
+
+    def _parse(self, section: Section, extension: str) -> ModuleOp | None:
+        return self.parse_chunk(BytesIO(section.data), extension, section.line_offset)
+
+    def _warn(self, warning: Diagnosis) -> None:
+        self._warnings.append(warning)
+
+    def _before_pass(self, position: int, name: str, module: ModuleOp) -> None:
+        if self._unused is not None and position >= self._first_named:
+            self._tell_of_unused(self._unused.before(name, module))
+
+    def _tell_of_unused(self, found: Iterable[Diagnosis]) -> None:
+        """Reject passes that find nothing, or warn of them if that is allowed."""
+        errors = list(found)
+        if self.args.allow_unused_passes:
+            self._warnings += [replace(each, severity="warning") for each in errors]
+        elif errors:
+            hint = " (--allow-unused-passes allows it)"
+            raise Rejected([replace(x, message=x.message + hint) for x in errors])
+
+    def _after_pass(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
+        self._print_after(pass_name, prog, is_last)
+        if self._memory_map is not None:
+            self.compiler.verify(prog, f"{pass_name} left bad IR: ")
+            self._memory_map.see(prog)
+
+    def _print_after(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
+        if self.args.print_ir_after_all:
+            print(f"// -----// IR Dump After {pass_name} //----- //", file=sys.stderr)
+            self._print_module(prog, sys.stderr)
+            print(file=sys.stderr)
+        if self.args.print_between_passes and not is_last:
+            print(f"IR after {pass_name}:")
+            self._print_module(prog, sys.stdout)
+            print("\n\n")
+
+    def _print_module(self, prog: ModuleOp, stream: IO[str]) -> None:
+        printer = ExactPrinter(
+            stream,
+            print_generic_format=self.args.print_op_generic,
+            print_debuginfo=self.args.print_debuginfo,
+        )
+        printer.print_op(prog)
+        print(file=stream)
+
+    def _write(self, text: str) -> None:
+        if self.args.output_file in (None, "-"):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            write_whole(self.args.output_file, text)
+
+
+def _files_to_load(args: Sequence[str] | None) -> list[str]:
+    """Find the `--load` options, which decide what the others may name."""
+    parser = argparse.ArgumentParser(
+        _PROGRAM, f"{_PROGRAM} [options] [input_file]", add_help=False
+    )
+    parser.add_argument("--load", action="append", default=[])
+    return parser.parse_known_args(args)[0].load
+
+
+def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pipeline",
+        metavar="NAME",
+        help="run a standard pipeline (cpu, cuda), before the passes of -p",
+    )
+    parser.add_argument(
+        "--load",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="load passes and dialects from a Python file; may be repeated",
+    )
+    parser.add_argument(
+        "--memory-map",
+        metavar="OUT.html",
+        help="draw the memory of the last plans whose registers have places",
+    )
+    parser.add_argument(
+        "--verify-each",
+        type=_read_bool,
+        default=True,
+        metavar="{true,false}",
+        help="verify after each pass, not only after the last one (default: true)",
+    )
+    for flag, text in (
+        ("--allow-unused-passes", "only warn of passes of -p that find nothing to do"),
+        ("--print-ir-after-all", "print the IR after each pass to stderr"),
+        ("--list-passes", "describe all passes and their options, and exit"),
+        ("--show-dialects", "name all dialects, and exit"),
+        ("--debug", "show Python tracebacks of internal errors"),
+    ):
+        parser.add_argument(flag, action="store_true", help=text)
+
+
+def _read_bool(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"expected true or false, got '{text}'")
+    return text == "true"
+
+
+def _memory_map(path: str | None) -> "MemoryMap | None":
+    if path is None:
+        return None
+    from penstock.tools.reports.memory_map.map import MemoryMap
+
+    return MemoryMap(path)
+
+
+def _standard_pipeline(name: str) -> str:
+    from penstock.lowering.pipelines import PIPELINES
+
+    if name not in PIPELINES:
+        known = ", ".join(PIPELINES) or "none"
+        raise UsageError(
+            f"unknown pipeline '{name}'{suggest(name, PIPELINES)} (known: {known})"
+        )
+    return PIPELINES[name]
+
+
+def run_tool(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the driver on the given arguments (without the program's name) and return its
+    exit code: 0, 1 for bad input, 2 for a bad command line, 70 for a defect.
+    """
+    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    try:
+        tool = PenstockOptMain(args=argv)
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        tool.run()
+    except UsageError as error:
+        if debug:
+            traceback.print_exception(error)
+        return fail(_PROGRAM, str(error), EXIT_USAGE)
+    except BrokenPipeError:
+        # The reader is gone; Python must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_REJECTED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except InternalError as error:
+        return fail_inside(_PROGRAM, error, debug=debug)
+    except Exception as error:
+        return fail_inside(_PROGRAM, unexpected(_PROGRAM, error), debug=debug)
+    return 0
+
+
+def main() -> None:
+    """Run `penstock-opt` on the arguments of this process."""
+    sys.exit(run_tool())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,455 @@
+"""The `penstock-run` command: compile a model, run it, and check what comes out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NoReturn
+
+from penstock.runtime.jit.first_start import first_start
+from penstock.tools.cli.compare import report_errors
+from penstock.tools.cli.exit_codes import exit_code_of
+from penstock.tools.cli.run_arguments import PROGRAM, arguments
+from penstock.tools.cli.run_observers import Watching
+from penstock.tools.driver.errors import UsageError, needing_onnx, printable
+from penstock.tools.driver.progress import polled_progress
+from penstock.tools.session.arrays import check_writable, read_arrays, write_arrays
+from penstock.tools.session.loading import open_devices
+from penstock.tools.session.model import check_kernels
+from penstock.tools.session.saved_plan.known import KnownPlans, Request
+from penstock.tools.session.saved_plan.plan import is_plan, read_plan
+from penstock.tools.session.session import KERNELS, Model, Session, read_model
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+    from xdsl.ir import Operation
+
+    from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.loader import Port
+    from penstock.tools.driver.compiler import Compiler
+    from penstock.tools.driver.pass_pipeline import PassTable
+    from penstock.tools.session.saved_plan.plan import Plan
+
+
+def main() -> NoReturn:
+    """Run `penstock-run` on the arguments of this process."""
+    sys.exit(run_tool())
+
+
+def run_tool(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the tool on the given arguments (without the program's name) and return its
+    exit code: 0, 1 for bad input, a failed run or a failed check, 2 for a bad command
+    line, 70 for a defect, 130 when interrupted.
+    """
+    args = arguments().parse_args(argv)
+    return exit_code_of(lambda: _run(args), PROGRAM, args.file, debug=args.debug)
+
+
+@dataclass
+class Job:
+    """What is run: a model that was compiled, or a saved plan."""
+
+    session: Session
+    oracle: Model | None = None
+    """The job as it was read; of a plan there is none."""
+    onnx: ModelProto | None = None
+    known: frozenset[str] = frozenset()
+    """Inputs for whose values it is compiled, so that it is not fed them."""
+
+    @property
+    def summary(self) -> str:
+        """What the program is made of, and the model."""
+        session, ops = self.session, None
+        if self.oracle is not None:
+            from penstock.dialects.job import JobOp
+
+            entry = self.oracle.entry
+            # What was merged with others is not what the program was made from.
+            if isinstance(entry, JobOp) and len(session.jobs) == 1:
+                ops = len(entry.body.block.ops)
+        threads = session.executor_of(session.jobs[0]).program.threads
+        return session.report.text(threads, ops=ops, simulated=session.is_simulated)
+
+
+def _run(args: argparse.Namespace) -> int:
+    start, before = time.perf_counter(), first_start.seconds
+    # Files that cannot be read or written should not cost a compilation.
+    for path in (args.outputs, args.save_plan, args.trace):
+        if path is not None:
+            check_writable(path)
+    given = None if args.inputs is None else read_arrays(args.inputs)
+    expected = _expected(args)
+    job = _open_plan(args) if is_plan(args.file) else _open_model(args, given)
+    with job.session as session:
+        loading = time.perf_counter() - start
+        own = first_start.seconds - before
+        # Before it runs: variables are saved as they start.
+        if args.save_plan is not None:
+            session.save(args.save_plan)
+        inputs = _inputs(args, session.inputs(args.job), given)
+        if args.watchdog is not None:
+            from penstock.runtime.core.watchdog import Watchdog
+
+            session.watch(Watchdog(args.watchdog))
+        executor = session.executor_of(args.job)
+        with Watching(executor, args.trace, profile=args.profile) as watching:
+            fed = {n: array for n, array in inputs.items() if n not in job.known}
+            outputs, seconds = _timed(session, fed, args.repeat, args.job)
+        print(job.summary)
+    text = f"{_loading_text(job)} {loading:.2f} s{_first_start_text(own)}"
+    print(f"{text}, run {_time_text(seconds)}")
+    for line in watching.lines():
+        print(line)
+    if args.save_plan is not None:
+        print(f"wrote {args.save_plan}")
+    if args.outputs is not None:
+        write_arrays(args.outputs, outputs)
+        print(f"wrote {args.outputs}")
+    if args.check is None:
+        return 0
+    reference = _reference(args, job, inputs) if expected is None else expected
+    return report_errors(outputs, reference, args.check, args.tolerance)
+
+
+def _first_start_text(seconds: float) -> str:
+    """How much of the time went into what later processes find in the cache."""
+    if not seconds:
+        return ""
+    return f" ({seconds:.2f} s of it for parts of penstock, once in this environment)"
+
+
+def _loading_text(job: Job) -> str:
+    return "load" if job.oracle is None else "compile and load"
+
+
+def _open_plan(args: argparse.Namespace) -> Job:
+    _refuse_onnx_options(args)
+    if args.tune or args.kernels is not None or args.load:
+        raise UsageError("--tune, --kernels and --load are for what is compiled")
+    if args.check in ("numpy", "onnxruntime"):
+        raise UsageError(f"a saved plan cannot be checked against {args.check}")
+    if args.simulate_ranks:
+        raise UsageError("--simulate-ranks is for what is compiled")
+    if args.allow_winograd:
+        raise UsageError("--allow-winograd is for what is compiled")
+    if args.guard is not None:
+        raise UsageError("--guard is for what is compiled")
+    return _job_of(args, read_plan(args.file, args.device))
+
+
+def _job_of(args: argparse.Namespace, plan: Plan) -> Job:
+    threads, engine = args.threads, args.executor
+    return Job(
+        Session.of_plan(
+            plan, threads=threads, engine=engine, allow_source=args.allow_source
+        )
+    )
+
+
+def _open_model(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
+    """What a model was compiled to before, or is compiled to now."""
+    request = _request(args, given)
+    if request is None:
+        return _compile(args, given)
+    plans = KnownPlans(args.file)
+    plan = plans.find(request)
+    if plan is None:
+        job = _compile(args, given, plans)
+        if not job.known:
+            plans.keep(request, job.session)
+        return job
+    open_devices({args.device})
+    return _job_of(args, plan)
+
+
+def _request(
+    args: argparse.Namespace, given: Mapping[str, Array] | None
+) -> Request | None:
+    """
+    What a model is compiled for; None if that depends on more than can be said, or if
+    the model itself is needed.
+    """
+    is_measured = args.tune or args.kernels is not None or os.environ.get(KERNELS)
+    needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
+    is_model = args.file.suffix.lower() == ".onnx"
+    if not is_model or is_measured or needs_model or args.load:
+        return None
+    return Request(
+        args.device,
+        args.threads,
+        args.simulate_ranks,
+        args.allow_winograd,
+        args.random_weights,
+        tuple(args.extra_output),
+        tuple(sorted(dict(args.dim).items())),
+        tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
+        args.guard,
+    )
+
+
+def _compile(
+    args: argparse.Namespace,
+    given: Mapping[str, Array] | None,
+    plans: KnownPlans | None = None,
+) -> Job:
+    """What a model is compiled to, which may be kept among its plans."""
+    from penstock.tools.driver.compiler import installed_compiler
+
+    front = installed_compiler(args.load)
+    model, onnx, known = _read(args, front[0], given, plans)
+    if model.has_several and args.job is None:
+        known = ", ".join(op.sym_name.data for op in model.entries)
+        raise UsageError(f"the module has several jobs: give --job, one of {known}")
+    # Before it is measured.
+    if not args.allow_source:
+        check_kernels(model)
+    oracle = model.only(args.job)
+    _check_request(args, oracle, onnx)
+    if given is not None:
+        given = {name: array for name, array in given.items() if name not in known}
+    # One of several jobs may take what others have made.
+    if not model.has_several:
+        _check_inputs(args, oracle.entry, given)
+    # A device that is not there should not cost a compilation.
+    open_devices({args.device})
+    kernels = _tuned(args, front, model) if args.tune else args.kernels
+    session = Session(
+        model,
+        device=args.device,
+        threads=args.threads,
+        engine=args.executor,
+        simulate_ranks=args.simulate_ranks,
+        compiler=front,
+        show_progress=True,
+        kernels=kernels,
+        allow_winograd=args.allow_winograd,
+        guard=args.guard,
+        allow_source=args.allow_source,
+    )
+    return Job(session, oracle, onnx, known)
+
+
+def _warn(text: str) -> None:
+    """Tell a warning on standard error."""
+    print(printable(f"{PROGRAM}: warning: {text}"), file=sys.stderr)
+
+
+def _tuned(
+    args: argparse.Namespace, front: tuple[Compiler, PassTable], model: Model
+) -> Path:
+    """Measure the kernels of a model; the kernel database that knows them then."""
+    from penstock.runtime.jit.cache import cache_dir
+    from penstock.tools.session.tuning import (
+        Tuning,
+        problem_lines,
+        tune,
+        tuning_lines,
+        usable,
+    )
+
+    named = args.kernels or os.environ.get(KERNELS)
+    path = Path(named) if named else cache_dir() / "kernels.db"
+    # What a person has named is not put aside.
+    if not named and (aside := usable(path)) is not None:
+        text = f"{path} was no kernel database that can be used, and is now {aside}"
+        _warn(text)
+    subjects = tune(
+        front,
+        model,
+        Tuning(path, args.threads, winograd=args.allow_winograd),
+        device=args.device,
+        simulate_ranks=args.simulate_ranks,
+    )
+    for line in problem_lines(subjects):
+        _warn(line)
+    for line in tuning_lines(subjects):
+        print(line)
+    return path
+
+
+def _read(
+    args: argparse.Namespace,
+    compiler: Compiler,
+    given: Mapping[str, Array] | None,
+    plans: KnownPlans | None,
+) -> tuple[Model, ModelProto | None, frozenset[str]]:
+    if args.file.suffix.lower() != ".onnx":
+        _refuse_onnx_options(args)
+        return read_model(compiler, args.file), None, frozenset()
+    with needing_onnx():
+        from penstock.tools.frontend.onnx.model import data_files, import_file
+
+    if plans is not None:
+        plans.name_files(data_files(args.file))
+    imported = import_file(
+        args.file,
+        random_weights=args.random_weights,
+        extra_outputs=args.extra_output,
+        dims=dict(args.dim),
+        inputs=given,
+    )
+    compiler.verify(imported.module)
+    model = Model(imported.module, imported.weights, args.file.parent)
+    return model, imported.proto, imported.known
+
+
+def _refuse_onnx_options(args: argparse.Namespace) -> None:
+    if args.random_weights is not None:
+        raise UsageError("--random-weights is for ONNX models")
+    if args.extra_output:
+        raise UsageError("--extra-output is for ONNX models")
+    if args.dim:
+        raise UsageError("--dim is for ONNX models")
+
+
+def _check_request(
+    args: argparse.Namespace, oracle: Model, onnx: ModelProto | None
+) -> None:
+    """Raise UsageError for what this model cannot be asked for."""
+    from penstock.tools.session.oracle import has_numpy_meaning
+
+    if args.check == "onnxruntime":
+        if onnx is None:
+            raise UsageError("--check onnxruntime is for ONNX models")
+        from penstock.tools.frontend.onnx.model import onnxruntime_module
+
+        onnxruntime_module()
+    if args.check == "numpy" and not has_numpy_meaning(oracle.entry):
+        raise UsageError(f"a {oracle.entry.name} cannot be checked against NumPy")
+
+
+def _check_inputs(
+    args: argparse.Namespace, entry: Operation, given: Mapping[str, Array] | None
+) -> None:
+    """
+    Raise UsageError if a job lacks inputs, PenstockError if it cannot take what is
+    given, as far as the job says that before it is compiled.
+    """
+    from penstock.dialects.job import InputOp, JobOp
+    from penstock.dialects.op.tensor_op import tensor_type
+    from penstock.dialects.utils.numpy_types import dtype_of
+    from penstock.lowering.analysis.repetitions import is_rated
+    from penstock.runtime.executors.executor import refuse_names
+    from penstock.runtime.loading.loader import fitting
+
+    if not isinstance(entry, JobOp):
+        return
+    ops = list(entry.body.block.ops)
+    inputs = [op for op in ops if isinstance(op, InputOp)]
+    ports = {op.port.data: tensor_type(op.result) for op in inputs}
+    if given is None:
+        if args.random_inputs is None:
+            _refuse_no_inputs(ports)
+        return
+    if ports.keys() != given.keys():
+        refuse_names(ports, given)
+    # At other rates several pieces are given at once.
+    if is_rated(ops):
+        return
+    for name, type in ports.items():
+        dtype = dtype_of(type.element_type)
+        fitting(f"input '{name}'", given[name], type.get_shape(), dtype)
+
+
+# Inputs and outputs
+
+
+def _refuse_no_inputs(names: Iterable[str]) -> None:
+    """Raise UsageError for inputs, if there are some, that nothing is given for."""
+    if text := ", ".join(names):
+        raise UsageError(
+            f"the model has inputs {text}: give --inputs IN.npz or --random-inputs SEED"
+        )
+
+
+def _inputs(
+    args: argparse.Namespace,
+    ports: Mapping[str, Port],
+    given: dict[str, Array] | None,
+) -> dict[str, Array]:
+    if given is not None:
+        return given
+    if args.random_inputs is not None:
+        return random_arrays(ports, args.random_inputs)
+    _refuse_no_inputs(ports)
+    return {}
+
+
+def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
+    """
+    An array for each port: standard normal floats, integers from 0 to 9, or booleans.
+    """
+    import numpy as np
+
+    from penstock.runtime.loading.arrays import is_float
+
+    generator = np.random.default_rng(seed)
+
+    def array(port: Port) -> Array:
+        if is_float(port.dtype):
+            return generator.standard_normal(port.shape).astype(port.dtype)
+        limit = 2 if port.dtype.kind == "b" else 10
+        return generator.integers(0, limit, port.shape).astype(port.dtype)
+
+    return {name: array(port) for name, port in sorted(ports.items())}
+
+
+# Running and checking
+
+
+def _timed(
+    session: Session, inputs: Mapping[str, Array], repeat: int, job: str | None
+) -> tuple[dict[str, Array], list[float]]:
+    """
+    The outputs of the last of `repeat` runs, and the seconds of each, those that were
+    spent on observers left out.
+    """
+    outputs: dict[str, Array] = {}
+    seconds: list[float] = []
+    executor = session.executor_of(job)
+    observers = executor.observers
+    total = repeat * executor.acts_in_run
+    with polled_progress("running tasks", total, executor.acts_made):
+        for _ in range(repeat):
+            start = time.monotonic_ns() - observers.overhead_ns
+            outputs = session.run(inputs, job)
+            end = time.monotonic_ns() - observers.overhead_ns
+            seconds.append((end - start) / 1e9)
+    return outputs, seconds
+
+
+def _time_text(seconds: Sequence[float]) -> str:
+    middle = f"{median(seconds) * 1e3:.3f} ms"
+    return middle if len(seconds) == 1 else f"{middle} (median of {len(seconds)})"
+
+
+def _expected(args: argparse.Namespace) -> dict[str, Array] | None:
+    """The arrays of the file that `--check` names, if it names one."""
+    if args.check in (None, "numpy", "onnxruntime"):
+        return None
+    return read_arrays(Path(args.check))
+
+
+def _reference(
+    args: argparse.Namespace, job: Job, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    if args.check == "numpy":
+        from penstock.tools.session.oracle import evaluate_model
+
+        assert job.oracle is not None, "checked before the run"
+        return evaluate_model(job.oracle, inputs)
+    assert job.onnx is not None, "checked before the run"
+    from penstock.tools.frontend.onnx.model import run_onnxruntime
+
+    return run_onnxruntime(job.onnx, inputs)
+
+
+if __name__ == "__main__":
+    main()

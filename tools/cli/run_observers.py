@@ -1,0 +1,86 @@
+"""What `penstock-run --trace` and `--profile` show of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from penstock.tools.driver.files import write_whole
+
+if TYPE_CHECKING:
+    from penstock.runtime.executors.executor import Executor
+    from penstock.runtime.observe.chrome_trace import Trace
+    from penstock.runtime.observe.metrics import CostObserver, Expense
+
+HEAD = ("task", "op", "calls", "total ms", "%", "GFLOP/s", "GB/s")
+
+
+class Watching:
+    """
+    Looks on at the runs of an executor in a `with` block, if a trace or a profile is
+    wanted. The trace is written at the end of the block, also of what has failed.
+    """
+
+    def __init__(self, executor: Executor, trace: Path | None, *, profile: bool):
+        self._path = trace
+        self._trace: Trace | None = None
+        self._cost: CostObserver | None = None
+        # Their modules are imported only where they are of use.
+        if trace is not None:
+            from penstock.runtime.observe.chrome_trace import Trace
+
+            self._trace = executor.observers.attach(Trace())
+        if profile:
+            from penstock.runtime.observe.metrics import CostObserver
+
+            self._cost = executor.observers.attach(CostObserver())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        if self._trace is not None:
+            write_whole(str(self._path), self._trace.to_json())
+
+    def lines(self) -> list[str]:
+        """What to print after the block."""
+        lines = [] if self._cost is None else profile_lines(self._cost.expenses())
+        if self._trace is not None:
+            lines.append(f"wrote {self._path}")
+        return lines
+
+
+def profile_lines(expenses: Sequence[Expense]) -> list[str]:
+    """A table of what ops took, and a line for all of them together."""
+    whole = sum(expense.times.total for expense in expenses)
+    rows = [HEAD, *(_row(expense, whole) for expense in expenses)]
+    calls = sum(expense.times.count for expense in expenses)
+    rows.append(("all", "", str(calls), f"{whole / 1e6:.3f}", "100.0", "", ""))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The cells of a row: words to the left, numbers to the right."""
+    return [
+        cell.ljust(width) if column < 2 else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+def _row(expense: Expense, whole: int) -> tuple[str, ...]:
+    total = expense.times.total
+    return (
+        expense.task,
+        expense.op,
+        str(expense.times.count),
+        f"{total / 1e6:.3f}",
+        f"{100 * total / whole:.1f}" if whole else "-",
+        _rate_text(expense.gflops, expense.flops),
+        _rate_text(expense.gbytes, expense.bytes),
+    )
+
+
+def _rate_text(rate: float | None, amount: int | None) -> str:
+    return f"{rate:.2f}" if rate is not None and amount else "-"

@@ -1,0 +1,1 @@
+"""The driver: parses, verifies, runs passes, tells diagnostics."""

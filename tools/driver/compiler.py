@@ -1,0 +1,244 @@
+"""Parsing, verifying and transforming modules, as all tools do it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
+
+from penstock.dialects.utils.diagnostics import (
+    LocatedPassFailure,
+    Place,
+    definition_of,
+    listening,
+    place_of,
+    user_place,
+)
+from penstock.runtime.errors import PenstockError
+from penstock.tools.driver import plugins
+from penstock.tools.driver.diagnostics import (
+    Diagnosis,
+    InternalError,
+    Rejected,
+    diagnose_parse_error,
+    reject,
+    reject_if_any,
+)
+from penstock.tools.driver.files import explain_os_error
+from penstock.tools.driver.locating_parser import LocatingParser, UndefinedNames
+from penstock.tools.driver.pass_pipeline import PassTable, parse_passes
+from penstock.tools.driver.pass_timing import PassTimes
+from penstock.tools.driver.verifier import (
+    Culprits,
+    VerifierCrash,
+    contents,
+    module_errors,
+)
+
+GC_THRESHOLDS = (100_000, 20, 100)
+"""Allocations and collections between the collections of Python's generations."""
+
+
+@dataclass
+class Compiler:
+    """
+    Reads text into modules and runs passes over them.
+
+    What is wrong with the input is raised as `Rejected`, a defect of a pass or a
+    verifier as `InternalError`. `on_warning` is told what passes and targets warn of,
+    which are warnings of Python without it. `before_pass` is told the position and the
+    name of each pass that is to run, and the module; `after_pass` is told the name of
+    each pass that ran, the module it left and whether it was the last one. While
+    `shrinking`, a pass may raise `ShrinkException` to say that the input still shows
+    what is looked for.
+    """
+
+    ctx: Context
+    times: PassTimes = field(default_factory=PassTimes)
+    culprits: Culprits = field(default_factory=Culprits)
+    verify_each: bool = True
+    disable_verify: bool = False
+    before_pass: Callable[[int, str, ModuleOp], None] | None = None
+    after_pass: Callable[[str, ModuleOp, bool], None] | None = None
+    on_warning: Callable[[Diagnosis], None] | None = None
+    shrinking: bool = False
+
+    def parse(
+        self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
+    ) -> ModuleOp:
+        """
+        Parse the bytes of a file, or of the part of it that is `line_offset` lines
+        down; unless `implicit`, the text holds the module op itself.
+        """
+        with self.diagnosing(data, name, line_offset):
+            parser = LocatingParser(self.ctx, data.decode(), name, line_offset)
+            return parser.parse_module(implicit)
+
+    @contextmanager
+    def diagnosing(self, data: bytes, name: str, line_offset: int) -> Generator[None]:
+        """Turn what reading `data` raises into `Rejected`."""
+        try:
+            yield
+            return
+        except UndefinedNames as error:
+            found = [diagnose_parse_error(each, line_offset) for each in error.errors]
+            raise Rejected(found, while_parsing=True) from None
+        except ParseError as error:
+            diagnosis, cause = diagnose_parse_error(error, line_offset), error.__cause__
+        except UnicodeDecodeError as error:
+            line = line_offset + 1 + data.count(b"\n", 0, error.start)
+            byte = data[error.start]
+            text = f"not UTF-8 text: byte 0x{byte:02x}"
+            diagnosis, cause = Diagnosis(Place(name, line, 1), text), error
+        except RecursionError as error:
+            place = Place(name, line_offset + 1, 1)
+            text = "regions nest too deeply to be parsed"
+            diagnosis, cause = Diagnosis(place, text), error
+        raise Rejected([diagnosis], while_parsing=True) from cause
+
+    def verify(self, module: ModuleOp, prefix: str = "") -> None:
+        """Raise `Rejected` with every bad operation, its message behind `prefix`."""
+        if self.disable_verify:
+            return
+        try:
+            with self.times.measure("verify"), self.culprits.recording():
+                errors = module_errors(module)
+        except VerifierCrash as crash:
+            cause, author = crash.__cause__ or crash, definition_of(type(crash.op))
+            place = place_of(crash.op)
+            notes = () if place is None else (f"{place}: note: this is verified",)
+            raise self._defect(str(crash), author, cause, notes) from cause
+        reject_if_any(errors, prefix)
+
+    def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+        """
+        Apply passes in order, verifying after each (or only after the last one), unless
+        it left all as the one before did.
+        """
+        with rare_collections():
+            self._apply(module, passes)
+
+    def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+        verified: list[object] | None = None
+        for position, module_pass in enumerate(passes):
+            name, is_last = module_pass.name, position + 1 == len(passes)
+            author = definition_of(type(module_pass))
+            if self.before_pass is not None:
+                self.before_pass(position, name, module)
+            with self.times.measure(name, position), self.blaming("pass", name, author):
+                module_pass.apply(self.ctx, module)
+            if self.after_pass is not None:
+                self.after_pass(name, module, is_last)
+            if self.verify_each or is_last:
+                # Without looking in between, nobody knows which pass it was.
+                culprit = name if self.verify_each else "the pipeline"
+                with self.times.measure("verify"):
+                    now = contents(module)
+                if now != verified:
+                    self.verify(module, f"{culprit} left bad IR: ")
+                    verified = now
+
+    @contextmanager
+    def blaming(
+        self, kind: str, name: str, author: Place | None = None
+    ) -> Generator[None]:
+        """
+        Turn what a pass or target raises into an error that names it; `author` is where
+        it is defined, if it is not ours.
+        """
+        prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
+        try:
+            with self.culprits.recording(), self._hearing(prefix):
+                yield
+        except LocatedPassFailure as error:
+            reject_if_any(error.complaints, prefix)
+        except DiagnosticException as error:
+            culprit = self.culprits.of(error)
+            place = None if culprit is None else place_of(culprit)
+            reject(f"{prefix}{error}", place)
+        except ParseError as error:
+            diagnosis = diagnose_parse_error(error, 0)
+            raise Rejected(
+                [replace(diagnosis, message=prefix + diagnosis.message)]
+            ) from error
+        except OSError as error:
+            file = f" ({error.filename})" if error.filename else ""
+            reject(f"{prefix}{explain_os_error(error)}{file}")
+        except (Exception, SystemExit) as error:
+            if isinstance(error, ShrinkException) and self.shrinking:
+                raise
+            raise self._defect(f"{kind} {name}", author, error) from error
+
+    def _defect(
+        self,
+        where: str,
+        author: Place | None,
+        error: BaseException,
+        notes: tuple[str, ...] = (),
+    ) -> PenstockError:
+        """What an exception of a plug-in, or a defect of ours, is raised as."""
+        place = user_place(error) or author
+        if place is None:
+            return InternalError(where)
+        text = f"{where} fails: {type(error).__name__}: {error}"
+        return Rejected([Diagnosis(place, text, notes)])
+
+    @contextmanager
+    def _hearing(self, prefix: str) -> Generator[None]:
+        """Tell what is warned of, if anybody wants to know."""
+        tell = self.on_warning
+        if tell is None:
+            yield
+            return
+
+        def listener(op: Operation, message: str) -> None:
+            tell(Diagnosis(place_of(op), prefix + message, severity="warning"))
+
+        with listening(listener):
+            yield
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """
+    Let Python look for garbage seldom: IR is made of cycles that live on, so that it
+    finds nothing, and takes the longer the more IR there is.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def installed_compiler(files: Sequence[str] = ()) -> tuple[Compiler, PassTable]:
+    """
+    A compiler that knows the dialects of every installed package and of some files, and
+    their passes.
+
+    Raises `UsageError` if a plug-in cannot be loaded.
+    """
+    installed = plugins.installed_universes()
+    universes = {**installed, **plugins.load_files(files, installed)}
+    ctx = Context()
+    dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
+    for name, factory in dialects.items():
+        ctx.register_dialect(name, factory)
+    passes = plugins.merge(universes, lambda u: u.all_passes, "pass")
+    # The driver is there to find which pass leaves bad IR; here the end is enough.
+    return Compiler(ctx, verify_each=False), passes
+
+
+def run_pipeline(
+    compiler: Compiler, passes: PassTable, module: ModuleOp, text: str
+) -> None:
+    """Run the passes that a pipeline's text names over a module."""
+    compiler.apply(module, parse_passes(passes, text))

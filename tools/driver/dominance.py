@@ -1,0 +1,172 @@
+"""SSA dominance, which xDSL does not check: a value is defined before it is used."""
+
+from collections.abc import Iterable
+
+from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
+from xdsl.traits import IsolatedFromAbove
+
+from penstock.dialects.utils.diagnostics import place_of
+
+
+def dominance_errors(top: Operation) -> list[tuple[Operation, str]]:
+    """
+    Pair each operation under `top` that uses a value where that value is not
+    available with a message that says which one.
+
+    A value is available after its definition in its block, in the regions of the
+    operations there unless they are isolated from above, and in the blocks that its
+    block dominates. Unreachable blocks may use anything.
+    """
+    checker = _Checker(top)
+    for region in top.regions:
+        checker.check_region(region)
+    return checker.errors
+
+
+class _Checker:
+    """One walk over the operations, with the values that are available."""
+
+    def __init__(self, top: Operation) -> None:
+        self.errors: list[tuple[Operation, str]] = []
+        self._top = top
+        self._available: set[SSAValue] = set()
+
+    def check_region(self, region: Region) -> None:
+        if region.first_block is None:
+            return
+        children = _dominator_tree(region)
+        stack: list[Block | list[SSAValue]] = [region.first_block]
+        while stack:
+            match stack.pop():
+                case Block() as block:
+                    stack.append(self._check_block(block))
+                    stack.extend(children.get(block, ()))
+                case leaving:
+                    self._available.difference_update(leaving)
+
+    def _check_block(self, block: Block) -> list[SSAValue]:
+        """Check the operations of a block, and return what it defines."""
+        defined: list[SSAValue] = list(block.args)
+        self._available.update(block.args)
+        for op in block.ops:
+            self._check_operands(op)
+            if op.regions:
+                self._check_regions(op)
+            defined += op.results
+            self._available.update(op.results)
+        return defined
+
+    def _check_operands(self, op: Operation) -> None:
+        for index, value in enumerate(op.operands):
+            if value not in self._available and value not in op.operands[:index]:
+                self.errors.append((op, self._message(op, index, value)))
+
+    def _check_regions(self, op: Operation) -> None:
+        outer = self._available
+        if op.has_trait(IsolatedFromAbove):
+            self._available = set()
+        for region in op.regions:
+            self.check_region(region)
+        self._available = outer
+
+    def _message(self, op: Operation, index: int, value: SSAValue) -> str:
+        name = f" (%{value.name_hint})" if value.name_hint else ""
+        operand = f"operand #{index}{name}"
+        if isinstance(value, ErasedSSAValue):
+            return f"{operand} has been erased"
+        definition = _defining_op(value)
+        if definition is None or not self._top.is_ancestor(definition):
+            return f"{operand} is defined outside of the module"
+        if (isolating := _isolating_op(op, definition, value)) is not None:
+            return (
+                f"{operand} is defined outside of {isolating.name}, which is isolated "
+                "from above"
+            )
+        place = place_of(definition)
+        where = "" if place is None else f": it is defined at line {place.line}"
+        return f"{operand} does not dominate this use{where}"
+
+
+def _defining_op(value: SSAValue) -> Operation | None:
+    owner = value.owner
+    return owner.parent_op() if isinstance(owner, Block) else owner
+
+
+def _isolating_op(
+    op: Operation, definition: Operation, value: SSAValue
+) -> Operation | None:
+    """Return the operation around `op` that `value` may not enter, if there is one."""
+    ancestor = op.parent_op()
+    while ancestor is not None and not ancestor.has_trait(IsolatedFromAbove):
+        ancestor = ancestor.parent_op()
+    if ancestor is None or not ancestor.is_ancestor(definition):
+        return ancestor
+    is_own_result = definition is ancestor and not isinstance(value.owner, Block)
+    return ancestor if is_own_result else None
+
+
+def _dominator_tree(region: Region) -> dict[Block, list[Block]]:
+    """Map each reachable block to the blocks that it immediately dominates."""
+    entry = region.first_block
+    if entry is None or entry is region.last_block:
+        return {}
+    order = _reverse_postorder(entry)
+    parents = _immediate_dominators(order)
+    children: dict[Block, list[Block]] = {block: [] for block in order}
+    for block, parent in zip(order[1:], parents[1:], strict=True):
+        children[order[parent]].append(block)
+    return children
+
+
+def _successors(block: Block) -> Iterable[Block]:
+    return () if block.last_op is None else block.last_op.successors
+
+
+def _reverse_postorder(entry: Block) -> list[Block]:
+    postorder: list[Block] = []
+    seen = {entry}
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        fresh = next((next_ for next_ in successors if next_ not in seen), None)
+        if fresh is None:
+            postorder.append(block)
+            stack.pop()
+            continue
+        seen.add(fresh)
+        stack.append((fresh, iter(_successors(fresh))))
+    return postorder[::-1]
+
+
+def _immediate_dominators(order: list[Block]) -> list[int]:
+    """
+    Give each block's immediate dominator, as an index into `order`, a reverse
+    postorder: the iteration of Cooper, Harvey and Kennedy (2001).
+    """
+    number = {block: index for index, block in enumerate(order)}
+    predecessors: list[list[int]] = [[] for _ in order]
+    for index, block in enumerate(order):
+        for successor in _successors(block):
+            predecessors[number[successor]].append(index)
+
+    dominators = [0] + [-1] * (len(order) - 1)
+    changed = True
+    while changed:
+        changed = False
+        for index in range(1, len(order)):
+            known = [p for p in predecessors[index] if dominators[p] >= 0]
+            new = known[0]
+            for other in known[1:]:
+                new = _common_dominator(dominators, new, other)
+            changed |= dominators[index] != new
+            dominators[index] = new
+    return dominators
+
+
+def _common_dominator(dominators: list[int], a: int, b: int) -> int:
+    while a != b:
+        if a > b:
+            a = dominators[a]
+        else:
+            b = dominators[b]
+    return a

@@ -1,0 +1,47 @@
+"""Writing results so that no reader ever sees half of one, and telling files apart."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from penstock.tools.driver.drafts import drafting
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import explain_os_error as explain_os_error
+
+READERS = {
+    ".mlir": "is IR, which penstock-opt, penstock-run and Session.open read",
+    ".onnx": "is an ONNX model, which penstock-run, penstock-import and "
+    "penstock.OnnxSession read",
+    ".penstock": "is a saved plan, which penstock-run and Session.open read",
+}
+"""Who reads files of each kind that has a suffix of its own."""
+
+
+def refuse_others(path: Path, *suffixes: str) -> None:
+    """Raise UsageError for a file that is there, but is of a kind that others read."""
+    kind = path.suffix.lower()
+    if kind in READERS and kind not in suffixes and path.is_file():
+        raise UsageError(f"{path} {READERS[kind]}")
+
+
+def write_whole(path: str, text: str) -> None:
+    """
+    Write `text` to `path` through a temporary file beside it, renamed when complete.
+
+    A device or a pipe is written directly. Raises a `UsageError` if that fails.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+        else:
+            with drafting(target) as draft:
+                draft.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file. Raises OSError if it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

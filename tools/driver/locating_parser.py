@@ -1,0 +1,311 @@
+"""A parser that remembers where each operation was written."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cache
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    AnyFloat,
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    IndexType,
+    IntAttr,
+    IntegerType,
+    ModuleOp,
+    RankedStructure,
+    StringAttr,
+    TensorType,
+    UnknownLoc,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import AttributeInvT, IRDLOperation
+from xdsl.parser import AttrParser, Parser, ParserState, UnresolvedOperand
+from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.utils.exceptions import (
+    DiagnosticException,
+    MultipleSpansParseError,
+    ParseError,
+)
+from xdsl.utils.hints import isa
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
+
+from penstock.dialects.utils.diagnostics import told
+from penstock.dialects.utils.splat import Elements, SplatAttr
+from penstock.tools.driver.diagnostics import suggest
+
+_VALUE_NAME = re.compile(r"%([\w$.-]+)")
+MOST_DIGITS = 64
+"""The characters of an element at most; a longer string holds many."""
+
+
+class _Lexer(MLIRLexer):
+    """
+    The xDSL lexer with two mends for string literals.
+
+    Its own pattern tries exponentially many ways to match a string that is never
+    closed. And the printer escapes each byte outside ASCII, which the lexer takes for
+    bytes even where they are the UTF-8 of a text, so that names of most scripts could
+    be printed but not read back.
+    """
+
+    _unescaped_characters_regex = re.compile(
+        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+    )
+
+    def _lex_string_literal(self, start_pos: int) -> MLIRToken:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind != MLIRTokenKind.BYTES_LIT:
+            return token
+        literal = StringLiteral.from_span(token.span)
+        try:
+            literal.bytes_contents.decode()
+        except UnicodeDecodeError:
+            return token
+        return Token(MLIRTokenKind.STRING_LIT, literal)
+
+
+_UNDEFINED_VALUES = "values used but not defined"
+_UNDEFINED_BLOCKS = "region ends with missing block declarations"
+"""How xDSL's complaints start that are about the end of the text, or of a region."""
+
+
+class UndefinedNames(ParseError):
+    """Values or blocks that are used, but never defined: an error for each, there."""
+
+    def __init__(self, errors: Sequence[ParseError]) -> None:
+        super().__init__(errors[0].span, errors[0].msg)
+        self.errors = tuple(errors)
+
+
+class LocatingParser(Parser):
+    """
+    The xDSL parser, which also gives each operation that states no location the place
+    where it starts, and turns whatever an operation's own parser raises into a
+    `ParseError` at that place, and reports values and blocks without a definition
+    where they are used.
+
+    `line_offset` is the number of lines of the file before `text`.
+    """
+
+    def __init__(
+        self, ctx: Context, text: str, name: str, line_offset: int = 0
+    ) -> None:
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(_Lexer(Input(text, name)))
+        self._file = StringAttr(name)
+        self._line_starts = [0, *(end.end() for end in re.finditer("\n", text))]
+        self._line_offset = line_offset
+        self._start_of_op = 0
+        self._first_uses: dict[str, Span] = {}
+        """Of each value that was used before its definition, if there is one."""
+        self._declared: dict[SSAValue, tuple[str, Span]] = {}
+        """The name and first use of each value that has stood for one to come."""
+        self._takes_splats = False
+        """Whether the operation that is parsed knows elements that are kept once."""
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """Parse the whole text; one without any operation is an empty module."""
+        start = self.pos
+        try:
+            if allow_implicit_module and self._current_token.kind == MLIRTokenKind.EOF:
+                module = ModuleOp([])
+            else:
+                module = super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            if error.msg.startswith(_UNDEFINED_VALUES):
+                raise self._undefined_values() from None
+            raise
+        except RecursionError:
+            raise
+        except Exception as error:
+            self.raise_error(_explain(error))
+        self._locate(module, start)
+        return module
+
+    def resolve_operand(
+        self, operand: UnresolvedOperand, type: AttributeInvT
+    ) -> SSAValue[AttributeInvT]:
+        """Return the value of a name, and note where it is used without one so far."""
+        if operand.operand_name not in self.ssa_values:
+            self._first_uses.setdefault(operand.operand_name, operand.span)
+        value = super().resolve_operand(operand, type)
+        if isinstance(value, ForwardDeclaredValue):
+            self._declared.setdefault(value, (operand.operand_name, operand.span))
+        return value
+
+    def _undefined_values(self) -> UndefinedNames:
+        names = [*self.forward_ssa_references]
+        seen = _VALUE_NAME.findall(self.lexer.input.content)
+        known = sorted({*seen} - {*names})
+        return UndefinedNames(
+            [
+                ParseError(
+                    self._first_uses[name],
+                    f"value %{name} is used, but not defined{suggest(name, known)}",
+                )
+                for name in names
+            ]
+        )
+
+    def parse_operation(self) -> Operation:
+        """Parse one operation and stamp it with its place."""
+        start = self._start_of_op = self.pos
+        try:
+            op = super().parse_operation()
+        except MultipleSpansParseError as error:
+            if error.msg.startswith(_UNDEFINED_BLOCKS):
+                raise _undefined_blocks(error) from None
+            raise
+        except (ParseError, RecursionError):
+            raise
+        except Exception as error:
+            end = self._end_of_line(start)
+            span = Span(start, end, self.lexer.input)
+            raise ParseError(span, _explain(error)) from error
+        self._check_forward_uses(op)
+        self._locate(op, start)
+        return op
+
+    def _check_forward_uses(self, op: Operation) -> None:
+        """
+        Raise ParseError for an operand that xDSL has lost: a name that was defined in a
+        region of the operation, before the operation was there to be told of it.
+        """
+        for operand in op.operands:
+            if not isinstance(operand, ForwardDeclaredValue):
+                continue
+            declared = self.forward_ssa_references
+            if any(operand in found.values() for found in declared.values()):
+                continue
+            name, span = self._declared[operand]
+            raise ParseError(span, f"value %{name} is used, but not defined")
+
+    def parse_dense_int_or_fp_elements_attr(
+        self, type: RankedStructure[AnyDenseElement] | None
+    ) -> DenseIntOrFPElementsAttr:
+        """
+        Parse elements: a `SplatAttr` if one stands for all in an op that declares it.
+        """
+        start = self.pos
+        is_known = type is None and self._takes_splats
+        splat = self._parse_optional_splat() if is_known else None
+        if splat is None:
+            self._resume_from(start)
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        # xDSL's own types say that it is dense, as its text does.
+        return cast("DenseIntOrFPElementsAttr", splat)
+
+    def _parse_optional_splat(self) -> Elements | None:
+        """Parse one element and the type of a tensor of several, if that is there."""
+        self.parse_punctuation("<", " in dense attribute")
+        token = self._current_token
+        is_long = token.span.end - token.span.start > MOST_DIGITS
+        if is_long or token.kind in (MLIRTokenKind.L_SQUARE, MLIRTokenKind.GREATER):
+            return None
+        bits = self.parse_optional_str_literal()
+        element = None if bits is not None else self._parse_tensor_literal()[0][0]
+        self.parse_punctuation(">", " in dense attribute")
+        self.parse_punctuation(":", " in dense attribute")
+        type = self._parse_dense_literal_type()
+        if (
+            not isa(type, TensorType[AnyFloat | IntegerType])
+            or type.element_count() < 2
+        ):
+            return None
+        kind = type.element_type
+        if element is not None:
+            return SplatAttr(type, BytesAttr(self._packed(element, kind)))
+        if bits is None or len(bits) != 2 + 2 * kind.compile_time_size:
+            return None
+        return SplatAttr(type, BytesAttr(bytes.fromhex(bits[2:])))
+
+    def _packed(
+        self,
+        element: AttrParser._TensorLiteralElement,
+        kind: AnyFloat | IntegerType,
+    ) -> bytes:
+        """The bytes of an element, as dense attributes hold them."""
+        if isinstance(kind, AnyFloat):
+            number = element.to_type(self, kind)
+            assert isinstance(number, float | int), "a float is no pair of numbers"
+            return kind.pack([number])
+        whole = element.to_type(self, kind)
+        assert isinstance(whole, int), "an integer is no pair of numbers"
+        return kind.pack([kind.get_normalized_value(whole)])
+
+    def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
+        element = super()._parse_tensor_literal_element()
+        if not element.span.text.startswith("0x"):
+            return element
+        return _BitsElement(element.is_negative, element.value, element.span)
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
+        if op_type is None:
+            hint = suggest(name, (known.name for known in self.ctx.loaded_ops))
+            end = self._end_of_line(self._start_of_op)
+            self.raise_error(
+                f"Operation {name} is not registered{hint}", self._start_of_op, end
+            )
+        self._takes_splats = takes_splats(op_type)
+        return op_type
+
+    def _locate(self, op: Operation, position: int) -> None:
+        if not isinstance(op.location, UnknownLoc):
+            return
+        line = bisect_right(self._line_starts, position)
+        column = position - self._line_starts[line - 1] + 1
+        op.location = FileLineColLoc(
+            self._file, IntAttr(line + self._line_offset), IntAttr(column)
+        )
+
+    def _end_of_line(self, position: int) -> int:
+        return self.lexer.input.get_end_of_line(position)
+
+
+def _undefined_blocks(error: MultipleSpansParseError) -> UndefinedNames:
+    errors: list[ParseError] = []
+    for span, _ in error.refs:
+        errors.append(ParseError(span, f"block {span.text} is used, but not defined"))
+    return UndefinedNames(errors)
+
+
+@cache
+def takes_splats(op_type: type[Operation]) -> bool:
+    """Whether an operation declares a property that may be a `SplatAttr`."""
+    if not issubclass(op_type, IRDLOperation):
+        return False
+    properties = op_type.get_irdl_definition().properties.values()
+    return any(SplatAttr in (p.constr.get_bases() or ()) for p in properties)
+
+
+# xDSL has no public hook for elements.
+class _BitsElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+    """
+    A hexadecimal element of a dense literal: the bits of a float, as xDSL prints
+    infinities, NaNs and large floats, though it reads them back as integers.
+    """
+
+    def to_type(
+        self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType
+    ) -> int | float | tuple[int, int] | tuple[float, float]:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        data = self.to_int(parser).to_bytes(type.compile_time_size, "little")
+        return type.unpack(data, 1)[0]
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, DiagnosticException):
+        return str(error)
+    if isinstance(error, ValueError):
+        return f"cannot parse this operation: {error}"
+    return f"cannot parse this operation: {told(error)}"

@@ -1,0 +1,100 @@
+"""Reading pass pipelines, with messages for what a person may get wrong."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import TypeVar
+
+from xdsl.passes import ModulePass, get_pass_option_infos
+from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
+
+from penstock.dialects.utils.diagnostics import told
+from penstock.tools.driver.diagnostics import UsageError, suggest
+
+T = TypeVar("T")
+SpecT = TypeVar("SpecT", bound=ArgSpecConvertible)
+
+PassTable = Mapping[str, Callable[[], type[ModulePass]]]
+
+
+def parse_passes(available: PassTable, text: str) -> tuple[ModulePass, ...]:
+    """
+    Read a pipeline such as `canonicalize,my-pass{option=1}`.
+
+    Raises a `UsageError` for malformed text, an unknown pass, or a bad option.
+    """
+    try:
+        specs = tuple(parse_pipeline(text))
+    except ArgSpecParseError as error:
+        raise UsageError(_malformed("pass pipeline", text, error)) from error
+    return tuple(_make_pass(available, spec) for spec in specs)
+
+
+def _malformed(what: str, text: str, error: ArgSpecParseError) -> str:
+    """Keep what xDSL says below its own heading: the text with a mark in it."""
+    quote = str(error).partition("\n")[2].rstrip().split("\n")
+    return "\n".join((f"malformed {what} '{text}'", *quote[1:]))
+
+
+def malformed_target(text: str, error: ArgSpecParseError) -> UsageError:
+    """Say that the text of a target cannot be read."""
+    return UsageError(_malformed("target", text, error))
+
+
+def _make_pass(available: PassTable, spec: ArgSpec) -> ModulePass:
+    if spec.name not in available:
+        raise UsageError(f"unknown pass '{spec.name}'{suggest(spec.name, available)}")
+    pass_type = import_item("pass", spec.name, available[spec.name])
+    return instantiate("pass", pass_type, spec)
+
+
+def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
+    """Call a lazy factory; what cannot be imported or made is a `UsageError`."""
+    try:
+        return factory()
+    except Exception as error:
+        text = str(error) if isinstance(error, ImportError) else told(error)
+        raise UsageError(f"{kind} '{name}' cannot be loaded: {text}") from error
+
+
+def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:
+    """Make a pass or a target from its options, or say which options it has."""
+    options = _options_of(cls)
+    for option in spec.normalize_parameter_names().parameters:
+        name = option.replace("_", "-")
+        if name not in options:
+            raise UsageError(
+                f"{kind} '{spec.name}' has no option '{name}'"
+                f"{suggest(name, options)}{_list(options)}"
+            )
+    try:
+        return cls.from_spec(spec)
+    except (ValueError, DiagnosticException) as error:
+        text = str(error)
+        raise UsageError(
+            f"{kind} '{spec.name}': {text[:1].lower()}{text[1:]}{_list(options)}"
+        ) from error
+    except Exception as error:
+        raise UsageError(f"{kind} '{spec.name}': {told(error)}") from error
+
+
+def _options_of(cls: type[ArgSpecConvertible]) -> list[str]:
+    return [field.name.replace("_", "-") for field in fields(cls) if field.init]
+
+
+def _list(options: list[str]) -> str:
+    return (
+        f" (its options: {', '.join(options)})" if options else " (it has no options)"
+    )
+
+
+def describe_options(pass_type: type[ModulePass]) -> list[str]:
+    """List the options of a pass as `name: type = default`."""
+    lines: list[str] = []
+    for option in get_pass_option_infos(pass_type):
+        default = "" if option.default_value is None else f" = {option.default_value}"
+        name = option.name.replace("_", "-")
+        # Where annotations are strings, xDSL shows them as such.
+        type = option.expected_type.strip("'")
+        lines.append(f"{name}: {type}{default}")
+    return lines

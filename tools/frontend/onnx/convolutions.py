@@ -1,0 +1,265 @@
+"""Convolutions of images, lines and volumes in ONNX, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, prod
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+
+from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr, ScatterNdOp
+from penstock.dialects.op.linear import BYTES
+from penstock.tools.frontend.onnx.graph import Converter, Node
+from penstock.tools.frontend.onnx.ops import Ops, Value
+from penstock.tools.frontend.onnx.windows import Steps, image_rank, pads_of, per_axis
+
+
+def conv(node: Node) -> None:
+    """A convolution of images, lines or volumes."""
+    rank, kernel = image_rank(node), node.shape(1)[2:]
+    strides, dilations = (per_axis(node, n, rank) for n in ("strides", "dilations"))
+    steps = Steps(strides, dilations, pads_of(node, kernel, strides, dilations))
+    bias = node.optional(2)
+    groups = node.int("group", 1)
+    if rank != 2:
+        result = convolved(node.ops, node.value(), node.value(1), bias, steps, groups)
+        node.give_value(result)
+        return
+    node.give(Conv2dOp, node.tensors(), conv_properties(steps, groups))
+
+
+def conv_properties(steps: Steps, groups: int) -> dict[str, Attribute | None]:
+    """The properties of a convolution of images."""
+    return {
+        "strides": int_list(steps.strides),
+        "pads": int_list([*steps.before, *steps.after]),
+        "dilations": int_list(steps.dilations),
+        "groups": IntegerAttr(groups, i64),
+    }
+
+
+def convolved(
+    ops: Ops, x: Value, weights: Value, bias: Value | None, steps: Steps, groups: int
+) -> Value:
+    """
+    A convolution over any number of axes, made of those of images. That of bytes has
+    sums of 32 bits.
+    """
+    rank = len(steps.strides)
+    if rank == 2:
+        given = [x, weights] if bias is None else [x, weights, bias]
+        properties = conv_properties(steps, groups)
+        if ops.element(x) in BYTES:
+            properties["wide"] = UnitAttr()
+        return ops.apply(Conv2dOp, given, properties)[0]
+    if rank == 1:
+        wide, taps = (with_rows(ops, value) for value in (x, weights))
+        result = convolved(ops, wide, taps, bias, steps.widened(), groups)
+        images, channels, _, extent = ops.shape(result)
+        return ops.reshape(result, [images, channels, extent])
+    return convolved_in_slices(ops, x, weights, bias, steps, groups)
+
+
+def with_rows(ops: Ops, lines: Value) -> Value:
+    """Lines as images of one row."""
+    shape = ops.shape(lines)
+    return ops.reshape(lines, [*shape[:2], 1, *shape[2:]])
+
+
+def convolved_in_slices(
+    ops: Ops, x: Value, weights: Value, bias: Value | None, steps: Steps, groups: int
+) -> Value:
+    """A convolution as the sum of those of the slices of the weights."""
+    images, channels, depth, *rest = ops.shape(x)
+    taps, stride, dilation = ops.shape(weights)[2], steps.strides[0], steps.dilations[0]
+    inner = [0] * len(rest)
+    padded = ops.pad(x, [0, 0, steps.before[0], *inner], [0, 0, steps.after[0], *inner])
+    depth += steps.before[0] + steps.after[0]
+    count = (depth - (taps - 1) * dilation - 1) // stride + 1
+    axes = list(range(3, len(rest) + 3))
+    layers = ops.transpose(padded, [0, 2, 1, *axes])
+    total: Value | None = None
+    for tap in range(taps):
+        start = tap * dilation
+        part = ops.slice(layers, 1, start, start + (count - 1) * stride + 1, stride)
+        part = ops.reshape(part, [images * count, channels, *rest])
+        own = None if tap else bias
+        term = convolved(
+            ops, part, ops.pick(weights, 2, tap), own, steps.inner(), groups
+        )
+        total = term if total is None else ops.add(total, term)
+    assert total is not None, "weights have at least one tap"
+    _, outputs, *extents = ops.shape(total)
+    result = ops.reshape(total, [images, count, outputs, *extents])
+    return ops.transpose(result, [0, 2, 1, *axes])
+
+
+def conv_transpose(node: Node) -> None:
+    """
+    The gradient of a convolution with respect to its input: for each place modulo the
+    strides a convolution of its own, all of which are one with more channels, whose
+    results are put next to each other.
+    """
+    ops, rank, groups = node.ops, image_rank(node), node.int("group", 1)
+    strides, dilations = (per_axis(node, n, rank) for n in ("strides", "dilations"))
+    weights = dilated(ops, node.value(1), dilations)
+    kernel = ops.shape(weights)[2:]
+    before, extents = transposed_places(node, kernel, strides)
+    taps = [ceil(size / stride) for size, stride in zip(kernel, strides, strict=True)]
+    # As many results as are needed, of which there may be some without any input.
+    after = [
+        max(size - 1, ceil((first + extent) / stride) - own)
+        for size, first, extent, stride, own in zip(
+            taps, before, extents, strides, node.shape()[2:], strict=True
+        )
+    ]
+    steps = Steps([1] * rank, [1] * rank, [*(size - 1 for size in taps), *after])
+    phased = phases_of(ops, weights, strides, taps, groups)
+    result = convolved(ops, node.value(), phased, None, steps, groups)
+    result = interleaved(ops, result, strides, groups)
+    for axis, (first, extent) in enumerate(zip(before, extents, strict=True), 2):
+        result = ops.slice(result, axis, first, first + extent)
+    if (bias := node.optional(2)) is not None:
+        channels = [*ops.shape(bias), *[1] * rank]
+        result = ops.add(result, ops.reshape(bias, channels))
+    node.give_value(result)
+
+
+def dilated(ops: Ops, weights: Value, dilations: Sequence[int]) -> Value:
+    """Weights with zeros between their taps."""
+    for axis, dilation in enumerate(dilations, 2):
+        if dilation == 1:
+            continue
+        shape = ops.shape(weights)
+        spread = ops.reshape(weights, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+        after = [0] * (len(shape) + 1)
+        after[axis + 1] = dilation - 1
+        spread = ops.pad(spread, [0] * len(after), after)
+        shape[axis] *= dilation
+        whole = ops.reshape(spread, shape)
+        weights = ops.slice(whole, axis, 0, shape[axis] - dilation + 1)
+    return weights
+
+
+def transposed_places(
+    node: Node, kernel: Sequence[int], strides: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Where results begin among all there are, and how many are wanted, by axis."""
+    rank = len(kernel)
+    own = node.shape()[2:]
+    extra = node.ints("output_padding") or [0] * rank
+    full = [
+        (extent - 1) * stride + size + more
+        for extent, stride, size, more in zip(own, strides, kernel, extra, strict=True)
+    ]
+    auto, wanted = node.text("auto_pad", "NOTSET"), node.ints("output_shape")
+    if wanted is None and auto in ("NOTSET", "VALID"):
+        pads = node.ints("pads") or [0] * 2 * rank
+        pairs = zip(full, pads[:rank], pads[rank:], strict=True)
+        return pads[:rank], [size - first - last for size, first, last in pairs]
+    if wanted is None:
+        wanted = [a * b for a, b in zip(own, strides, strict=True)]
+    wanted = wanted[-rank:]
+    total = [max(0, a - b) for a, b in zip(full, wanted, strict=True)]
+    small = [t // 2 for t in total]
+    large = [t - t // 2 for t in total]
+    return (small if auto == "SAME_UPPER" else large), list(wanted)
+
+
+def phases_of(
+    ops: Ops,
+    weights: Value,
+    strides: Sequence[int],
+    taps: Sequence[int],
+    groups: int,
+) -> Value:
+    """
+    The weights [in channels, out channels / groups, ...] for each place modulo the
+    strides, as those of a convolution: [groups x places x out channels / groups, in
+    channels / groups, ...].
+    """
+    inputs, outputs, *kernel = ops.shape(weights)
+    pairs = list(zip(taps, strides, strict=True))
+    rank = len(kernel)
+    after = [tap * stride - k for (tap, stride), k in zip(pairs, kernel, strict=True)]
+    weights = ops.pad(weights, [0] * (rank + 2), [0, 0, *after])
+    split = [groups, inputs // groups, outputs, *(e for pair in pairs for e in pair)]
+    places, positions = range(4, 2 * rank + 3, 2), range(3, 2 * rank + 3, 2)
+    weights = ops.transpose(ops.reshape(weights, split), [0, *places, 2, 1, *positions])
+    for axis in range(rank):
+        weights = ops.reversed(weights, rank + 3 + axis)
+    channels = groups * prod(strides) * outputs
+    return ops.reshape(weights, [channels, inputs // groups, *taps])
+
+
+def interleaved(ops: Ops, value: Value, strides: Sequence[int], groups: int) -> Value:
+    """Results for each place modulo the strides, put next to each other."""
+    images, channels, *extents = ops.shape(value)
+    outputs = channels // groups // prod(strides)
+    rank = len(strides)
+    split = ops.reshape(value, [images, groups, *strides, outputs, *extents])
+    pairs = [axis for at in range(rank) for axis in (rank + 3 + at, 2 + at)]
+    moved = ops.transpose(split, [0, 1, rank + 2, *pairs])
+    whole = [a * b for a, b in zip(extents, strides, strict=True)]
+    return ops.reshape(moved, [images, groups * outputs, *whole])
+
+
+def col2im(node: Node) -> None:
+    """Images of which each window is given as a column: sums where they overlap."""
+    ops, (count, rows, columns) = node.ops, node.shape()
+    extents = node.known_ints(1, "the image's shape")
+    block = node.known_ints(2, "the windows' shape")
+    rank, size = len(block), prod(block)
+    strides, dilations = (
+        node.ints(name) or [1] * rank for name in ("strides", "dilations")
+    )
+    pads = node.ints("pads") or [0] * 2 * rank
+    padded = [
+        before + extent + after
+        for before, extent, after in zip(pads[:rank], extents, pads[rank:], strict=True)
+    ]
+    places = column_places(padded, block, strides, dilations)
+    channels = rows // size
+    shape = [count * channels, size * columns]
+    values = ops.transpose(ops.reshape(node.value(), shape), [1, 0])
+    zeros = ops.expand(ops.like(0, values), [prod(padded), shape[0]])
+    mode = ScatterModeAttr(ScatterMode.ADD)
+    sums = ops.one(ScatterNdOp, zeros, places.reshape(-1, 1), values, mode=mode)
+    value = ops.reshape(ops.transpose(sums, [1, 0]), [count, channels, *padded])
+    for axis, extent in enumerate(extents):
+        value = ops.slice(value, axis + 2, pads[axis], pads[axis] + extent)
+    node.give_value(value)
+
+
+def column_places(
+    extents: Sequence[int],
+    block: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> NDArray[np.int64]:
+    """Where in a whole image the elements [taps, windows] of all windows are."""
+    counts = [
+        (extent - (taps - 1) * dilation - 1) // stride + 1
+        for extent, taps, stride, dilation in zip(
+            extents, block, strides, dilations, strict=True
+        )
+    ]
+    taps, windows = np.indices(block), np.indices(counts)
+    places = np.zeros((prod(block), prod(counts)), np.int64)
+    for axis, extent in enumerate(extents):
+        own = taps[axis].reshape(-1, 1) * dilations[axis]
+        own = own + windows[axis].reshape(1, -1) * strides[axis]
+        places = places * extent + own
+    return places
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "Col2Im": col2im,
+    "ConvTranspose": conv_transpose,
+}
+"""How convolutions are converted."""

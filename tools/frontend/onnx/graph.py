@@ -1,0 +1,321 @@
+"""
+A job that is being made from an ONNX graph, value by value.
+
+A value is an array while it is known (an initializer, or what follows from known
+values alone) and becomes part of the job when an op needs it as a tensor: a short one
+as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any other as
+`job.variable`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from onnx import NodeProto
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType, i1, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
+from penstock.dialects.op.axes import int_list
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.triangle import TriangleOp, triangle_of
+from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.numpy_types import dense_of, element_type_of
+from penstock.tools.frontend.onnx.ops import Array, Ops, Value
+
+LONGEST_CONSTANT = 8
+"""Elements; longer arrays are data beside the IR, not text in it."""
+
+
+class Unsupported(Exception):
+    """What a node asks for cannot be said in the op dialect."""
+
+
+class AlreadyComplained(Exception):
+    """A node lacks what could not be read before."""
+
+
+class Declined(Exception):
+    """A node is left to what ONNX says that its op is made of."""
+
+
+class NotKnown(Unsupported):
+    """A node can only be converted if the value of this name is known."""
+
+    def __init__(self, message: str, value: str):
+        super().__init__(message)
+        self.value = value
+
+
+@dataclass(frozen=True)
+class Dequantized:
+    """Bytes that a value of floats was made of: less a zero point, times a scale."""
+
+    value: Value
+    scale: Value
+    zero: Value | None
+    axis: int
+    """Along which scales and zero points lie, if there are several."""
+
+
+class JobBuilder:
+    """
+    The block of a job, the ONNX values it has so far, and the weights it needs.
+
+    `weights_file` is where its variables are said to start from.
+    """
+
+    def __init__(self, weights_file: str):
+        self.block = Block()
+        self.weights: dict[str, Array] = {}
+        self.values: dict[str, Value] = {}
+        self.dequantized: dict[str, Dequantized] = {}
+        """What is known of values of floats that are bytes in the model."""
+        self.ops = Ops(self)
+        self._weights_file = weights_file
+        self._tensors: dict[str, SSAValue] = {}
+        self._unnamed = 0
+
+    def add_input(self, name: str, type: TensorType) -> None:
+        """Add a tensor that the caller feeds."""
+        self.values[name] = self._insert(InputOp(name, type), [name])[0]
+
+    def add_output(self, name: str) -> None:
+        """
+        Add a tensor that the caller fetches. Raises `VerifyException` if the op
+        dialect has no tensors of its element type.
+        """
+        self.block.add_op(OutputOp(name, self.tensor(name)))
+
+    def tensor(self, name: str) -> SSAValue:
+        """
+        A value as a tensor of the job. Raises `VerifyException` if the op dialect has
+        no tensors of its element type.
+        """
+        value = self.values[name]
+        if isinstance(value, SSAValue):
+            return value
+        if name not in self._tensors:
+            self._tensors[name] = self._materialize(name, value)
+        return self._tensors[name]
+
+    def _materialize(self, name: str, array: Array) -> SSAValue:
+        if array.size <= LONGEST_CONSTANT:
+            return self._insert(ConstantOp(dense_of(array)), [name])[0]
+        if (triangle := self._triangle(name, array)) is not None:
+            return triangle
+        type = TensorType(element_type_of(array.dtype), array.shape)
+        self.weights[name] = np.asarray(array, order="C")
+        init = InitAttr("npz", {"file": self._weights_file})
+        return self._insert(VariableOp(name, init, type), [name])[0]
+
+    def _triangle(self, name: str, array: Array) -> SSAValue | None:
+        """A mask that says what comes after what, without its elements."""
+        is_mask = isinstance(type := element_type_of(array.dtype), AnyFloat)
+        if not (is_mask or type == i1) or (found := triangle_of(array)) is None:
+            return None
+        numbers = (
+            ConstantOp(dense_of(np.asarray(number, array.dtype)))
+            for number in (found.inside, found.outside)
+        )
+        operands = [self._insert(number, [""])[0] for number in numbers]
+        offset = IntegerAttr(found.offset, i64)
+        properties = {"shape": int_list(array.shape), "offset": offset}
+        return self.add(TriangleOp, operands, properties, names=[name])[0]
+
+    def add(
+        self,
+        op: type[TensorOp],
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute | None] | None = None,
+        *,
+        names: Sequence[str] = ("",),
+    ) -> Sequence[SSAValue]:
+        """
+        Add an op, whose results follow from its operands; `names` are those of its
+        results. Raises `VerifyException` if the operands do not fit.
+        """
+        return self._insert(op.inferred(operands, properties, len(names)), names)
+
+    def as_tensor(self, value: Value) -> SSAValue:
+        """A value of no name as a tensor of the job."""
+        if isinstance(value, SSAValue):
+            return value
+        self._unnamed += 1
+        return self._materialize(f"known_{self._unnamed}", value)
+
+    def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
+        self.block.add_op(op)
+        for result, name in zip(op.results, names, strict=True):
+            result.name_hint = hint(name)
+        return op.results
+
+
+def hint(name: str) -> str | None:
+    """The name of an ONNX value as that of an SSA value, or None if nothing is left."""
+    text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    return text if text and not text[0].isdigit() else f"v{text}" if text else None
+
+
+class Node:
+    """
+    One node of a graph, as its converter sees it.
+
+    Input names that are empty stand for operands that are left out. What an attribute
+    or an operand asks for and the op dialect cannot say raises `Unsupported`.
+    """
+
+    def __init__(self, proto: NodeProto, builder: JobBuilder):
+        self.builder = builder
+        self.ops = builder.ops
+        self.op_type = proto.op_type
+        self.inputs = list(proto.input)
+        self.outputs = list(proto.output)
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+
+    def has(self, index: int) -> bool:
+        """Whether an operand is given."""
+        return index < len(self.inputs) and bool(self.inputs[index])
+
+    def value(self, index: int = 0) -> Value:
+        """An operand, known or not."""
+        return self.builder.values[self.inputs[index]]
+
+    def tensor(self, index: int = 0) -> SSAValue:
+        """An operand as a tensor of the job."""
+        return self.builder.tensor(self.inputs[index])
+
+    def tensors(self) -> list[SSAValue]:
+        """All operands that are given, as tensors of the job."""
+        return [self.builder.tensor(name) for name in self.inputs if name]
+
+    def dequantized(self, index: int) -> Dequantized | None:
+        """What bytes an operand of floats is made of, if that is known."""
+        return self.builder.dequantized.get(self.inputs[index])
+
+    def shape(self, index: int = 0) -> list[int]:
+        """The shape of an operand."""
+        value = self.value(index)
+        if isinstance(value, SSAValue):
+            return list(tensor_type(value).get_shape())
+        return list(value.shape)
+
+    def known(self, index: int, what: str) -> Array:
+        """The value of an operand, which must be known."""
+        value = self.value(index)
+        if isinstance(value, SSAValue):
+            raise NotKnown(f"{what} is only known at run time", self.inputs[index])
+        return value
+
+    def known_ints(self, index: int, what: str) -> list[int]:
+        """The integers of an operand that is known."""
+        return [int(value) for value in self.known(index, what).reshape(-1)]
+
+    def known_number(self, index: int, what: str) -> float:
+        """The number that is all of an operand that is known."""
+        value = self.known(index, what)
+        if value.size != 1:
+            raise Unsupported(f"{what} should be one number, got {value.size}")
+        return float(value.reshape(()))
+
+    def int(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return self._attributes[name].i if name in self._attributes else default
+
+    def float(self, name: str, default: float) -> float:
+        """A float attribute."""
+        return self._attributes[name].f if name in self._attributes else default
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute."""
+        if name not in self._attributes:
+            return default
+        return self._attributes[name].s.decode()
+
+    def floats(self, name: str) -> list[float] | None:
+        """A list of floats, or None where it is left out."""
+        return list(self._attributes[name].floats) if name in self._attributes else None
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of strings, or None where it is left out."""
+        if name not in self._attributes:
+            return None
+        return [text.decode() for text in self._attributes[name].strings]
+
+    @property
+    def attribute_names(self) -> set[str]:
+        """The attributes that are given."""
+        return set(self._attributes)
+
+    def given(self, name: str) -> bool:
+        """Whether an attribute is given."""
+        return name in self._attributes
+
+    def optional(self, index: int) -> Value | None:
+        """An operand, or None where it is left out."""
+        return self.value(index) if self.has(index) else None
+
+    def element(self, index: int = 0) -> Attribute:
+        """
+        The element type of an operand. Raises `VerifyException` if the op dialect has
+        no tensors of it.
+        """
+        return self.ops.element(self.value(index))
+
+    def ints(self, name: str) -> list[int] | None:
+        """A list of integers, or None where it is left out."""
+        return list(self._attributes[name].ints) if name in self._attributes else None
+
+    def ints_or_operand(self, name: str, index: int) -> list[int] | None:
+        """Integers that newer versions give as an operand, older as an attribute."""
+        if self.has(index):
+            return self.known_ints(index, f"'{name}'")
+        return self.ints(name)
+
+    def axis(self, default: int) -> int:
+        """The attribute `axis` of the first operand, counted from its first axis."""
+        return normal_axis(self.int("axis", default), len(self.shape()))
+
+    def give(
+        self,
+        op: type[TensorOp],
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute | None] | None = None,
+        *,
+        count: int = 1,
+    ) -> None:
+        """Let the results of a new op be the first `count` outputs of this node."""
+        names = self.outputs[:count]
+        results = self.builder.add(op, operands, properties, names=names)
+        self.builder.values.update(zip(names, results, strict=True))
+
+    def give_value(self, value: Value, index: int = 0) -> None:
+        """Let a value be an output of this node, the first one by default."""
+        if not self.wants(index):
+            return
+        name = self.outputs[index]
+        self.builder.values[name] = value
+        if isinstance(value, SSAValue) and value.name_hint is None:
+            value.name_hint = hint(name)
+
+    def wants(self, index: int) -> bool:
+        """Whether an output has a name."""
+        return index < len(self.outputs) and bool(self.outputs[index])
+
+
+Converter: TypeAlias = Callable[[Node], None]
+"""Makes ops of a node, and gives the node's outputs."""
+
+
+def element_type_of_onnx(element: int) -> Attribute:
+    """
+    The element type of a number of ONNX's enumeration. Raises `VerifyException` if the
+    op dialect has no tensors of it.
+    """
+    return element_type_of(onnx.helper.tensor_dtype_to_np_dtype(element))

@@ -1,0 +1,257 @@
+"""Ops of ONNX that read and write by indices, and that find places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+
+from penstock.dialects.op import comparison
+from penstock.dialects.op.indexing import (
+    GatherElementsOp,
+    GatherNdOp,
+    ScatterElementsOp,
+    ScatterMode,
+    ScatterModeAttr,
+    ScatterNdOp,
+)
+from penstock.dialects.op.scan import CumProdOp, CumSumOp, ScanOp
+from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, ArgOp, TopKOp
+from penstock.dialects.op.verify import normal_axis
+from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
+from penstock.tools.frontend.onnx.ops import Value
+
+
+def gather_elements(node: Node) -> None:
+    """Elements that indices name along an axis."""
+    axis = IntegerAttr(node.int("axis", 0), i64)
+    node.give_value(
+        node.ops.one(GatherElementsOp, node.value(), node.value(1), axis=axis)
+    )
+
+
+def gather_nd(node: Node) -> None:
+    """Parts of a tensor that the last axis of indices names."""
+    batch = IntegerAttr(node.int("batch_dims", 0), i64)
+    node.give_value(node.ops.one(GatherNdOp, node.value(), node.value(1), batch=batch))
+
+
+MODES = {
+    "none": ScatterMode.SET,
+    "add": ScatterMode.ADD,
+    "mul": ScatterMode.MUL,
+    "max": ScatterMode.MAX,
+    "min": ScatterMode.MIN,
+}
+
+
+def scatter_mode(node: Node) -> ScatterModeAttr:
+    """What becomes of the elements that are written to."""
+    mode = node.text("reduction", "none")
+    if mode not in MODES:
+        raise Unsupported(f"the reduction '{mode}' is not known")
+    return ScatterModeAttr(MODES[mode])
+
+
+def scatter_elements(node: Node) -> None:
+    """Elements written to where indices say along an axis."""
+    operands = [node.value(index) for index in range(3)]
+    axis = IntegerAttr(node.int("axis", 0), i64)
+    node.give_value(
+        node.ops.one(ScatterElementsOp, *operands, axis=axis, mode=scatter_mode(node))
+    )
+
+
+def scatter_nd(node: Node) -> None:
+    """Parts written to where the last axis of indices says."""
+    operands = [node.value(index) for index in range(3)]
+    node.give_value(node.ops.one(ScatterNdOp, *operands, mode=scatter_mode(node)))
+
+
+def scan(op: type[ScanOp]) -> Converter:
+    """Each element combined with all before it."""
+
+    def convert(node: Node) -> None:
+        (axis,) = node.known_ints(1, "the axis")
+        result = node.ops.one(
+            op,
+            node.value(),
+            axis=IntegerAttr(axis, i64),
+            exclusive=UnitAttr() if node.int("exclusive", 0) else None,
+            reverse=UnitAttr() if node.int("reverse", 0) else None,
+        )
+        node.give_value(result)
+
+    return convert
+
+
+def arg(op: type[ArgOp]) -> Converter:
+    """The place of the largest or smallest element along an axis."""
+
+    def convert(node: Node) -> None:
+        shape, axis = node.shape(), node.axis(0)
+        last = UnitAttr() if node.int("select_last_index", 0) else None
+        result = node.ops.one(op, node.value(), axis=IntegerAttr(axis, i64), last=last)
+        if not node.int("keepdims", 1):
+            result = node.ops.reshape(result, shape[:axis] + shape[axis + 1 :])
+        node.give_value(result)
+
+    return convert
+
+
+def top_k(node: Node) -> None:
+    """The largest or smallest elements along an axis, in order."""
+    (count,) = node.known_ints(1, "the count")
+    smallest = None if node.int("largest", 1) else UnitAttr()
+    properties = {
+        "count": IntegerAttr(count, i64),
+        "axis": IntegerAttr(node.axis(-1), i64),
+        "smallest": smallest,
+    }
+    results = node.ops.apply(TopKOp, [node.value()], properties, 2)
+    for index, result in enumerate(results):
+        node.give_value(result, index)
+
+
+def hardmax(node: Node) -> None:
+    """1 at the first largest element along an axis, 0 elsewhere."""
+    ops, value, axis = node.ops, node.value(), node.axis(-1)
+    place = ops.one(ArgMaxOp, value, axis=IntegerAttr(axis, i64))
+    here = ops.one(comparison.EqualOp, place, numbers_along(node.shape(), axis))
+    node.give_value(ops.cast(here, node.element()))
+
+
+def numbers_along(shape: list[int], axis: int) -> Value:
+    """0, 1, 2... along one axis of a shape, whose other extents are 1."""
+    extents = [1] * len(shape)
+    extents[axis] = shape[axis]
+    return np.arange(shape[axis]).reshape(extents)
+
+
+def one_hot(node: Node) -> None:
+    """One value where an index points to along a new axis, another one elsewhere."""
+    ops, indices = node.ops, node.value()
+    depth = int(node.known_number(1, "the depth"))
+    shape = node.shape()
+    axis = normal_axis(node.int("axis", -1), len(shape) + 1)
+    shape.insert(axis, 1)
+    indices = ops.reshape(ops.cast(indices, i64), shape)
+    negative = ops.two(comparison.LessOp, indices, 0)
+    indices = ops.where(negative, ops.add(indices, depth), indices)
+    whole = [*shape[:axis], depth, *shape[axis + 1 :]]
+    here = ops.one(comparison.EqualOp, indices, numbers_along(whole, axis))
+    off, on = (ops.pick(node.value(2), 0, index) for index in (0, 1))
+    node.give_value(ops.one(comparison.WhereOp, here, on, off))
+
+
+def triangle(node: Node) -> None:
+    """A matrix without what is on one side of a diagonal."""
+    rows, columns = node.shape()[-2:]
+    place = node.known_ints(1, "the diagonal")[0] if node.has(1) else 0
+    upper = np.arange(columns) - np.arange(rows)[:, None]
+    kept = upper >= place if node.int("upper", 1) else upper <= place
+    node.give_value(node.ops.where(np.asarray(kept), node.value(), 0))
+
+
+def compress(node: Node) -> None:
+    """The slices along an axis for which a condition that is known holds."""
+    condition = node.known(1, "the condition").astype(np.bool_)
+    value, axis = node.value(), node.axis(0) if node.given("axis") else 0
+    if not node.given("axis"):
+        value = node.ops.reshape(value, [prod(node.shape())])
+    places = np.flatnonzero(condition)
+    node.give_value(node.ops.gather(value, places, axis))
+
+
+def reverse_sequence(node: Node) -> None:
+    """The first so many elements of each line turned round, the others as they are."""
+    ops, shape = node.ops, node.shape()
+    time, batch = node.int("time_axis", 0), node.int("batch_axis", 1)
+    extents = [1] * len(shape)
+    extents[batch] = shape[batch]
+    lengths = ops.reshape(ops.cast(node.value(1), i64), extents)
+    places = numbers_along(shape, time)
+    turned = ops.sub(ops.sub(lengths, 1), places)
+    inside = ops.one(comparison.LessOp, places, lengths)
+    index = ops.expand(ops.where(inside, turned, places), shape)
+    axis = IntegerAttr(time, i64)
+    node.give_value(ops.one(GatherElementsOp, node.value(), index, axis=axis))
+
+
+def eye_like(node: Node) -> None:
+    """A matrix of ones on a diagonal."""
+    from penstock.tools.frontend.onnx.graph import element_type_of_onnx
+
+    rows, columns = node.shape()
+    element = (
+        element_type_of_onnx(node.int("dtype", 0))
+        if node.given("dtype")
+        else node.element()
+    )
+    eye = np.eye(rows, columns, node.int("k", 0))
+    node.give_value(node.ops.cast(eye, element))
+
+
+def size(node: Node) -> None:
+    """How many elements a tensor has."""
+    node.give_value(np.asarray(prod(node.shape()), np.int64))
+
+
+def tensor_scatter(node: Node) -> None:
+    """A cache with an update written along one axis, from a place for each batch on."""
+    ops, shape, update = node.ops, node.shape(), node.shape(1)
+    axis = normal_axis(node.int("axis", -2), len(shape))
+    mode = node.text("mode", "linear")
+    first: Value = np.zeros([shape[0]], np.int64)
+    if node.has(2):
+        first = ops.cast(node.value(2), i64)
+    starts = ops.reshape(first, [shape[0], *[1] * (len(shape) - 1)])
+    places = ops.add(starts, numbers_along(update, axis))
+    if mode == "circular":
+        turns = ops.mul(ops.div(places, shape[axis]), shape[axis])
+        places = ops.sub(places, turns)
+    index = ops.expand(places, update)
+    result = ops.one(
+        ScatterElementsOp,
+        node.value(),
+        index,
+        node.value(1),
+        axis=IntegerAttr(axis, i64),
+        mode=ScatterModeAttr(ScatterMode.SET),
+    )
+    node.give_value(result)
+
+
+def extracted(node: Node) -> None:
+    """The elements along the last axis that indices name; a line is a matrix of one."""
+    ops, value, shape = node.ops, node.value(), node.shape()
+    if len(shape) == 1:
+        value = ops.reshape(value, [1, *shape])
+    index = ops.reshape(node.value(1), [prod(node.shape(1))])
+    node.give_value(ops.gather(value, index, len(ops.shape(value)) - 1))
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "ArgMax": arg(ArgMaxOp),
+    "ArgMin": arg(ArgMinOp),
+    "Compress": compress,
+    "CumProd": scan(CumProdOp),
+    "CumSum": scan(CumSumOp),
+    "EyeLike": eye_like,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
+    "Hardmax": hardmax,
+    "OneHot": one_hot,
+    "ReverseSequence": reverse_sequence,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "Size": size,
+    "TensorScatter": tensor_scatter,
+    "TopK": top_k,
+    "Trilu": triangle,
+    "ai.onnx.ml.ArrayFeatureExtractor": extracted,
+}
+"""How ops that read and write by indices are converted."""

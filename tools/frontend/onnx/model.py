@@ -1,0 +1,420 @@
+"""Reading ONNX models: from a file to a job and its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PureWindowsPath
+from typing import Any, Protocol, cast
+
+import onnx
+from google.protobuf.message import Message
+from onnx import (
+    GraphProto,
+    ModelProto,
+    TensorProto,
+    TensorShapeProto,
+    ValueInfoProto,
+)
+from onnx.inliner import inline_local_functions
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.ir import Region
+
+from penstock.dialects.job import JobOp, PlacementAttr
+from penstock.tools.driver.diagnostics import UsageError, suggest
+from penstock.tools.driver.errors import reading
+from penstock.tools.driver.files import explain_os_error
+from penstock.tools.frontend.onnx.channels import fold_channels
+from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
+from penstock.tools.frontend.onnx.graph import JobBuilder, hint
+from penstock.tools.frontend.onnx.ops import Array
+from penstock.tools.frontend.onnx.random_weights import with_random_weights
+from penstock.tools.frontend.onnx.reader import (
+    Complaints,
+    NeedsInputs,
+    Reader,
+    first_line,
+    name_of,
+    names_of,
+)
+from penstock.tools.frontend.onnx.sampling import COORDINATES
+
+OLDEST_OPSET = 13
+"""The oldest version that the converters read."""
+
+OPSET_OF_OTHER_SCAN = 8
+"""The only version whose scans run over batches."""
+
+OPSET_OF_HALF_PIXELS = 16
+"""From here on regions of images begin half an element before their corner."""
+
+TARGET_OPSET = 18
+"""The version that older models are brought to."""
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """
+    A module with one job, the values of its variables by port, and the model that was
+    imported, with the random weights and the further outputs that were asked for.
+    """
+
+    module: ModuleOp
+    weights: Mapping[str, Array]
+    proto: ModelProto
+    known: frozenset[str] = frozenset()
+    """The inputs that are none of the job's, as it is made for their values."""
+
+
+def import_file(
+    path: Path,
+    *,
+    random_weights: int | None = None,
+    weights_file: str = "weights.npz",
+    extra_outputs: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Array] | None = None,
+) -> ImportedModel:
+    """
+    Import a file, with its weights replaced by random ones if a seed is given; see
+    `import_for`. Extents of inputs that are left open are those of `inputs`.
+    """
+    model = read_onnx(path)
+    for value in inputs_of(model.graph):
+        if value.name in (inputs or {}):
+            close_extents(value, (inputs or {})[value.name].shape, dims or {})
+    if random_weights is not None:
+        model = with_random_weights(model, random_weights)
+    return import_for(model, str(path), inputs or {}, weights_file, extra_outputs, dims)
+
+
+def read_onnx(path: Path) -> ModelProto:
+    """Read and check a model. Raises UsageError if it is none, or lacks weights."""
+    library, model = cast(_Onnx, onnx), _without_data(path)
+    _data_files_of(model, path)
+    with _reading(path, f"cannot read the weights of {path}"):
+        library.load_external_data_for_model(model, str(path.parent))
+    with _reading(path, f"{path} is no ONNX model"):
+        library.checker.check_model(to_check(model, path))
+    return model
+
+
+def _without_data(path: Path) -> ModelProto:
+    """The model in a file, without what lies in others."""
+    with _reading(path, f"{path} is no ONNX model"):
+        return cast(_Onnx, onnx).load(str(path), load_external_data=False)
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Generator[None]:
+    """Raise UsageError for what goes wrong with a file."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
+    except Exception as error:
+        # Protocol buffers, the checker and external data each raise their own; what
+        # the checker says of a node goes over several lines.
+        reason = " ".join(str(error).partition("\n\n")[0].split())
+        raise UsageError(f"{what}: {reason}") from error
+
+
+def data_files(path: Path) -> Sequence[str]:
+    """
+    The files in which tensors of a model lie, beside its own, as it names them. Raises
+    UsageError if it is none, or names one outside of its folder.
+    """
+    return _data_files_of(_without_data(path), path)
+
+
+def _data_files_of(model: ModelProto, path: Path) -> Sequence[str]:
+    places = (
+        entry.value
+        for tensor in tensors_in(model)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    )
+    files = sorted({*places})
+    for file in files:
+        # As Windows reads a name, on whatever system, there are more of them.
+        parts = PureWindowsPath(file)
+        if parts.anchor or ".." in parts.parts:
+            reason = f"'{file}' lies outside of its folder"
+            raise UsageError(f"cannot read the weights of {path}: {reason}")
+    return files
+
+
+def tensors_in(message: Message) -> Iterator[TensorProto]:
+    """All tensors of a model, or of a part of it."""
+    if isinstance(message, TensorProto):
+        yield message
+        return
+    for _, value in message.ListFields():
+        if isinstance(value, Message):
+            yield from tensors_in(value)
+        elif not isinstance(value, (str, bytes, int, float)):
+            # Those of a field are of one kind.
+            parts = value if value and isinstance(value[0], Message) else ()
+            for part in parts:
+                yield from tensors_in(part)
+
+
+def to_check(model: ModelProto, path: Path) -> ModelProto | str:
+    """
+    What the checker is to read: the path of a model, since no message of protocol
+    buffers has more than 2 GiB. Inputs and outputs without shapes, which it refuses
+    though they can be run, are given some in a copy, and ops that it does not know,
+    the first of which it would name alone, a domain in which it looks for none.
+    """
+    ports = (*model.graph.input, *model.graph.output)
+    if all(map(has_shape, ports)) and not undefined_nodes(model):
+        return str(path)
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for proto in undefined_nodes(copy):
+        proto.domain = UNDEFINED
+    copy.opset_import.add(domain=UNDEFINED, version=1)
+    for value in copy.graph.output:
+        if not value.HasField("type"):
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    for value in (*copy.graph.input, *copy.graph.output):
+        if not has_shape(value):
+            value.type.tensor_type.shape.SetInParent()
+    return copy
+
+
+def has_shape(value: ValueInfoProto) -> bool:
+    """Whether a value has a shape, if it is a tensor, or may be one."""
+    if not value.HasField("type"):
+        return False
+    is_tensor = value.type.HasField("tensor_type")
+    return not is_tensor or value.type.tensor_type.HasField("shape")
+
+
+def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
+    """The inputs of a graph that have no value of their own."""
+    own = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in own]
+
+
+def close_extents(
+    value: ValueInfoProto, shape: Sequence[int], dims: Mapping[str, int]
+) -> None:
+    """
+    Give an input the extents of an array where it has none of its own, nor a name that
+    `dims` knows; nothing if the array has another number of axes.
+    """
+    type = value.type.tensor_type
+    if not has_shape(value):
+        type.shape.SetInParent()
+        type.shape.dim.extend(TensorShapeProto.Dimension() for _ in shape)
+    if len(type.shape.dim) != len(shape):
+        return
+    for dim, extent in zip(type.shape.dim, shape, strict=True):
+        if not dim.HasField("dim_value") and dim.dim_param not in dims:
+            dim.dim_value = extent
+
+
+class _Checker(Protocol):
+    def check_model(self, model: ModelProto | str) -> None: ...
+
+
+class _Onnx(Protocol):
+    """Of the package `onnx`, what its own annotations leave partly open."""
+
+    checker: _Checker
+
+    def load(self, f: str, *, load_external_data: bool) -> ModelProto: ...
+
+    def load_external_data_for_model(
+        self, model: ModelProto, base_dir: str
+    ) -> None: ...
+
+
+def import_model(
+    model: ModelProto,
+    name: str,
+    weights_file: str = "weights.npz",
+    extra_outputs: Sequence[str] = (),
+    known: Mapping[str, Array] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> ImportedModel:
+    """
+    The job that a model stands for; its variables start from `weights_file`.
+
+    `dims` are the extents that names in the shapes of inputs stand for.
+
+    `extra_outputs` names values of the graph that become outputs beside those it has.
+    A node that no output depends on is left out. Inputs whose values are `known` are
+    no inputs of the job, which is made for these values alone. Raises `Rejected` with
+    everything in the model that cannot be imported (`NeedsInputs` if it could be, were
+    more inputs known), and UsageError if it cannot be brought to a newer version:
+    `name` is what messages call it.
+    """
+    builder, complaints = JobBuilder(weights_file), Complaints()
+    check_dims(model, dims or {})
+    given = [output.name for output in model.graph.output]
+    outputs = list(dict.fromkeys([*given, *extra_outputs]))
+    with reading(name):
+        check_defined(model, complaints)
+        modern = modernized(model, name)
+        reader = Reader(modern, builder, complaints, known or {}, dims or {})
+        reader.read(outputs, names_of(model.graph))
+        reader.complaints.raise_if_any()
+    fold_channels(builder)
+    symbol = hint(model.graph.name or Path(name).stem) or "main"
+    region = Region(reader.builder.block)
+    job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), region)
+    location = FileLineColLoc(StringAttr(name), IntAttr(1), IntAttr(1))
+    for op in job.walk():
+        op.location = location
+    proto = with_outputs(model, outputs)
+    module = ModuleOp([job])
+    return ImportedModel(module, reader.builder.weights, proto, frozenset(known or ()))
+
+
+def check_defined(model: ModelProto, complaints: Complaints) -> None:
+    """
+    Note the ops of a model that nobody defines. Raises `Rejected` if there are some and
+    the model is to be brought to a newer opset: that goes no further than the first.
+    """
+    for index, proto in enumerate(undefined_nodes(model)):
+        complaints.add_unknown(proto, name_of(proto, index))
+    if opset_of(model) < OLDEST_OPSET:
+        complaints.raise_if_any()
+
+
+def opset_of(model: ModelProto) -> int:
+    """The version of ONNX's own ops that a model has."""
+    versions = {
+        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
+    }
+    return versions.get("ai.onnx", OLDEST_OPSET)
+
+
+def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
+    """Raise UsageError for a dimension that no input of a model has."""
+    names = {
+        dim.dim_param
+        for value in model.graph.input
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param
+    }
+    for name in dims:
+        if name not in names:
+            like = suggest(name, names)
+            raise UsageError(f"no input has a dimension '{name}'{like}")
+
+
+def import_for(
+    model: ModelProto,
+    name: str,
+    inputs: Mapping[str, Array],
+    weights_file: str = "weights.npz",
+    extra_outputs: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
+) -> ImportedModel:
+    """
+    The job that a model stands for where some inputs have these values: those that it
+    cannot be imported without, such as shapes. See `import_model`.
+    """
+    known: dict[str, Array] = {}
+    while True:
+        try:
+            return import_model(model, name, weights_file, extra_outputs, known, dims)
+        except NeedsInputs as error:
+            missing = error.inputs & inputs.keys() - known.keys()
+            if not missing:
+                raise
+            known |= {input: inputs[input] for input in sorted(missing)}
+
+
+def modernized(model: ModelProto, name: str) -> ModelProto:
+    """
+    The model in a version that the converters read, with the functions that it defines
+    written out. Raises UsageError if it cannot be brought there.
+    """
+    version = opset_of(model)
+    try:
+        if model.functions:
+            model = inline_local_functions(model)
+        if version == OPSET_OF_OTHER_SCAN and uses_scan(model):
+            raise ValueError("its scans are of a form that no other opset has")
+        if version < OLDEST_OPSET:
+            model = onnx.version_converter.convert_version(model, TARGET_OPSET)
+        return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
+    except Exception as error:
+        # What is C++ says what is wrong only in the text.
+        raise UsageError(
+            f"{name} cannot be brought from opset {version} to {TARGET_OPSET}: "
+            f"{first_line(error)}"
+        ) from error
+
+
+def uses_scan(model: ModelProto) -> bool:
+    """Whether a model has scans. Their conversion from opset 8 on is not right."""
+    return any(node.op_type == "Scan" for node in model.graph.node)
+
+
+def with_whole_pixels(model: ModelProto) -> ModelProto:
+    """The model with regions that begin at their corner, said as newer versions do."""
+    if not any(node.op_type == "RoiAlign" for node in model.graph.node):
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    for node in changed.graph.node:
+        if node.op_type == "RoiAlign":
+            said = onnx.helper.make_attribute(COORDINATES, "output_half_pixel")
+            node.attribute.append(said)
+    return changed
+
+
+def with_outputs(model: ModelProto, outputs: Iterable[str]) -> ModelProto:
+    """The model with further outputs; it is copied only if it lacks one."""
+    given = {output.name for output in model.graph.output}
+    missing = [name for name in outputs if name not in given]
+    if not missing:
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    changed.graph.output.extend(ValueInfoProto(name=name) for name in missing)
+    return changed
+
+
+# The other side of a check
+
+
+def onnxruntime_module() -> Any:
+    """ONNX Runtime, of which stubs leave most types open. Raises UsageError without."""
+    try:
+        return import_module("onnxruntime")
+    except ImportError as error:
+        raise UsageError(
+            "ONNX Runtime is not installed: pip install onnxruntime"
+        ) from error
+
+
+def run_onnxruntime(
+    model: ModelProto, inputs: Mapping[str, Array], threads: int = 1
+) -> dict[str, Array]:
+    """
+    The outputs of a model by name, computed by ONNX Runtime.
+
+    Raises UsageError if ONNX Runtime is not installed or cannot run the model.
+    """
+    onnxruntime = onnxruntime_module()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4  # What goes wrong is raised as well.
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    except Exception as error:
+        # Its exceptions have no base of their own.
+        reason = first_line(error)
+        raise UsageError(f"ONNX Runtime cannot run the model: {reason}") from error

@@ -1,0 +1,407 @@
+"""Reading the graph of an ONNX model, node by node, into a job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import numpy as np
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.tools.driver.diagnostics import Diagnosis, Rejected, suggest
+from penstock.tools.frontend.onnx.control import CONTROL, Opsets
+from penstock.tools.frontend.onnx.converters import CONVERTERS
+from penstock.tools.frontend.onnx.definitions import is_standard, is_undefined
+from penstock.tools.frontend.onnx.expansion import function_of, renamed, schema_of
+from penstock.tools.frontend.onnx.graph import (
+    AlreadyComplained,
+    Declined,
+    JobBuilder,
+    Node,
+    NotKnown,
+    Unsupported,
+    element_type_of_onnx,
+)
+from penstock.tools.frontend.onnx.ops import Array, Value
+
+INSIDE = "//"
+"""What is in the names of values inside of nodes."""
+
+RANDOM_OPS = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+"""Ops whose results do not follow from their operands."""
+
+EVALUATED_OPS = frozenset(
+    {
+        "Constant",
+        "ConstantOfShape",
+        "MelWeightMatrix",
+        "NonMaxSuppression",
+        "NonZero",
+        "Range",
+        "Unique",
+    }
+)
+"""Ops that are not converted, but have known results where their operands are known."""
+
+
+class NeedsInputs(Rejected):
+    """A model that cannot be imported unless the values of these inputs are known."""
+
+    def __init__(self, diagnoses: Sequence[Diagnosis], inputs: frozenset[str]):
+        super().__init__(diagnoses)
+        self.inputs = inputs
+
+
+class Complaints:
+    """What is wrong with a model, with the nodes concerned."""
+
+    def __init__(self):
+        self.inputs: set[str] = set()
+        """Those that would have to be known."""
+        self._unknown: dict[str, list[str]] = defaultdict(list)
+        self._others: list[str] = []
+
+    def add_unknown(self, proto: NodeProto, name: str) -> None:
+        self._unknown[full_name(proto)].append(name)
+
+    def add(self, text: str) -> None:
+        self._others.append(text)
+
+    def raise_if_any(self) -> None:
+        notes = [
+            f"  op {op} is not known: {len(nodes)} node{'s' * (len(nodes) > 1)} "
+            f"({', '.join(nodes)})"
+            for op, nodes in sorted(self._unknown.items())
+        ]
+        notes += [f"  {text}" for text in self._others]
+        if notes:
+            message = "the model cannot be imported:"
+            diagnoses = [Diagnosis(None, message, tuple(notes))]
+            if self.inputs:
+                raise NeedsInputs(diagnoses, frozenset(self.inputs))
+            raise Rejected(diagnoses)
+
+
+class _Evaluator(Protocol):
+    """Of ONNX's evaluator, what its own annotations leave open."""
+
+    def run(
+        self, output_names: None, feed_inputs: dict[str, Array]
+    ) -> Sequence[object]: ...
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says first, or what it is."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+@dataclass
+class Reader:
+    """Reads a graph into a job, and goes on after what cannot be read."""
+
+    model: ModelProto
+    builder: JobBuilder
+    complaints: Complaints
+    known: Mapping[str, Array]
+    dims: Mapping[str, int]
+
+    def read(self, outputs: Sequence[str], known: Sequence[str]) -> None:
+        """
+        Read the graph, whose values of these names are the outputs. Only values that
+        are `known` to who asks for them can be.
+        """
+        graph = self.model.graph
+        self._read_inputs(graph)
+        needed = needed_values(graph, outputs)
+        for index, proto in enumerate(graph.node):
+            if needed.intersection(proto.output):
+                name = name_of(proto, index)
+                self._read_node(proto, name, needed, self.model.opset_import)
+        present = set(names_of(graph))
+        for name in outputs:
+            self._read_output(name, [each for each in known if each in present])
+
+    def _read_inputs(self, graph: GraphProto) -> None:
+        values, complain = self.builder.values, self.complaints.add
+        for tensor in graph.initializer:
+            values[tensor.name] = numpy_helper.to_array(tensor)
+        for sparse in graph.sparse_initializer:
+            complain(f"initializer '{sparse.values.name}': it is sparse")
+        for value in graph.input:
+            if value.name in values:
+                continue
+            if value.name in self.known:
+                values[value.name] = self.known[value.name]
+                continue
+            try:
+                self.builder.add_input(value.name, input_type(value, self.dims))
+            except (Unsupported, VerifyException) as error:
+                complain(f"input '{value.name}': {error}")
+
+    def _read_node(
+        self, proto: NodeProto, name: str, needed: set[str], opsets: Opsets
+    ) -> None:
+        if is_undefined(proto, opsets):
+            return  # It is already complained about.
+        operands = [name for name in proto.input if name]
+        present = all(name in self.builder.values for name in operands)
+        is_known = present and not any(
+            isinstance(self.builder.values[name], SSAValue) for name in operands
+        )
+        try:
+            if is_known and is_evaluable(proto):
+                self._evaluate(proto, operands, opsets)
+            elif full_name(proto) in CONVERTERS:
+                if present:  # Else what it needs is already complained about.
+                    self._convert(proto, name, needed, opsets)
+            elif is_standard(proto) and proto.op_type in EVALUATED_OPS:
+                if present:
+                    message = "its operands are only known at run time"
+                    raise NotKnown(message, proto.output[0])
+            elif not self._expand(proto, name, present, opsets):
+                self.complaints.add_unknown(proto, name)
+        except AlreadyComplained:
+            pass
+        except (Unsupported, VerifyException) as error:
+            self.complaints.add(f"{proto.op_type} '{name}': {error}")
+            if isinstance(error, NotKnown):
+                self.complaints.inputs |= self._inputs_of(error.value)
+
+    def _inputs_of(self, name: str) -> set[str]:
+        """The inputs that a value depends on."""
+        # Names inside of nodes begin with an output of the node.
+        needed = needed_values(self.model.graph, [name, name.partition(INSIDE)[0]])
+        given = {value.name for value in self.model.graph.input}
+        return needed & given - self.known.keys()
+
+    def _evaluate(
+        self, proto: NodeProto, operands: Sequence[str], opsets: Opsets
+    ) -> None:
+        arrays = {
+            name: value
+            for name in operands
+            if not isinstance(value := self.builder.values[name], SSAValue)
+        }
+        try:
+            results = evaluate_node(opsets, proto, arrays)
+        except Unsupported:
+            # The reference lacks some ops in some versions.
+            if full_name(proto) not in CONVERTERS:
+                raise
+            CONVERTERS[full_name(proto)](Node(proto, self.builder))
+        else:
+            self.builder.values.update(results)
+
+    def _convert(
+        self, proto: NodeProto, name: str, needed: set[str], opsets: Opsets
+    ) -> None:
+        try:
+            CONVERTERS[full_name(proto)](Node(proto, self.builder))
+        except Declined:
+            self._expand(proto, name, True, opsets)
+            return
+        for output in needed.intersection(proto.output):
+            if output not in self.builder.values:
+                raise Unsupported(f"its output '{output}' is not computed")
+
+    # Nodes that stand for others
+
+    def _expand(
+        self, proto: NodeProto, name: str, present: bool, opsets: Opsets
+    ) -> bool:
+        """Read what a node stands for; False if it stands for nothing else."""
+        if is_standard(proto) and proto.op_type in CONTROL:
+            if present:
+                CONTROL[proto.op_type](self, proto, name, opsets)
+            return True
+        if proto.op_type in RANDOM_OPS:
+            return False
+        version = next((o.version for o in opsets if o.domain == proto.domain), 1)
+        if not present:
+            return schema_of(proto, version) is not None
+        values = [self.builder.values.get(name) for name in proto.input]
+        function = function_of(proto, version, values)
+        if function is None:
+            return False
+        inputs = dict(zip(function.input, proto.input, strict=False))
+        names = {**dict.fromkeys(function.input, ""), **inputs}
+        names |= zip(function.output, proto.output, strict=False)
+        own = [*function.opset_import]
+        domains = {entry.domain for entry in own}
+        own += [entry for entry in opsets if entry.domain not in domains]
+        self._read_body(proto, function.node, name, names, own)
+        return True
+
+    def _read_body(
+        self,
+        proto: NodeProto,
+        nodes: Sequence[NodeProto],
+        name: str,
+        names: Mapping[str, str],
+        opsets: Opsets,
+        prefix: str = "",
+    ) -> None:
+        """Read what a node stands for, whose values have these names outside."""
+        first = next(filter(None, proto.output))
+        inside = {output for node in nodes for output in node.output if output}
+        own = {output: f"{first}{INSIDE}{prefix}{output}" for output in inside}
+        own |= {
+            inner: outer for inner, outer in names.items() if outer or inner not in own
+        }
+        copies = [renamed(node, lambda name: own.get(name, name)) for node in nodes]
+        used = {name for node in copies for name in node.input}
+        used |= {x for node in copies for x in inner_names(node)} | {*names.values()}
+        for node in copies:
+            if used.intersection(node.output):
+                self._read_node(node, name, used, opsets)
+
+    def read_graph(
+        self,
+        proto: NodeProto,
+        graph: GraphProto,
+        name: str,
+        given: Sequence[Value],
+        opsets: Opsets,
+        prefix: str,
+    ) -> list[Value]:
+        """The outputs of a graph inside of a node for some inputs."""
+        first = next(filter(None, proto.output))
+        values = dict(zip((value.name for value in graph.input), given, strict=True))
+        values |= {
+            tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
+        }
+        names = {name: f"{first}{INSIDE}{prefix}{name}" for name in values}
+        for inner, value in values.items():
+            self.builder.values[names[inner]] = value
+        inside = {output for node in graph.node for output in node.output if output}
+        names |= {output: f"{first}{INSIDE}{prefix}{output}" for output in inside}
+        self._read_body(proto, graph.node, name, names, opsets, prefix)
+        outer = [names.get(value.name, value.name) for value in graph.output]
+        if any(name not in self.builder.values for name in outer):
+            raise AlreadyComplained
+        return [self.builder.values[name] for name in outer]
+
+    def _read_output(self, name: str, known: Iterable[str]) -> None:
+        if name not in known:
+            like = suggest(name, known)
+            self.complaints.add(f"output '{name}': there is no such value{like}")
+        if name not in self.builder.values:
+            return  # What it needs is already complained about.
+        try:
+            self.builder.add_output(name)
+        except VerifyException as error:
+            self.complaints.add(f"output '{name}': {error}")
+
+
+def inner_names(node: NodeProto) -> set[str]:
+    """The names that graphs inside of a node use, their own ones among them."""
+    graphs = [each.g for each in node.attribute if each.HasField("g")]
+    inner = [proto for graph in graphs for proto in graph.node]
+    found = {value.name for graph in graphs for value in graph.output}
+    found |= {name for proto in inner for name in proto.input}
+    return found.union(*map(inner_names, inner))
+
+
+def needed_values(graph: GraphProto, outputs: Iterable[str]) -> set[str]:
+    """The names of the values that the outputs depend on."""
+    needed = set(outputs)
+    for proto in reversed(graph.node):
+        if needed.intersection(proto.output):
+            needed.update(proto.input)
+            needed |= inner_names(proto)
+    needed.discard("")
+    return needed
+
+
+def names_of(graph: GraphProto) -> list[str]:
+    """The names of all values of a graph."""
+    names = [value.name for value in graph.input]
+    names += [tensor.name for tensor in graph.initializer]
+    names += [tensor.values.name for tensor in graph.sparse_initializer]
+    names += [output for proto in graph.node for output in proto.output if output]
+    return list(dict.fromkeys(names))
+
+
+def name_of(node: NodeProto, index: int) -> str:
+    """What messages call a node: its name, else its first output, else its number."""
+    return node.name or next(filter(None, node.output), f"#{index}")
+
+
+def full_name(proto: NodeProto) -> str:
+    """The name of an op, with its domain unless it is one of ONNX's own."""
+    return proto.op_type if is_standard(proto) else f"{proto.domain}.{proto.op_type}"
+
+
+def is_evaluable(proto: NodeProto) -> bool:
+    """Whether the results of a node follow from the operands it names."""
+    has_graph = any(
+        attribute.HasField("g") or attribute.graphs for attribute in proto.attribute
+    )
+    return is_standard(proto) and not has_graph and proto.op_type not in RANDOM_OPS
+
+
+def input_type(value: ValueInfoProto, dims: Mapping[str, int]) -> TensorType:
+    """
+    The type of an input, some of whose extents may have names. Raises `Unsupported`
+    unless it is a tensor whose shape is known, and `VerifyException` if the op dialect
+    has no tensors of its element type.
+    """
+    if not value.type.HasField("tensor_type"):
+        raise Unsupported("it is no tensor")
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        raise Unsupported("its shape is not known")
+    extents = [
+        dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param, -1)
+        for dim in tensor.shape.dim
+    ]
+    pairs = zip(tensor.shape.dim, extents, strict=True)
+    if unknown := [dim.dim_param for dim, extent in pairs if extent < 0]:
+        names = ", ".join(f"'{name}'" if name else "?" for name in unknown)
+        named = next(filter(None, unknown), None)
+        hint = f" (give --dim {named}=N)" if named else ""
+        raise Unsupported(f"extents {names} of its shape are not known{hint}")
+    return TensorType(element_type_of_onnx(tensor.elem_type), extents)
+
+
+def evaluate_node(
+    opsets: Opsets, proto: NodeProto, operands: Mapping[str, Array]
+) -> dict[str, Array]:
+    """
+    The results of a node of these opsets whose operands are known, by ONNX's own
+    reference.
+
+    Raises `Unsupported` where that fails or gives no tensors.
+    """
+    names = [name for name in proto.output if name]
+    inputs = [ValueInfoProto(name=name) for name in operands]
+    outputs = [ValueInfoProto(name=name) for name in names]
+    graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
+    single = onnx.helper.make_model(graph, opset_imports=opsets)
+    try:
+        evaluator = cast(_Evaluator, ReferenceEvaluator(single))
+        results = evaluator.run(None, dict(operands))
+    except Exception as error:
+        # Each op of the reference raises what it likes.
+        raise Unsupported(f"it cannot be evaluated: {first_line(error)}") from error
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        raise Unsupported("its results are no tensors")
+    arrays = [np.asarray(cast(Array, result)) for result in results]
+    return dict(zip(names, arrays, strict=True))

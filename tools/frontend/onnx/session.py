@@ -1,0 +1,226 @@
+"""
+Models of ONNX whose shapes are known only when they are run.
+
+A session is compiled at the first run with certain shapes of inputs, and with certain
+values of those inputs that a shape depends on; further runs with these use it again.
+Other processes find its plan (`penstock.tools.session.saved_plan.known`), unless such a
+value is part of it, and do not even read the model.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.options import check_count, check_named
+from penstock.runtime.options_closing import Closing
+from penstock.tools.driver.errors import needing_onnx
+from penstock.tools.driver.files import refuse_others
+from penstock.tools.session.saved_plan.known import KnownPlans, Request
+from penstock.tools.session.session import Model, Session
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TypeProto
+
+    from penstock.tools.frontend.onnx.model import ImportedModel
+
+Array = npt.NDArray[np.generic]
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+MOST_SESSIONS = 8
+"""How many compiled sessions are kept by default."""
+
+
+class OnnxSession(Closing):
+    """
+    A model that is compiled for what it is run with, once for each. Close it after use.
+
+    `model` is a file or a model. Extents of inputs that have a name, or are left open,
+    are those of the arrays of a run. The `keep` sessions that were used last are kept,
+    each with variables of its own; `threads` is as of `Session`. Raises UsageError if
+    there is no such model, PenstockError for what is no number of either.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ModelProto,
+        *,
+        threads: int = 1,
+        keep: int = MOST_SESSIONS,
+    ):
+        check_count("threads", threads)
+        if keep < 1:
+            raise PenstockError(f"at least one session is kept, got keep={keep}")
+        self._threads, self._keep = threads, keep
+        self._sessions: OrderedDict[Key, Session] = OrderedDict()
+        self._is_closed = False
+        self._given: _Given | None = None
+        self._known: KnownPlans | None = None
+        if isinstance(model, (str, Path)):
+            self._known = KnownPlans(Path(model))
+            if not self._known.is_known:
+                self._given = _read(self._known)
+        else:
+            self._given = _Given(model, "model")
+
+    @property
+    def compiled(self) -> int:
+        """The number of sessions that are kept."""
+        return len(self._sessions)
+
+    def run(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+        """
+        The outputs by name for an array for each input. Raises PenstockError if the
+        arrays do not fit the model or the session is closed, `Rejected` if the model
+        cannot be compiled for them.
+        """
+        if self._is_closed:
+            raise PenstockError("the session is closed")
+        check_named(inputs)
+        arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        session = self._session_for(arrays)
+        ports = session.executor.program.inputs
+        return dict(session.run({name: arrays[name] for name in ports}))
+
+    def close(self) -> None:
+        """Let go of all sessions. Nothing can be run from then on."""
+        self._is_closed = True
+        while self._sessions:
+            self._sessions.popitem()[1].close()
+
+    def _session_for(self, arrays: Mapping[str, Array]) -> Session:
+        shapes = tuple(sorted((name, array.shape) for name, array in arrays.items()))
+        for key, session in self._sessions.items():
+            if key.shapes == shapes and key.holds(arrays):
+                self._sessions.move_to_end(key)
+                return session
+        known: Mapping[str, Array] = {}
+        request = Request(threads=self._threads, shapes=shapes)
+        plan = None if self._known is None else self._known.find(request)
+        if plan is not None:
+            session = Session.of_plan(plan, threads=self._threads)
+        else:
+            session, known = self._compiled(arrays, request)
+        while len(self._sessions) >= self._keep:
+            self._sessions.popitem(last=False)[1].close()
+        self._sessions[Key(shapes, known)] = session
+        return session
+
+    def _compiled(
+        self, arrays: Mapping[str, Array], request: Request
+    ) -> tuple[Session, Mapping[str, Array]]:
+        """A new session, and the arrays whose values it is made for."""
+        if self._given is None:
+            assert self._known is not None, "what is not known has been read"
+            self._given = _read(self._known)
+        imported = self._given.imported(arrays)
+        model = Model(imported.module, imported.weights, Path())
+        session = Session(model, threads=self._threads)
+        if self._known is not None and not imported.known:
+            self._known.keep(request, session)
+        return session, {name: arrays[name].copy() for name in sorted(imported.known)}
+
+
+def _read(plans: KnownPlans) -> _Given:
+    """Read the model that plans are of. Raises UsageError if it is none."""
+    with needing_onnx():
+        from penstock.tools.frontend.onnx.model import data_files, read_onnx
+
+    refuse_others(plans.path, ".onnx")
+    plans.name_files(data_files(plans.path))
+    return _Given(read_onnx(plans.path), str(plans.path))
+
+
+class _Given:
+    """A model, with the extents that are left open."""
+
+    def __init__(self, given: ModelProto, name: str):
+        from onnx import ModelProto
+
+        from penstock.tools.frontend.onnx.model import inputs_of
+
+        self._name = name
+        self._open_inputs = ModelProto()
+        """The inputs as the model has them, with their open extents."""
+        self._open_inputs.graph.input.extend(inputs_of(given.graph))
+        self._model = ModelProto()
+        self._model.CopyFrom(given)
+
+    def imported(self, arrays: Mapping[str, Array]) -> ImportedModel:
+        """
+        The job of the model for certain inputs. Raises PenstockError if they do not
+        fit, `Rejected` if the model cannot be compiled for them.
+        """
+        from penstock.tools.frontend.onnx.model import import_for, inputs_of
+
+        self._check(arrays)
+        for value in inputs_of(self._model.graph):
+            shape = value.type.tensor_type.shape
+            del shape.dim[:]
+            for extent in arrays[value.name].shape:
+                shape.dim.add().dim_value = extent
+        return import_for(self._model, self._name, arrays)
+
+    def _check(self, arrays: Mapping[str, Array]) -> None:
+        """Raise PenstockError unless the arrays have the shapes of the inputs."""
+        values = self._open_inputs.graph.input
+        names = [value.name for value in values]
+        if missing := sorted(set(names) - arrays.keys()):
+            raise PenstockError(f"there is no array for {', '.join(missing)}")
+        if unknown := sorted(arrays.keys() - set(names)):
+            raise PenstockError(f"the model has no inputs {', '.join(unknown)}")
+        extents: dict[str, int] = {}
+        for value in values:
+            check_shape(value.name, value.type.tensor_type, arrays, extents)
+
+
+class Key:
+    """The shapes of all inputs and the values of some that a session is made for."""
+
+    def __init__(self, shapes: Shapes, known: Mapping[str, Array]):
+        self.shapes = shapes
+        self._known = known
+
+    def holds(self, arrays: Mapping[str, Array]) -> bool:
+        """Whether arrays have these values, bit by bit."""
+        return all(
+            array.dtype == arrays[name].dtype
+            and array.tobytes() == arrays[name].tobytes()
+            for name, array in self._known.items()
+        )
+
+
+def check_shape(
+    name: str,
+    type: TypeProto.Tensor,
+    arrays: Mapping[str, Array],
+    extents: dict[str, int],
+) -> None:
+    """
+    Raise PenstockError unless an array has the extents of an input, and those of one
+    name are the same everywhere; notes these.
+    """
+    shape = arrays[name].shape
+    if not type.HasField("shape"):
+        return
+    if len(shape) != len(type.shape.dim):
+        raise PenstockError(
+            f"input '{name}' has {len(type.shape.dim)} axes, got an array of shape "
+            f"{shape}"
+        )
+    for axis, (extent, dim) in enumerate(zip(shape, type.shape.dim, strict=True)):
+        wanted = dim.dim_value if dim.HasField("dim_value") else extent
+        if dim.dim_param:
+            wanted = extents.setdefault(dim.dim_param, extent)
+        if extent != wanted:
+            called = f" '{dim.dim_param}'" if dim.dim_param else ""
+            raise PenstockError(
+                f"axis {axis} of input '{name}' should have the extent{called} "
+                f"{wanted}, got {extent}"
+            )

@@ -1,0 +1,68 @@
+"""Windows that move over images, lines and volumes, as ops of ONNX say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.tools.frontend.onnx.graph import Node, Unsupported
+
+
+def per_axis(node: Node, name: str, rank: int) -> list[int]:
+    """A list of one number for each axis of an image, ones if it is left out."""
+    values = node.ints(name) or [1] * rank
+    if len(values) != rank:
+        raise Unsupported(f"'{name}' should be {rank} numbers, got {values}")
+    return values
+
+
+def image_rank(node: Node) -> int:
+    """How many axes an image has besides its channels."""
+    rank = len(node.shape()) - 2
+    if rank < 1:
+        raise Unsupported(f"an image has 3 axes or more, got {rank + 2}")
+    return rank
+
+
+def pads_of(
+    node: Node, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[int]:
+    """The pads before each axis, then those after it, as `pads` or `auto_pad` say."""
+    auto = node.text("auto_pad", "NOTSET")
+    if auto == "NOTSET":
+        return node.ints("pads") or [0] * 2 * len(kernel)
+    if auto == "VALID":
+        return [0] * 2 * len(kernel)
+    total = [
+        max(0, (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1 - extent)
+        for extent, size, stride, dilation in zip(
+            node.shape()[2:], kernel, strides, dilations, strict=True
+        )
+    ]
+    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+    return [*small, *large] if auto == "SAME_UPPER" else [*large, *small]
+
+
+class Steps:
+    """How a window moves over an image: one number for each axis, pads in pairs."""
+
+    def __init__(
+        self, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
+    ):
+        self.strides = list(strides)
+        self.dilations = list(dilations)
+        self.before = list(pads[: len(strides)])
+        self.after = list(pads[len(strides) :])
+
+    def inner(self) -> Steps:
+        """How it moves over all axes but the first."""
+        pads = [*self.before[1:], *self.after[1:]]
+        return Steps(self.strides[1:], self.dilations[1:], pads)
+
+    def unpadded(self) -> Steps:
+        """How it moves over an image that is padded already."""
+        return Steps(self.strides, self.dilations, [0] * 2 * len(self.strides))
+
+    def widened(self) -> Steps:
+        """How it moves over one axis more, of extent 1, before the others."""
+        pads = [0, *self.before, 0, *self.after]
+        return Steps([1, *self.strides], [1, *self.dilations], pads)

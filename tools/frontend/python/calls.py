@@ -1,0 +1,336 @@
+"""
+Functions on tensors that are made from the definitions of ops.
+
+The arguments of `softmax(x, axis=1)` are the operands of `op.softmax`, then its
+properties as plain Python values. Numbers and arrays among the operands become
+constants; a number takes the dtype of the last tensor among them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    OperandDef,
+    OptOperandDef,
+    OptPropertyDef,
+    PropertyDef,
+    VarOperandDef,
+    VarResultDef,
+)
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.numpy_types import dense_of, element_type_of
+from penstock.dialects.utils.splat import SplatAttr
+from penstock.runtime.options import is_integer
+from penstock.tools.driver.diagnostics import suggest
+from penstock.tools.frontend.python.dtypes import DType, dtype_named
+from penstock.tools.frontend.python.errors import refuse, refusing
+from penstock.tools.frontend.python.guards import is_array, is_number, is_sequence
+from penstock.tools.frontend.python.tensor import Tensor
+from penstock.tools.frontend.python.trace import Trace, current_trace
+
+_MISSING = inspect.Parameter.empty
+
+
+class OpFunction:
+    """
+    The function that an op stands for. Called in a function that is traced, it adds
+    the op. It returns a tensor, or a tuple of tensors where there may be several.
+    """
+
+    def __init__(self, op: type[TensorOp]):
+        self.op = op
+        self.__name__ = op.name.rpartition(".")[2]
+        self.__doc__ = inspect.getdoc(op)
+        self._definition = op.get_irdl_definition()
+        self._defaults = dict(self._properties())
+
+    def __repr__(self) -> str:
+        return f"<function of {self.op.name}{self.__signature__}>"
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        """Operands, then properties; those without a default come first."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        found = [
+            inspect.Parameter(name, kind, default=default)
+            for name, default in (*self._operands(), *self._defaults.items())
+        ]
+        return inspect.Signature(sorted(found, key=_is_optional))
+
+    def _operands(self) -> Iterator[tuple[str, object]]:
+        for name, operand in self._definition.operands:
+            yield name, None if isinstance(operand, OptOperandDef) else _MISSING
+
+    def _properties(self) -> Iterator[tuple[str, object]]:
+        made = inspect.signature(self.op.__init__).parameters
+        for name, definition in self._definition.properties.items():
+            if definition.default_value is not None:
+                yield name, python_value(definition.default_value)
+            elif isinstance(definition, OptPropertyDef):
+                is_flag = definition.constr.get_bases() == {UnitAttr}
+                yield name, False if is_flag else None
+            else:
+                yield name, made[name].default if name in made else _MISSING
+
+    def __call__(self, *args: object, **options: object) -> Any:
+        """
+        Add the op. Raises TraceError unless the arguments are those of its signature,
+        and fit together.
+        """
+        name = self.op.name
+        trace = current_trace(name)
+        with refusing(name):
+            given = self.__signature__.bind(*args, **options).arguments
+        operands = self._values(trace, given)
+        with refusing(f"{name} of {', '.join(texts_of(operands)) or 'nothing'}"):
+            op = self._build(operands, self._attributes(given))
+        results = trace.results_of(op)
+        definitions = self._definition.results
+        is_list = len(definitions) > 1 or isinstance(definitions[0][1], VarResultDef)
+        return results if is_list else results[0]
+
+    def _values(
+        self, trace: Trace, given: Mapping[str, object]
+    ) -> list[list[SSAValue]]:
+        """The values of each operand, of which there may be none or many."""
+        groups: list[list[object]] = []
+        for name, definition in self._definition.operands:
+            groups.append(self._group(name, definition, given.get(name)))
+        flat = [value for group in groups for value in group]
+        tensors = [value for value in flat if isinstance(value, Tensor)]
+        dtype = tensors[-1].dtype if tensors else None
+        made = iter(as_tensors(trace, flat, dtype, self.op.name))
+        return [[trace.value_of(next(made)) for _ in group] for group in groups]
+
+    def _group(self, name: str, definition: OperandDef, given: object) -> list[object]:
+        if isinstance(definition, OptOperandDef):
+            return [] if given is None else [given]
+        if not isinstance(definition, VarOperandDef):
+            return [given]
+        if not is_sequence(given):
+            raise refuse(f"{self.op.name}: '{name}' should be a list of tensors")
+        return list(given)
+
+    def _attributes(self, given: Mapping[str, object]) -> dict[str, Attribute]:
+        found: dict[str, Attribute] = {}
+        for name, default in self._defaults.items():
+            value = given.get(name, None if default is _MISSING else default)
+            if value is None or value is False:
+                continue
+            found[name] = attribute_of(name, value, self._definition.properties[name])
+        return found
+
+    def _build(
+        self,
+        operands: Sequence[Sequence[SSAValue]],
+        properties: Mapping[str, Attribute],
+    ) -> TensorOp:
+        """The op with the result types that follow. Raises `VerifyException`."""
+        results = [definition for _, definition in self._definition.results]
+        lists = [isinstance(definition, VarResultDef) for definition in results]
+        stand_ins = [[] if is_list else [TensorType(i1, [])] for is_list in lists]
+        probe = self.op.build(
+            operands=operands, result_types=stand_ins, properties=properties
+        )
+        try:
+            types = list(probe.infer_types())
+        except VerifyException:
+            probe.drop_all_references()
+            raise
+        if not any(lists):
+            for result, type in zip(tuple(probe.results), types, strict=True):
+                Rewriter.replace_value_with_new_type(result, type)
+            return probe
+        probe.drop_all_references()
+        return self.op.build(
+            operands=operands, result_types=[types], properties=properties
+        )
+
+
+def python_value(attribute: Attribute) -> object:
+    """What stands for an attribute in Python; some only stand for themselves."""
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    if isinstance(attribute, DenseArrayBase):
+        return tuple(attribute.get_values())
+    return attribute
+
+
+def _is_optional(parameter: inspect.Parameter) -> bool:
+    return parameter.default is not _MISSING
+
+
+def texts_of(operands: Sequence[Sequence[SSAValue]]) -> list[str]:
+    """The types of values, such as `64x784xf32`."""
+    return [
+        str(value.type).removeprefix("tensor<").removesuffix(">")
+        for group in operands
+        for value in group
+    ]
+
+
+def as_tensors(
+    trace: Trace, values: Sequence[object], dtype: DType | None, what: str
+) -> list[Tensor]:
+    """
+    Values as tensors; Python's numbers get the given dtype. Raises TraceError for what
+    is no tensor, array or number.
+    """
+    return [as_tensor(trace, value, dtype, what) for value in values]
+
+
+def as_tensor(trace: Trace, value: object, dtype: DType | None, what: str) -> Tensor:
+    """One value as a tensor; see `as_tensors`."""
+    if isinstance(value, Tensor):
+        return value
+    if is_number(value):
+        with refusing(what):
+            return trace.constant(np.array(value, dtype))
+    if is_array(value):
+        return trace.constant(value)
+    raise refuse(
+        f"{what} takes tensors, arrays and numbers, got {type(value).__name__}"
+    )
+
+
+KINDS: Mapping[type[Attribute], str] = {
+    IntegerAttr: "an integer",
+    FloatAttr: "a number",
+    DenseArrayBase: "a list of integers",
+    StringAttr: "a string",
+    UnitAttr: "True or False",
+    DenseIntOrFPElementsAttr: "an array",
+    SplatAttr: "an array",
+}
+"""What Python value stands for each class of attribute."""
+
+
+def attribute_of(name: str, value: Any, definition: PropertyDef) -> Attribute:
+    """
+    The attribute that a Python value stands for. Raises `VerifyException` if it is not
+    what the property may be.
+    """
+    if isinstance(value, Attribute):
+        return value
+    bases = definition.constr.get_bases() or set[type[Attribute]]()
+    for base in bases:
+        if (attribute := _converted(base, value)) is not None:
+            return attribute
+    if not bases:
+        return element_type_of(dtype_named(value))
+    wanted = " or ".join(sorted({_kind(base) for base in bases}))
+    raise VerifyException(f"'{name}' should be {wanted}, got {value!r}")
+
+
+def _kind(base: type[Attribute]) -> str:
+    if _is_enumeration(base):
+        return "one of " + ", ".join(_choices(base))
+    return KINDS.get(base, f"an attribute {base.name}")
+
+
+def _is_enumeration(base: type[Attribute]) -> bool:
+    enumerations: Any = EnumAttribute
+    return issubclass(base, enumerations)
+
+
+def _choices(base: Any) -> dict[str, Any]:
+    """The values of an attribute that is an enumeration, by their text."""
+    return {str(item.value): base(item) for item in base.enum_type}
+
+
+def _converted(base: type[Attribute], value: Any) -> Attribute | None:
+    """A value as an attribute of a class, or None if it cannot be one."""
+    if _is_enumeration(base):
+        return _choices(base).get(str(value))
+    if base is UnitAttr:
+        return UnitAttr() if value is True else None
+    if base is StringAttr:
+        return StringAttr(value) if isinstance(value, str) else None
+    if base is IntegerAttr:
+        return IntegerAttr(int(value), i64) if is_integer(value) else None
+    if base is FloatAttr:
+        return _float(value)
+    if base is DenseArrayBase:
+        return _integer_list(value)
+    return dense_of(np.asarray(value)) if base is DenseIntOrFPElementsAttr else None
+
+
+def _float(value: Any) -> Attribute | None:
+    is_float = isinstance(value, float) or (is_array(value) and value.ndim == 0)
+    return FloatAttr(float(value), f64) if is_float or is_integer(value) else None
+
+
+def _integer_list(value: object) -> Attribute | None:
+    if not is_sequence(value):
+        return None
+    integers = [int(item) for item in value if is_integer(item)]
+    is_list = len(integers) == len(value)
+    return DenseArrayBase.from_list(i64, integers) if is_list else None
+
+
+# The ops of all packages
+
+
+@cache
+def function_of(op: type[TensorOp]) -> OpFunction:
+    """The function of an op."""
+    return OpFunction(op)
+
+
+@cache
+def functions_of(dialect: str) -> dict[str, OpFunction]:
+    """
+    The functions of a dialect of any installed package by name. Raises TraceError if
+    there is no such dialect.
+    """
+    from penstock.tools.driver import plugins
+
+    universes = plugins.installed_universes()
+    dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
+    if dialect not in dialects:
+        raise refuse(f"there is no dialect '{dialect}'{suggest(dialect, dialects)}")
+    return {
+        operation.name.partition(".")[2]: function_of(operation)
+        for operation in dialects[dialect]().operations
+        if issubclass(operation, TensorOp)
+        and not operation.get_irdl_definition().regions
+    }
+
+
+def op(which: str | type[TensorOp], /, *args: object, **options: object) -> Any:
+    """
+    Call the function of an op: of a class, or of the name of an op of an installed
+    package, such as `"acme.swish"`.
+    """
+    if not isinstance(which, str):
+        return function_of(which)(*args, **options)
+    dialect, _, name = which.partition(".")
+    known = functions_of(dialect)
+    if name not in known:
+        names = [f"{dialect}.{each}" for each in known]
+        raise refuse(f"there is no op '{which}' on tensors{suggest(which, names)}")
+    return known[name](*args, **options)

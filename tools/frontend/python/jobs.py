@@ -1,0 +1,191 @@
+"""Functions that are jobs: what `@penstock.job` makes, and what tracing them gives."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property, update_wrapper
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Region
+
+from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
+from penstock.dialects.utils.diagnostics import Place
+from penstock.dialects.utils.value_names import name_value
+from penstock.tools.driver.compiler import installed_compiler, rare_collections
+from penstock.tools.frontend.python.dtypes import DType, tensor_of
+from penstock.tools.frontend.python.errors import TraceError, location_of
+from penstock.tools.frontend.python.guards import Array, is_array, is_number, late
+from penstock.tools.frontend.python.signature import Arguments, signature_of
+from penstock.tools.frontend.python.structures import Rebuild, flattened
+from penstock.tools.frontend.python.tensor import Tensor
+from penstock.tools.frontend.python.trace import Trace, active_trace, tracing
+from penstock.tools.session.session import Model, lower
+
+HOST = PlacementAttr("cpu", [(0, 0)])
+OUTPUT = "out"
+"""The name of what a job returns, and the start of the names of its parts."""
+
+
+@dataclass(frozen=True)
+class TracedJob:
+    """A job for arguments of certain shapes."""
+
+    name: str
+    module: ModuleOp
+    """It holds the job; sessions work on copies."""
+    rebuild: Rebuild
+    """Makes what the function returns of the outputs by name."""
+    weights: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    """The arrays that variables start from. Written to `weights.npz` beside the text
+    of the job, they complete it."""
+
+    @property
+    def ir(self) -> str:
+        """The job as text."""
+        return str(self.module)
+
+    def model(self) -> Model:
+        """A copy of the job and its weights, to compile."""
+        return Model(self.module.clone(), self.weights, Path())
+
+    def lower(self, device: str | None = None, threads: int = 1) -> str:
+        """
+        The launch program of the job as text. Raises `Rejected` if it cannot be
+        compiled.
+        """
+        model = self.model()
+        lower(*installed_compiler(), model, device, threads)
+        return str(model.module)
+
+
+class Job:
+    """
+    A function on tensors, compiled at its first call and run by a session.
+
+    Called with arrays, it returns arrays, in the structure that the function returns.
+    Called with tensors, in a function that is traced, it becomes a part of that one.
+    """
+
+    def __init__(
+        self, function: Callable[..., object], names: Mapping[str, object] | None = None
+    ):
+        self.function = function
+        """The function as it was written; it runs on arrays, too."""
+        self.signature = signature_of(function, names or {})
+        update_wrapper(self, function)
+        self.name = function.__name__
+
+    def __repr__(self) -> str:
+        return f"<job {self.name}{inspect.signature(self.function)}>"
+
+    def __call__(self, *args: object, **options: object) -> Any:
+        """
+        Run the job in the current session, or else in that in which it was made, and
+        wait for what it returns.
+
+        Raises ArgumentError for arguments that do not fit, TraceError or `Rejected`
+        if it cannot be compiled for them, and PenstockError if it fails or its session
+        is closed.
+        """
+        if active_trace() is not None and _has_tensors((*args, *options.values())):
+            return self.function(*args, **options)
+        return late("session").session_of(self).call(self, *args, **options)
+
+    def submit(self, *args: object, **options: object) -> Future[Any]:
+        """
+        Run the job in the session of `__call__`, after what was submitted before. What
+        is wrong with the arguments is raised here, what goes wrong later by the future.
+        """
+        return late("session").session_of(self).submit(self, *args, **options)
+
+    @property
+    def place(self) -> Place:
+        """Where the function is written."""
+        code = inspect.unwrap(self.function).__code__
+        return Place(code.co_filename, code.co_firstlineno, 1)
+
+    @cached_property
+    def ir(self) -> str:
+        """
+        The job as text. Raises TraceError if its shapes differ from call to call:
+        `trace` is given an example of such a call.
+        """
+        return self.trace().ir
+
+    def trace(self, *args: object, **options: object) -> TracedJob:
+        """
+        The job for arguments of these shapes, which may be left out if all calls have
+        the same.
+        """
+        signature = self.signature
+        if not args and not options and signature.parameters:
+            if not signature.is_static:
+                raise TraceError(
+                    f"{self.name} takes different shapes: trace it with an example",
+                    self.place,
+                )
+            args = tuple(signature.example())
+        return self.traced_for(signature.bind(args, options))
+
+    def traced_for(self, arguments: Arguments) -> TracedJob:
+        """The job for arguments of the shapes of these."""
+        trace = Trace(self.name)
+
+        def make(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
+            op = InputOp(name, tensor_of(shape, dtype))
+            op.location = location_of(self.place)
+            name_value(op.result, name)
+            trace.block.add_op(op)
+            return Tensor(op.result, trace)
+
+        with rare_collections(), tracing(trace):
+            inputs = self.signature.inputs(arguments.values, make)
+            leaves: dict[str, object] = {}
+            rebuild = flattened(self.function(*inputs), OUTPUT, leaves)
+            self._add_outputs(trace, leaves)
+            trace.finish()
+        job = JobOp(self.name, HOST, Region(trace.block))
+        job.location = location_of(self.place)
+        return TracedJob(self.name, ModuleOp([job]), rebuild, trace.weights)
+
+    def _add_outputs(self, trace: Trace, leaves: Mapping[str, object]) -> None:
+        for name, leaf in leaves.items():
+            tensor = leaf
+            if is_number(leaf) or is_array(leaf):
+                tensor = trace.constant(np.asarray(leaf))
+            if not isinstance(tensor, Tensor):
+                got = type(leaf).__name__
+                raise TraceError(
+                    f"{self.name} returns a {got} as '{name}', expected tensors in "
+                    "lists, tuples and dictionaries",
+                    self.place,
+                )
+            op = OutputOp(name, trace.value_of(tensor))
+            op.location = location_of(self.place)
+            trace.block.add_op(op)
+
+
+def _has_tensors(values: Sequence[object]) -> bool:
+    leaves: dict[str, object] = {}
+    flattened(list(values), "", leaves)
+    return any(isinstance(leaf, Tensor) for leaf in leaves.values())
+
+
+def job(function: Callable[..., object]) -> Job:
+    """
+    Make a job of a function, whose parameters are annotated with what they take:
+    `Annotated[Tensor, (64, 784), "f32"]`. The session that is current takes it up, and
+    compiles it at its first call.
+    """
+    # Annotations that are kept as text may name what only the caller knows.
+    names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage] -- no other way
+    made = Job(function, names)
+    late("session").adopt(made)
+    return made

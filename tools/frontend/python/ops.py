@@ -1,0 +1,20 @@
+"""
+The ops of the `op` dialect as functions: `penstock.ops.softmax(x, axis=1)`.
+
+They are made from the definitions of the ops, see `calls`; `help(penstock.ops.softmax)`
+shows what an op does, `dir(penstock.ops)` which there are.
+"""
+
+from __future__ import annotations
+
+from penstock.tools.frontend.python.calls import OpFunction, functions_of
+
+
+def __getattr__(name: str) -> OpFunction:
+    if name.startswith("__") or name not in (known := functions_of("op")):
+        raise AttributeError(f"the op dialect has no op '{name}' on tensors")
+    return known[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(functions_of("op"))

@@ -1,0 +1,221 @@
+"""A function while it is traced: the block of ops that it has asked for so far."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.job import AssignOp, InitAttr, VariableOp
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.numpy_types import dense_of
+from penstock.dialects.utils.value_names import name_value
+from penstock.tools.frontend.python.dtypes import dtype_named, short_name, tensor_of
+from penstock.tools.frontend.python.errors import (
+    TraceError,
+    location_of,
+    refuse,
+    refusing,
+    source_place,
+)
+from penstock.tools.frontend.python.guards import Array
+from penstock.tools.frontend.python.tensor import Tensor
+
+WEIGHTS_FILE = "weights.npz"
+"""Where the text of a job looks for variables that start from arrays."""
+
+_active: ContextVar[Trace | None] = ContextVar("penstock_trace", default=None)
+
+
+class Trace:
+    """
+    The ops of one traced function in order, each with the place of the expression that
+    asked for it; and the arrays that its variables start from, by name.
+    """
+
+    def __init__(self, job: str):
+        self.job = job
+        self.block = Block()
+        self.weights: dict[str, Array] = {}
+        self._variables: dict[str, Tensor] = {}
+        self._assigned: dict[str, AssignOp] = {}
+
+    def insert(self, op: Operation) -> None:
+        """Add an op to the block. Raises TraceError if it does not verify."""
+        place = source_place()
+        if place is not None:
+            op.location = location_of(place)
+        try:
+            op.verify()
+        except VerifyException as error:
+            op.drop_all_references()
+            raise TraceError(f"{op.name}: {error}", place) from None
+        self.block.add_op(op)
+
+    def results_of(self, op: TensorOp) -> tuple[Tensor, ...]:
+        """Add an op; its results."""
+        self.insert(op)
+        return tuple(Tensor(value, self) for value in op.results)
+
+    def constant(self, array: Array) -> Tensor:
+        """A tensor of these elements."""
+        with refusing("a constant"):
+            dense = dense_of(np.asarray(array))
+        return self.results_of(ConstantOp(dense))[0]
+
+    def value_of(self, tensor: Tensor) -> SSAValue:
+        """The value of a tensor. Raises TraceError if another function has made it."""
+        if tensor.trace is not self:
+            raise refuse(
+                f"tensor {tensor.text} of a call of '{tensor.trace.job}' that has been "
+                f"traced before is used in '{self.job}'"
+            )
+        return tensor.value
+
+    def variable(
+        self, name: str, type: TensorType, init: InitAttr, array: Array | None
+    ) -> Tensor:
+        """
+        The variable of a name. Raises TraceError if the function has one that is
+        defined in another way.
+        """
+        if (known := self._variables.get(name)) is not None:
+            self._check_same(known, type, init, array)
+            return known
+        op = VariableOp(name, init, type)
+        self.insert(op)
+        name_value(op.result, name)
+        if array is not None:
+            self.weights[name] = array
+        self._variables[name] = tensor = Tensor(op.result, self)
+        return tensor
+
+    def assign(self, target: Tensor, value: Tensor) -> None:
+        """
+        Let a variable hold a tensor after the run. Raises TraceError if the target is
+        no variable, is assigned to already, or has another type.
+        """
+        op = self.value_of(target).owner
+        if not isinstance(op, VariableOp):
+            raise refuse(f"only variables are assigned to, got {target.text}")
+        what = f"variable '{op.port.data}'"
+        if op.port.data in self._assigned:
+            raise refuse(f"{what} is assigned twice")
+        if (value.shape, value.dtype) != (target.shape, target.dtype):
+            raise refuse(f"{what} is {target.text}, got {value.text}")
+        made = AssignOp(self.value_of(value), op.result)
+        place = source_place()
+        if place is not None:
+            made.location = location_of(place)
+        self._assigned[op.port.data] = made
+
+    def finish(self) -> None:
+        """Add what the run does in the end."""
+        for op in self._assigned.values():
+            self.block.add_op(op)
+
+    def _check_same(
+        self, known: Tensor, type: TensorType, init: InitAttr, array: Array | None
+    ) -> None:
+        op = known.value.owner
+        assert isinstance(op, VariableOp), "it stands among the variables"
+        here, before = (
+            f"{type} init {str(init).removeprefix('#job.init')}"
+            for type, init in ((type, init), (op.result.type, op.init))
+        )
+        name = op.port.data
+        if here != before:
+            raise refuse(f"variable '{name}' is {here} here, but {before} before")
+        if not same_values(array, self.weights.get(name)):
+            raise refuse(f"variable '{name}' starts from another array before")
+
+
+def same_values(a: Array | None, b: Array | None) -> bool:
+    """Whether two arrays of one type have the same bytes, or neither is there."""
+    if a is None or b is None or a is b:
+        return a is b
+    return a.tobytes() == b.tobytes()
+
+
+def active_trace() -> Trace | None:
+    """The trace of the function that this thread is in, if any."""
+    return _active.get()
+
+
+def current_trace(what: str) -> Trace:
+    """The active trace. Raises TraceError if there is none for `what` to be part of."""
+    if (trace := _active.get()) is None:
+        raise refuse(f"{what} outside of a function that is traced")
+    return trace
+
+
+@contextmanager
+def tracing(trace: Trace) -> Generator[None]:
+    """Let what this thread does with tensors be part of a trace."""
+    token = _active.set(trace)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def variable(
+    name: str,
+    shape: tuple[int, ...] | None = None,
+    dtype: object = None,
+    *,
+    init: str | Array = "zeros",
+    **options: float | str,
+) -> Tensor:
+    """
+    A tensor that lives as long as the session, and is the same for all of its jobs.
+
+    `init` is how it starts: an initialiser of the IR, with its options, such as
+    `init="normal", std=0.1, seed=3`; or an array, which may say the shape and dtype.
+    The dtype is f32 if nothing says another one.
+    """
+    trace = current_trace(f"variable '{name}'")
+    what = f"variable '{name}'"
+    if isinstance(init, str):
+        if shape is None:
+            raise refuse(f"{what} needs a shape")
+        type = tensor_of(tuple(shape), dtype_named("f32" if dtype is None else dtype))
+        with refusing(what):
+            return trace.variable(name, type, InitAttr(init, options), None)
+    if options:
+        raise refuse(f"{what} starts from an array, and takes no {', '.join(options)}")
+    array = np.ascontiguousarray(init).reshape(np.shape(init))
+    found = tensor_of(array.shape, dtype_named(array.dtype))
+    _check_declared(what, array, shape, dtype)
+    attr = InitAttr("npz", {"file": WEIGHTS_FILE})
+    return trace.variable(name, found, attr, array)
+
+
+def assign(target: Tensor, value: Tensor | Array | float) -> None:
+    """
+    Let a variable hold these elements when the run has ended; until then it is read as
+    it was. They have its shape and dtype, or are a number, which all are to be.
+    """
+    trace = current_trace("an assignment to a variable")
+    if not isinstance(value, Tensor):
+        array = np.asarray(value)
+        shape = target.shape if array.ndim == 0 else array.shape
+        dtype = target.dtype if isinstance(value, int | float) else array.dtype
+        value = trace.constant(np.broadcast_to(array, shape).astype(dtype))
+    trace.assign(target, value)
+
+
+def _check_declared(
+    what: str, array: Array, shape: tuple[int, ...] | None, dtype: object
+) -> None:
+    if shape is not None and tuple(shape) != array.shape:
+        raise refuse(f"{what} of shape {tuple(shape)} starts from one of {array.shape}")
+    if dtype is not None and dtype_named(dtype) != array.dtype:
+        wanted, got = short_name(dtype_named(dtype)), short_name(array.dtype)
+        raise refuse(f"{what} of {wanted} starts from an array of {got}")

@@ -1,0 +1,1 @@
+"""The reports and pages: memory, task graph, reference."""

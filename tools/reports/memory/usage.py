@@ -1,0 +1,51 @@
+"""How full memory is at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from penstock.tools.reports.memory.counting import Counting, Tree, names_of
+from penstock.tools.reports.memory.model import OWNERS, Usage
+
+
+def usage_of(
+    counting: Counting, trees: Sequence[Tree], size: int, alignment: int
+) -> Usage:
+    """
+    The bytes of some registers that have `size` bytes in all. An interface counts once,
+    however many jobs know it.
+    """
+    trees = [tree for tree in trees if tree.is_counted]
+    live = live_bytes(counting, trees)
+    peak = live.index(max(live))
+    bound = counting.liveness.bound(tree.root for tree in trees)
+    alive = [tree for tree in trees if counting.lives_at(tree, peak)]
+    alive.sort(key=lambda tree: -tree.bytes)
+    return Usage(
+        size,
+        side_by_side([tree.bytes for tree in trees], alignment),
+        bound,
+        round(size / bound, 6) if bound else None,
+        live,
+        peak if counting.tasks else None,
+        names_of(alive[:OWNERS]),
+    )
+
+
+def live_bytes(counting: Counting, trees: Sequence[Tree]) -> list[int]:
+    """The bytes alive at each step."""
+    change = [0] * (max(1, len(counting.tasks)) + 1)
+    for tree in trees:
+        first, last = counting.life(tree)
+        change[first] += tree.bytes
+        change[last + 1] -= tree.bytes
+    return list(accumulate(change[:-1]))
+
+
+def side_by_side(sizes: Sequence[int], alignment: int) -> int:
+    """The bytes from the first to the last of things that share none."""
+    padded = [-(-size // alignment) * alignment for size in sizes]
+    # The smallest one lies last, where nothing has to be aligned behind it.
+    least = min(sizes, default=0)
+    return sum(padded) - min(padded, default=0) + least

@@ -1,0 +1,1 @@
+"""The memory map, a page of blocks over time."""

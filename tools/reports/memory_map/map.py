@@ -1,0 +1,366 @@
+"""
+A page that draws the memory of plans over time: `penstock-opt --memory-map OUT.html`.
+
+Each block is a picture: steps go from left to right, bytes from the bottom to the top,
+and a register is a rectangle, with its aliases hatched on top of it. The page loads
+nothing; it is readable without its script, which adds what is shown under the pointer,
+the search and the zoom.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import NamedTuple, TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+
+from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.files import write_whole
+from penstock.tools.reports.memory import (
+    NO_PLACES,
+    Block,
+    Chunk,
+    Json,
+    Register,
+    Report,
+    Usage,
+    Zone,
+    bound_text,
+    jobs_text,
+    json_of,
+    reports_of,
+    zone_head,
+)
+from penstock.tools.reports.memory_map.page import SCRIPT, STYLE
+from penstock.tools.session.report import counted, size_text
+
+WIDTH = 1000.0
+"""Units of a picture from the first step to the end of the last one."""
+
+TALL, LOW = 420.0, 130.0
+"""Units of a picture from the first byte to the last; low where nothing changes."""
+
+COLOURS = 8
+"""The most kinds of ops that have a colour of their own."""
+
+X_TICKS, Y_TICKS = 12, 6
+
+Lines: TypeAlias = Iterator[str]
+
+
+class MemoryMap:
+    """Watches modules go through passes, to draw the last plans with places seen."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._finished: list[Report] = []
+        self._last: list[Report] = []
+
+    def see(self, module: ModuleOp) -> None:
+        """Remember the plans of a module, if their registers have places."""
+        self._last = reports_of(module) or self._last
+
+    def finish_module(self) -> None:
+        """What is seen next is of another module."""
+        self._finished += self._last
+        self._last = []
+
+    def write(self) -> None:
+        """
+        Write the page. Raises `UsageError` if nothing was seen, or if it cannot be
+        written.
+        """
+        if not self._finished:
+            raise UsageError(f"--memory-map: {NO_PLACES}")
+        write_whole(self._path, page_of(self._finished))
+
+
+def head_lines(title: str, style: str) -> list[str]:
+    """What a page begins with that may load nothing, up to its body."""
+    return [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{style}</style>",
+        "</head>",
+    ]
+
+
+def page_of(reports: Sequence[Report]) -> str:
+    """The whole page for some plans."""
+    title = "Memory of " + ", ".join(f"@{report.plan}" for report in reports)
+    colours = colours_of(reports)
+    plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, colours)]
+    lines = [
+        *head_lines(title, STYLE),
+        "<body>",
+        "<header>",
+        f"<h1>{escape(title)}</h1>",
+        *CONTROLS,
+        *legend_lines(colours),
+        "</header>",
+        HATCH,
+        "<main>",
+        *plans,
+        "</main>",
+        '<aside id="details" hidden></aside>',
+        '<div id="tip" hidden></div>',
+        f'<script type="application/json" id="data">{data_of(reports)}</script>',
+        f"<script>{SCRIPT}</script>",
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+CONTROLS = (
+    '<div class="controls">',
+    '<input id="search" type="search" placeholder="Search registers and tasks"'
+    ' aria-label="Search registers and tasks" autocomplete="off">',
+    '<output id="found" for="search"></output>',
+    '<label>Width <input id="wide" type="range" min="0" max="6" step="0.25"'
+    ' value="0"></label>',
+    '<label>Height <input id="high" type="range" min="0" max="3" step="0.25"'
+    ' value="0"></label>',
+    "</div>",
+)
+
+HATCH = """\
+<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
+<pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse">
+<path d="M-1,1 l2,-2 M0,7 l7,-7 M6,8 l2,-2" class="hatching"/>
+</pattern></defs></svg>"""
+
+
+def data_of(reports: Sequence[Report]) -> str:
+    """The reports as JSON that no browser mistakes for the end of a script."""
+    data: Json = json_of(reports)
+    text = json.dumps(data, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def number(value: float) -> str:
+    """A length in a picture."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+################################################################################
+# Colours                                                                      #
+################################################################################
+
+VARIABLE, OTHER = "variable", "other"
+
+
+def colours_of(reports: Sequence[Report]) -> Mapping[str, str]:
+    """The class of each op that makes registers: the largest have colours."""
+    total: Counter[str] = Counter()
+    variables: set[str] = set()
+    for register in registers_of(reports):
+        op = register.op or OTHER
+        if "variable" in register.reasons:
+            variables.add(op)
+        else:
+            total[op] += register.bytes
+    kinds = sorted(total.keys() - variables, key=lambda op: (-total[op], op))
+    colours = {op: VARIABLE for op in sorted(variables)}
+    for rank, op in enumerate(kinds):
+        colours[op] = f"c{rank}" if rank < COLOURS else OTHER
+    return colours
+
+
+def registers_of(reports: Sequence[Report]) -> Iterator[Register]:
+    """All registers with a place."""
+    for report in reports:
+        for zone in report.zones:
+            for chunk in zone.chunks:
+                for block in chunk.blocks:
+                    yield from block.registers
+
+
+def legend_lines(colours: Mapping[str, str]) -> Lines:
+    """What the colours stand for."""
+    yield '<ul class="legend">'
+    for op, colour in colours.items():
+        if colour != OTHER:
+            yield f'<li><i class="{colour}"></i>{escape(op)}</li>'
+    if OTHER in colours.values():
+        yield f'<li><i class="{OTHER}"></i>other ops</li>'
+    yield '<li><i class="alias-key"></i>alias</li>'
+    yield '<li><i class="live-key"></i>live bytes</li>'
+    yield '<li><i class="bound-key"></i>bound</li>'
+    yield "</ul>"
+
+
+################################################################################
+# Plans and blocks                                                             #
+################################################################################
+
+
+def plan_lines(index: int, report: Report, colours: Mapping[str, str]) -> Lines:
+    """The section of a plan."""
+    steps, streams = len(report.steps), len(report.streams)
+    yield '<section class="plan">'
+    yield (
+        f"<h2>@{escape(report.plan)} <small>{counted(steps, 'step')} on "
+        f"{counted(streams, 'stream')}{escape(jobs_text(report))}</small></h2>"
+    )
+    for z, zone in enumerate(report.zones):
+        yield f"<h3>Memory {escape(zone.memory_case)}</h3>"
+        yield f"<p>{escape(zone_summary(report, zone))}</p>"
+        for c, chunk in enumerate(zone.chunks):
+            for b, block in enumerate(chunk.blocks):
+                key = f"{index}.{z}.{c}.{b}"
+                yield from block_lines(key, report, chunk, block, colours)
+    if report.unplaced:
+        yield f"<p>Without a place: {escape(', '.join(report.unplaced))}</p>"
+    yield "</section>"
+
+
+def zone_summary(report: Report, zone: Zone) -> str:
+    """How full a kind of memory is, and when."""
+    text, step = zone_head(zone), zone.usage.peak_step
+    if step is None:
+        return text
+    return f"{text}; fullest at step {step}, {report.steps[step].task}"
+
+
+def block_lines(
+    key: str, report: Report, chunk: Chunk, block: Block, colours: Mapping[str, str]
+) -> Lines:
+    """The picture of a block; `key` says where the script finds its data."""
+    picture = Picture.of(report, block)
+    usage = block.usage
+    label = f"{chunk.name}/{block.name}"
+    yield f'<figure class="block" data-key="{key}">'
+    yield (
+        f"<figcaption><b>{escape(label)}</b> {size_text(usage.size)} at byte "
+        f"{block.offset}, {bound_text(usage)}, "
+        f"{counted(len(block.registers), 'register')}</figcaption>"
+    )
+    yield f'<div class="frame" style="--high:{number(picture.height)}px">'
+    yield from y_axis(usage.size)
+    yield '<div class="scroll"><div class="plot">'
+    yield (
+        f'<svg viewBox="0 0 {number(WIDTH)} {number(picture.height)}" role="img" '
+        f'preserveAspectRatio="none" aria-label="{escape(label)}">'
+    )
+    yield from rectangles(block, picture, colours)
+    yield from curves(usage, picture)
+    yield "</svg>"
+    yield from x_axis(len(report.steps))
+    yield "</div></div></div>"
+    yield from owner_lines(report, block)
+    yield "</figure>"
+
+
+class Picture(NamedTuple):
+    """How steps and bytes become units of a picture."""
+
+    steps: int
+    size: int
+    height: float
+
+    @classmethod
+    def of(cls, report: Report, block: Block) -> Picture:
+        """The picture of a block."""
+        changes = any(not register.always for register in block.registers)
+        height = TALL if changes else LOW
+        return cls(max(1, len(report.steps)), max(1, block.usage.size), height)
+
+    def x(self, step: int) -> float:
+        """Where a step begins."""
+        return WIDTH * step / self.steps
+
+    def y(self, byte: int) -> float:
+        """Where a byte of the block begins, from the top."""
+        return self.height * (1 - byte / self.size)
+
+
+def rectangles(block: Block, picture: Picture, colours: Mapping[str, str]) -> Lines:
+    """The registers of a block, its aliases last, so that they lie on top."""
+    order = sorted(
+        range(len(block.registers)),
+        key=lambda i: block.registers[i].alias_of is not None,
+    )
+    for index in order:
+        register = block.registers[index]
+        colour = "alias" if register.alias_of else colours[register.op or OTHER]
+        left, right = picture.x(register.first), picture.x(register.last + 1)
+        top = picture.y(register.offset + register.bytes)
+        bottom = picture.y(register.offset)
+        yield (
+            f'<rect class="{colour}" data-i="{index}" x="{number(left)}" '
+            f'y="{number(top)}" width="{number(right - left)}" '
+            f'height="{number(bottom - top)}"/>'
+        )
+
+
+def curves(usage: Usage, picture: Picture) -> Lines:
+    """The live bytes at each step, and the most of them."""
+    bound = number(picture.y(usage.bound))
+    path = [f"M0,{number(picture.y(usage.live[0]))}"]
+    for step, (before, live) in enumerate(
+        zip(usage.live, usage.live[1:], strict=False), start=1
+    ):
+        if live != before:
+            path.append(f"H{number(picture.x(step))}V{number(picture.y(live))}")
+    path.append(f"H{number(WIDTH)}")
+    yield f'<path class="halo" d="{"".join(path)}"/>'
+    yield f'<path class="live" d="{"".join(path)}"/>'
+    yield f'<path class="bound" d="M0,{bound}H{number(WIDTH)}"/>'
+
+
+def y_axis(size: int) -> Lines:
+    """Bytes from the bottom to the top, a power of two from one number to the next."""
+    yield '<div class="y-axis" aria-hidden="true">'
+    distance = 1 << max(0, -(-size // Y_TICKS) - 1).bit_length()
+    for at in range(0, size + 1, distance):
+        text = size_text(at).replace(".0 ", " ")
+        yield f'<span style="bottom:{number(100 * at / max(size, 1))}%">{text}</span>'
+    yield "</div>"
+
+
+def x_axis(steps: int) -> Lines:
+    """Numbers of steps at where they begin."""
+    yield '<div class="x-axis" aria-hidden="true">'
+    for step in range(0, steps, tick_distance(steps)):
+        yield f'<span style="left:{number(100 * step / steps)}%">{step}</span>'
+    yield "</div>"
+
+
+def tick_distance(steps: int) -> int:
+    """The steps from one number on the axis to the next: 1, 2 or 5 of some power."""
+    distance, factors = 1, (2, 2.5, 2)
+    for turn in range(64):
+        if steps <= distance * X_TICKS:
+            break
+        distance = int(distance * factors[turn % len(factors)])
+    return distance
+
+
+def owner_lines(report: Report, block: Block) -> Lines:
+    """The largest registers at the fullest step of a block."""
+    usage = block.usage
+    if usage.peak_step is None or not usage.owners:
+        return
+    index = {register.name: i for i, register in enumerate(block.registers)}
+    task = report.steps[usage.peak_step].task
+    yield "<details><summary>Largest at the peak, "
+    yield f"step {usage.peak_step}, {escape(task)}</summary><table>"
+    yield "<tr><th>register</th><th>bytes</th><th>of the bound</th></tr>"
+    for name in usage.owners:
+        register = block.registers[index[name]]
+        share = f"{register.bytes / usage.bound:.1%}" if usage.bound else "-"
+        yield (
+            f'<tr data-i="{index[name]}"><td>{escape(name)}</td>'
+            f"<td>{size_text(register.bytes)}</td><td>{share}</td></tr>"
+        )
+    yield "</table></details>"

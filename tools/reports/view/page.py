@@ -1,0 +1,195 @@
+"""
+The page that `penstock-view` writes: it loads nothing, and all names in it are text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from itertools import islice
+
+from penstock.runtime.program.executable import ProgramImage
+from penstock.tools.reports.memory import Block, Report, Usage
+from penstock.tools.reports.memory.as_json import plan_json
+from penstock.tools.reports.memory_map.map import (
+    HATCH,
+    OTHER,
+    VARIABLE,
+    WIDTH,
+    Picture,
+    curves,
+    head_lines,
+    number,
+    rectangles,
+    x_axis,
+    y_axis,
+)
+from penstock.tools.reports.memory_map.page import STYLE as MEMORY_STYLE
+from penstock.tools.reports.view.data import Graph, trace_json
+from penstock.tools.reports.view.memory import memory_of
+from penstock.tools.reports.view.script import SCRIPT
+from penstock.tools.reports.view.style import STYLE
+from penstock.tools.reports.view.trace_file import TraceFile
+from penstock.tools.session.report import counted, size_text
+
+COLOURS = (
+    "#6ba3d6",
+    "#f2a65a",
+    "#77bf7f",
+    "#e5827f",
+    "#b799d2",
+    "#5fc2c0",
+    "#dcc24a",
+    "#d995bd",
+)
+"""Those of the ops that most tasks do."""
+
+
+def palette_of(kinds: Sequence[str]) -> dict[str, str]:
+    """The colour of each kind of task that has one of its own."""
+    counts = Counter(kinds)
+    ranked = sorted(counts, key=lambda kind: (-counts[kind], kind))
+    return dict(zip(ranked, COLOURS, strict=False))
+
+
+def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
+    """The whole page for a program, and for a trace of it if there is one."""
+    graph = Graph(image)
+    memory = memory_of(image, graph.kinds)
+    palette = palette_of(graph.kinds)
+    tasks = {actor.name: index for index, actor in enumerate(image.actors)}
+    data = {
+        "graph": graph.to_json(),
+        "memory": plan_json(memory),
+        "trace": None if trace is None else trace_json(trace, tasks),
+        "palette": palette,
+    }
+    streams = {actor.stream for actor in image.actors}
+    title = f"@{image.name}"
+    facts = (
+        f"{counted(len(image.actors), 'task')}, {counted(len(image.kernels), 'kernel')}"
+        f", {counted(len(streams), 'stream')}"
+    )
+    lines = [
+        *head_lines(title, MEMORY_STYLE + STYLE),
+        "<body>",
+        "<header>",
+        f"<h1>{escape(title)} <small>{facts}</small></h1>",
+        *controls(has_trace=trace is not None),
+        *legend(palette),
+        "</header>",
+        HATCH,
+        '<div id="body">',
+        '<div id="views">',
+        *canvas_view("graph", "The graph of tasks"),
+        '<div class="view" id="memory" hidden>',
+        *memory_lines(memory, palette),
+        "</div>",
+        *canvas_view("line", "The time line"),
+        "</div>",
+        '<aside id="side" aria-live="polite"></aside>',
+        "</div>",
+        '<div id="tip" hidden></div>',
+        f'<script type="application/json" id="data">{inert(data)}</script>',
+        f"<script>{SCRIPT}</script>",
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def inert(data: object) -> str:
+    """JSON that no browser mistakes for the end of a script."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def controls(*, has_trace: bool) -> list[str]:
+    """The views to choose from, and the search."""
+    disabled = "" if has_trace else ' disabled title="give --trace to see one"'
+    return [
+        '<div class="controls"><nav role="tablist">',
+        '<button role="tab" data-view="graph">Tasks</button>',
+        '<button role="tab" data-view="memory">Memory</button>',
+        f'<button role="tab" data-view="line"{disabled}>Time line</button>',
+        "</nav>",
+        '<input id="search" type="search" placeholder="Search tasks and ops"'
+        ' aria-label="Search tasks and ops" autocomplete="off">',
+        '<output id="found" for="search"></output>',
+        "</div>",
+    ]
+
+
+def legend(palette: Mapping[str, str]) -> list[str]:
+    """What the colours stand for."""
+    items = [
+        f'<li><i style="background:{colour}"></i>{escape(kind)}</li>'
+        for kind, colour in palette.items()
+    ]
+    return ['<ul class="legend">', *items, "</ul>"]
+
+
+def canvas_view(name: str, label: str) -> list[str]:
+    """A view that the script draws, which can be moved and zoomed."""
+    return [
+        f'<div class="view" id="{name}" hidden>',
+        f'<canvas tabindex="0" role="img" aria-label="{label}"></canvas>',
+        '<div class="tools">',
+        '<button data-zoom="1.5" aria-label="Zoom in">+</button>',
+        '<button data-zoom="0.667" aria-label="Zoom out">&minus;</button>',
+        '<button data-zoom="0">Fit</button>',
+        "</div></div>",
+    ]
+
+
+def memory_lines(report: Report, palette: Mapping[str, str]) -> list[str]:
+    """The pictures of all chunks."""
+    lines: list[str] = []
+    for z, zone in enumerate(report.zones):
+        lines.append(f"<h3>Memory {escape(zone.memory_case)}</h3>")
+        for c, chunk in enumerate(zone.chunks):
+            for b, block in enumerate(chunk.blocks):
+                lines += figure_lines(f"0.{z}.{c}.{b}", report, block, palette)
+    lines.append(
+        "<p>Steps are tasks in the order in which the program lists them. Grey is a "
+        "variable, hatched is what lies on the bytes of something else, and the line "
+        "is how many bytes are alive.</p>"
+    )
+    return lines
+
+
+def figure_lines(
+    key: str, report: Report, block: Block, palette: Mapping[str, str]
+) -> list[str]:
+    """The picture of a block; `key` says where the script finds its data."""
+    picture, usage = Picture.of(report, block), block.usage
+    classes = {kind: f"c{rank}" for rank, kind in enumerate(palette)}
+    kinds = {register.op for register in block.registers if register.op is not None}
+    colours = {OTHER: VARIABLE, **{kind: classes.get(kind, OTHER) for kind in kinds}}
+    height = number(picture.height)
+    return [
+        f'<figure class="block" data-key="{key}">',
+        f"<figcaption>{size_text(usage.size)}, {peak_text(report, usage)}</figcaption>",
+        f'<div class="frame" style="--high:{height}px">',
+        *y_axis(usage.size),
+        '<div class="scroll"><div class="plot">',
+        f'<svg viewBox="0 0 {number(WIDTH)} {height}" role="img" '
+        'preserveAspectRatio="none" aria-label="Memory over steps">',
+        *rectangles(block, picture, colours),
+        # Without the bound, which one order of steps is not enough to know.
+        *islice(curves(usage, picture), 2),
+        "</svg>",
+        *x_axis(len(report.steps)),
+        "</div></div></div>",
+        "</figure>",
+    ]
+
+
+def peak_text(report: Report, usage: Usage) -> str:
+    """How many bytes are alive at the fullest step."""
+    text = f"at most {size_text(usage.bound)} alive"
+    if usage.peak_step is None or not report.steps:
+        return text
+    task = report.steps[usage.peak_step].task
+    return f"{text}, at step {usage.peak_step}, {escape(task)}"

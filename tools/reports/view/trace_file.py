@@ -1,0 +1,92 @@
+"""Reading the traces that `penstock-run --trace` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from penstock.tools.driver.errors import UsageError, explain_os_error
+
+Json: TypeAlias = "dict[str, Any]"
+"""What a JSON text says, which has no types."""
+
+VERSION = 1
+
+
+class Slice(NamedTuple):
+    """Something on a track; times are in microseconds from the start of the trace."""
+
+    name: str
+    category: str
+    track: int
+    start: float
+    duration: float
+    facts: Mapping[str, object]
+
+
+class TraceFile(NamedTuple):
+    """The tracks of a trace by number, and what lies on them in order of time."""
+
+    program: str
+    tracks: Mapping[int, str]
+    slices: tuple[Slice, ...]
+
+
+def read_trace(path: Path) -> TraceFile:
+    """
+    Read a trace. Raises UsageError if the file cannot be read or is none of ours.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no trace: it is no text") from error
+    try:
+        whole: object = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path} is no trace: it is no JSON: {error}") from error
+    try:
+        return _trace_from(whole)
+    except ValueError as error:
+        raise UsageError(f"{path} is no trace: {error}") from error
+
+
+def _trace_from(whole: object) -> TraceFile:
+    head = _object(whole, "the file")
+    other = _object(head.get("otherData"), "otherData")
+    if (version := other.get("version")) != VERSION:
+        raise ValueError(f"it has version {version}, not {VERSION}")
+    events: object = head.get("traceEvents")
+    if not isinstance(events, list):
+        raise ValueError("traceEvents is no list")
+    tracks: dict[int, str] = {}
+    slices: list[Slice] = []
+    for number, entry in enumerate(cast("list[object]", events)):
+        event = _object(entry, f"event {number}")
+        if event.get("ph") == "X":
+            slices.append(_slice_from(event, number))
+        elif event.get("ph") == "M" and event.get("name") == "thread_name":
+            name = _object(event.get("args"), f"args of event {number}").get("name")
+            tracks[int(event.get("tid", 0))] = str(name)
+    slices.sort(key=lambda s: (s.start, -s.duration))
+    return TraceFile(str(other.get("program", "")), tracks, tuple(slices))
+
+
+def _object(value: object, what: str) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is no object")
+    return cast("Json", value)
+
+
+def _slice_from(event: Json, number: int) -> Slice:
+    for key in ("tid", "ts", "dur"):
+        if not isinstance(event.get(key), Real):
+            raise ValueError(f"{key} of event {number} is no number")
+    facts = _object(event.get("args", {}), f"args of event {number}")
+    name, category = str(event.get("name", "")), str(event.get("cat", ""))
+    place = int(event["tid"]), float(event["ts"]), float(event["dur"])
+    return Slice(name, category, *place, facts)

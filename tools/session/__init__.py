@@ -1,0 +1,1 @@
+"""Sessions: a model compiled, loaded and run; saved plans and checkpoints."""

@@ -1,0 +1,260 @@
+"""
+Checkpoints: the state of a session in a folder, from which work goes on.
+
+    checkpoints = Checkpoints("runs/digits", keep=3)
+    checkpoints.save(session.state(), step)
+    ...
+    if (last := checkpoints.latest()) is not None:
+        session.load_state(last.state())
+
+A checkpoint is a folder `step-<number>` with the arrays, as `state.safetensors` where
+the package `safetensors` is installed, else `state.npz`, and a `manifest.json` with
+their SHA-256. It is written under another name, and gets its own when all of it is on
+the disk. So whenever a process is killed, what carries the name is whole, and older
+checkpoints are removed only after that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.runtime.errors import PenstockError
+from penstock.tools.driver.files import explain_os_error, sha256_of
+from penstock.tools.session.safetensors_files import read_safetensors
+
+if TYPE_CHECKING:
+    from penstock.runtime.loading.initializers import Array
+
+MANIFEST = "manifest.json"
+FORMAT = "penstock checkpoint"
+FORMAT_VERSION = 1
+STATE = "state"
+KINDS = ("npz", "safetensors")
+"""The files that arrays are kept in, by suffix."""
+
+_NAME = re.compile(r"step-(\d{10,})")
+
+
+class CheckpointError(PenstockError):
+    """A checkpoint cannot be written or read; the text says why."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint on disk, and the number of steps that led to it."""
+
+    path: Path
+    step: int
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """
+        What it says of itself. Raises CheckpointError if it is no checkpoint that this
+        version can read.
+        """
+        try:
+            facts: object = json.loads((self.path / MANIFEST).read_bytes())
+        except OSError as error:
+            raise self._error(f"cannot be read: {explain_os_error(error)}") from error
+        except (ValueError, RecursionError) as error:
+            raise self._error(f"has a manifest that is no JSON: {error}") from error
+        found = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
+        if found.get("format") != FORMAT:
+            raise self._error(f"is no {FORMAT}")
+        if (version := found.get("version")) != FORMAT_VERSION:
+            raise self._error(
+                f"has version {version} of the format, but this penstock reads "
+                f"version {FORMAT_VERSION}"
+            )
+        return found
+
+    def note(self) -> Mapping[str, Any]:
+        """What was noted when it was saved. Raises CheckpointError as `manifest`."""
+        if not isinstance(note := self.manifest.get("note"), dict):
+            raise self._error("has no note in its manifest")
+        return cast("dict[str, Any]", note)
+
+    def state(self) -> dict[str, Array]:
+        """
+        The arrays by name. Raises CheckpointError if they cannot be read or are not
+        those that were saved.
+        """
+        facts = self.manifest
+        if (kind := facts.get("arrays")) not in KINDS:
+            raise self._error(f"has arrays of the unknown kind {kind!r}")
+        name = f"{STATE}.{kind}"
+        path = self.path / name
+        try:
+            if sha256_of(path) != facts.get("sha256"):
+                raise self._error(
+                    f"is damaged: the checksum of {name} is not that of its manifest"
+                )
+        except OSError as error:
+            raise self._error(f"lacks {name}: {explain_os_error(error)}") from error
+        return dict(sorted(self._arrays(path).items()))
+
+    def _arrays(self, path: Path) -> dict[str, Array]:
+        from penstock.runtime.loading.npz import (
+            NPZ_ERRORS,
+            NpzArrays,
+            explain_npz_error,
+        )
+
+        if path.suffix == ".safetensors" and find_spec("safetensors") is None:
+            raise self._error(
+                f"holds {path.name}: reading it needs a package: "
+                "pip install safetensors"
+            )
+        try:
+            if path.suffix == ".safetensors":
+                return read_safetensors(path)
+            with NpzArrays(path) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        except NPZ_ERRORS as error:
+            reason = explain_npz_error(error)
+            raise self._error(f"has a damaged {path.name}: {reason}") from error
+
+    def _error(self, text: str) -> CheckpointError:
+        return CheckpointError(f"checkpoint {self.path} {text}")
+
+
+class Checkpoints:
+    """
+    The checkpoints in a folder, of which the last `keep` stay; None keeps all.
+
+    One process writes to a folder at a time. Raises CheckpointError unless at least one
+    stays.
+    """
+
+    def __init__(self, folder: str | Path, keep: int | None = 3):
+        if keep is not None and keep < 1:
+            raise CheckpointError(f"at least one checkpoint must be kept, got {keep}")
+        self.folder = Path(folder)
+        self.keep = keep
+
+    def all(self) -> list[Checkpoint]:
+        """Every complete checkpoint, by step."""
+        if not self.folder.is_dir():
+            return []
+        found = [(_NAME.fullmatch(path.name), path) for path in self.folder.iterdir()]
+        return sorted(
+            (Checkpoint(path, int(match[1])) for match, path in found if match),
+            key=lambda checkpoint: checkpoint.step,
+        )
+
+    def latest(self) -> Checkpoint | None:
+        """The one of the most steps; None if there is none yet."""
+        return max(self.all(), key=lambda checkpoint: checkpoint.step, default=None)
+
+    def save(
+        self,
+        state: Mapping[str, Array],
+        step: int,
+        note: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """
+        Write a checkpoint of arrays by name after a number of steps, with a note of
+        anything that JSON can hold, such as where in its data a run is. Then remove
+        those that need not be kept.
+
+        Raises CheckpointError, and leaves all others as they are, unless it is of more
+        steps than they are, or if it cannot be written.
+        """
+        if step < 0:
+            raise CheckpointError(f"the step must not be negative, got {step}")
+        final = self.folder / f"step-{step:010}"
+        if (last := self.latest()) is not None and last.step >= step:
+            raise CheckpointError(
+                f"{last.path} is of step {last.step}, so there can be none of step "
+                f"{step} after it in this folder"
+            )
+        try:
+            self._write(final, state, step, note or {})
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write {final}: {explain_os_error(error)}"
+            ) from error
+        except TypeError as error:
+            raise CheckpointError(f"the note is no JSON: {error}") from error
+        self._remove_old()
+        return Checkpoint(final, step)
+
+    def _write(
+        self,
+        final: Path,
+        state: Mapping[str, Array],
+        step: int,
+        note: Mapping[str, Any],
+    ) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # What was left when a process was killed.
+        for left in self.folder.glob(".step-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        draft = self.folder / f".{final.name}.tmp"
+        draft.mkdir()
+        try:
+            arrays = _write_arrays(draft, state)
+            facts = {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "step": step,
+                "arrays": arrays.suffix[1:],
+                "sha256": sha256_of(arrays),
+                "note": dict(note),
+            }
+            (draft / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            for path in (arrays, draft / MANIFEST, draft):
+                _sync(path)
+            draft.rename(final)
+            _sync(self.folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+
+    def _remove_old(self) -> None:
+        if self.keep is None:
+            return
+        for checkpoint in self.all()[: -self.keep]:
+            # Removed under another name, so that none is ever seen half removed.
+            doomed = self.folder / f".{checkpoint.path.name}.old"
+            shutil.rmtree(doomed, ignore_errors=True)
+            with suppress(OSError):
+                checkpoint.path.rename(doomed)
+                shutil.rmtree(doomed)
+
+
+def _write_arrays(folder: Path, state: Mapping[str, Array]) -> Path:
+    import numpy as np
+
+    arrays = {name: np.asarray(array, order="C") for name, array in state.items()}
+    if find_spec("safetensors") is None:
+        from penstock.tools.session.arrays import write_arrays
+
+        path = folder / f"{STATE}.npz"
+        write_arrays(path, arrays)
+        return path
+    from safetensors import numpy as safetensors
+
+    path = folder / f"{STATE}.safetensors"
+    cast("Any", safetensors).save_file(arrays, path)
+    return path
+
+
+def _sync(path: Path) -> None:
+    """Bring a file or a folder to the disk, where the system can do that."""
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

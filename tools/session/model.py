@@ -1,0 +1,219 @@
+"""A module to run, with its weights, and its way down to a launch program."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.driver.files import refuse_others
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
+    from penstock.dialects.job import JobOp
+    from penstock.dialects.launch import ProgramOp
+    from penstock.dialects.plan import PlanOp
+    from penstock.runtime.loading.initializers import Array
+    from penstock.tools.driver.compiler import Compiler
+    from penstock.tools.driver.pass_pipeline import PassTable
+
+
+KERNELS = "PENSTOCK_KERNELS"
+"""The variable of the environment that names a kernel database for all sessions."""
+
+
+@dataclass
+class Model:
+    """
+    A module to run, the values of variables that it does not say itself, and the
+    folder in which the files of its initialisers are looked up.
+    """
+
+    module: ModuleOp
+    weights: Mapping[str, Array]
+    directory: Path
+
+    @property
+    def entries(self) -> list[JobOp | PlanOp | ProgramOp]:
+        """The jobs, plans and programs of the module, as they are listed."""
+        from penstock.dialects.job import JobOp
+        from penstock.dialects.launch import ProgramOp
+        from penstock.dialects.plan import PlanOp
+
+        ops = self.module.body.block.ops
+        return [op for op in ops if isinstance(op, JobOp | PlanOp | ProgramOp)]
+
+    @property
+    def entry(self) -> Operation:
+        """
+        The one job, plan or program of the module. Raises `Rejected` if there is none
+        or more than one.
+        """
+        found = self.entries
+        if len(found) != 1:
+            text = f"the module should hold one job, plan or program, got {len(found)}"
+            _reject_op(found[-1] if found else self.module, text)
+        return found[0]
+
+    @property
+    def has_several(self) -> bool:
+        """Whether the module holds several jobs or plans, to be merged."""
+        from penstock.dialects.launch import ProgramOp
+
+        found = self.entries
+        return len(found) > 1 and not any(isinstance(op, ProgramOp) for op in found)
+
+    def only(self, job: str | None) -> Model:
+        """
+        A copy with one of several jobs or plans, to be looked at alone. Raises
+        UsageError if none, or none of several, has this name.
+        """
+        copy = Model(self.module.clone(), self.weights, self.directory)
+        if job is None or not self.has_several:
+            return copy
+        for op in copy.entries:
+            if op.sym_name.data != job:
+                op.detach()
+                op.erase()
+        if not copy.entries:
+            known = ", ".join(op.sym_name.data for op in self.entries)
+            raise UsageError(f"there is no job '{job}', the module has {known}")
+        return copy
+
+
+def read_model(compiler: Compiler, path: Path) -> Model:
+    """
+    Parse and verify a file of IR. Raises UsageError if it cannot be read, `Rejected`
+    if it is not accepted.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
+    refuse_others(path, ".mlir")
+    module = compiler.parse(data, str(path))
+    compiler.verify(module)
+    return Model(module, {}, path.parent)
+
+
+def check_kernels(model: Model) -> None:
+    """
+    Raise `Rejected` for each kernel of a launch program that is only run if that is
+    allowed: it comes with Python source of its own, or may reach outside of its memory.
+    """
+    from penstock.dialects.launch import ProgramOp
+    from penstock.tools.driver.diagnostics import reject_if_any
+    from penstock.tools.session.loading import kernel_objections
+
+    programs = (entry for entry in model.entries if isinstance(entry, ProgramOp))
+    reject_if_any((x for each in programs for x in kernel_objections(each)), "")
+
+
+def lower(
+    compiler: Compiler,
+    passes: PassTable,
+    model: Model,
+    device: str | None = None,
+    streams: int = 1,
+    *,
+    simulate_ranks: bool = False,
+    model_jobs: bool = False,
+    strategy: str = "parallelism",
+    panels: bool = True,
+    database: Path | None = None,
+    winograd: bool = False,
+    guard: str | None = None,
+) -> None:
+    """
+    Take a model's module, whatever its level, to a launch program, which is one for all
+    jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy`,
+    `panels`, `database`, `winograd` and `guard` are the pipeline's; where no kernel
+    database is given, it is the one that the environment names, if it does. Raises
+    UsageError if the module holds nothing to run, or something beside a program, or
+    with `winograd` and `model_jobs`, and `Rejected` if what it holds cannot be lowered.
+    """
+    from penstock.lowering.pipelines import pipeline
+    from penstock.tools.driver.compiler import run_pipeline
+
+    if winograd and model_jobs:
+        raise UsageError("weights for Winograd are not loaded and saved by jobs")
+    if not model.has_several:
+        _ = model.entry
+    text = pipeline(
+        device,
+        streams,
+        simulate_ranks=simulate_ranks,
+        merge=model.has_several or model_jobs,
+        model_jobs=model_jobs,
+        strategy=strategy,
+        panels=panels,
+        database=(path := path_for_pass(database or database_of_environment())),
+        gpu="" if path is None or device != "cuda" else gpu_of_cuda(),
+        winograd=winograd,
+        guard=guard,
+    )
+    run_pipeline(compiler, passes, model.module, text)
+
+
+def database_of_environment() -> Path | None:
+    """
+    The kernel database that `PENSTOCK_KERNELS` names, if it does; with a warning
+    instead where that cannot be used.
+    """
+    if not (name := os.environ.get(KERNELS)):
+        return None
+    from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
+
+    try:
+        KernelDatabase(Path(name)).close()
+    except DatabaseError as error:
+        text = f"nothing counts as measured: {error}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return None
+    return Path(name)
+
+
+def gpu_of_cuda() -> str:
+    """
+    What a kernel database calls the device of kernels for `cuda`, nothing without one.
+    """
+    from penstock.runtime.cuda import device as cuda
+    from penstock.runtime.errors import PenstockError
+
+    try:
+        return cuda.device_name(cuda.open_cuda().driver)
+    except PenstockError:
+        # It is told when the program is loaded, if at all.
+        return ""
+
+
+def path_for_pass(path: Path | None) -> str | None:
+    """A path as the option of a pass. Raises UsageError if it cannot be one."""
+    if path is None:
+        return None
+    text = str(path)
+    if any(character in text for character in '"\\\n'):
+        raise UsageError(f"the path of a kernel database has no quotes, got {path}")
+    return text
+
+
+def program_of(model: Model) -> ProgramOp:
+    """The launch program of a lowered model. Raises `Rejected` if it is not one."""
+    from penstock.dialects.launch import ProgramOp
+
+    if not isinstance(entry := model.entry, ProgramOp):
+        _reject_op(entry, f"{entry.name} was not lowered to a launch program")
+    return entry
+
+
+def _reject_op(op: Operation, text: str) -> NoReturn:
+    from penstock.dialects.utils.diagnostics import place_of
+    from penstock.tools.driver.diagnostics import reject
+
+    reject(text, place_of(op))

@@ -1,0 +1,65 @@
+"""The arrays of a model as a file: `.npz`, or `.safetensors` if that is installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.tools.driver.drafts import drafting
+from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.session.arrays import read_arrays, write_arrays
+from penstock.tools.session.safetensors_files import read_safetensors
+
+if TYPE_CHECKING:
+    from penstock.runtime.loading.initializers import Array
+
+SUFFIXES = (".npz", ".safetensors")
+
+
+def read_model_file(path: Path) -> dict[str, Array]:
+    """
+    The arrays of a file by name. Raises UsageError if it is none of a kind that is
+    known, or cannot be read.
+    """
+    if _suffix_of(path) == ".npz":
+        return read_arrays(path)
+    try:
+        return read_safetensors(path)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
+    except ValueError as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+
+
+def write_model_file(path: Path, arrays: Mapping[str, Array]) -> None:
+    """
+    Write arrays to a file that no reader ever sees half of. Raises UsageError if it is
+    none of a kind that is known, or cannot be written.
+    """
+    if _suffix_of(path) == ".npz":
+        write_arrays(path, arrays)
+        return
+    import numpy as np
+    from safetensors import numpy as safetensors
+
+    target = Path(os.path.realpath(path))
+    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    try:
+        data = cast("bytes", cast("Any", safetensors).save(dense))
+        with drafting(target) as draft:
+            draft.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
+
+
+def _suffix_of(path: Path) -> str:
+    """The suffix of a file. Raises UsageError if that cannot be read and written."""
+    if path.suffix not in SUFFIXES:
+        known = " or ".join(SUFFIXES)
+        raise UsageError(f"the file of a model ends in {known}, got {path}")
+    if path.suffix == ".safetensors" and find_spec("safetensors") is None:
+        raise UsageError(f"{path} needs a package: pip install safetensors")
+    return path.suffix

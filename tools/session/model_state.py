@@ -1,0 +1,92 @@
+"""
+The variables of a session, set and handed out by jobs of its program.
+
+The jobs `System-ModelInit`, `System-ModelLoad` and `System-ModelSave`
+(`job-add-model-jobs`) run like all others: after those that were asked for before and
+use a variable that they write, or write one that they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.executors.jobs import MODEL
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.executors.jobs import JobExecutor
+    from penstock.runtime.loading.initializers import Array
+
+INIT, LOAD, SAVE = f"{MODEL}Init", f"{MODEL}Load", f"{MODEL}Save"
+
+
+def initial_state(
+    program: ProgramOp, weights: Mapping[str, Array], directory: Path
+) -> dict[str, Array]:
+    """
+    The whole array that each variable of a program starts from, by name: one of the
+    weights, else what its initialiser stands for, the files of which are looked up in
+    the directory. Raises PenstockError if a file is missing or does not fit.
+    """
+    from penstock.dialects.launch import VariableOp
+    from penstock.dialects.utils.numpy_types import dtype_of
+    from penstock.runtime.loading.initializers import WeightFiles, initial_value
+
+    found: dict[str, Array] = {}
+    with WeightFiles(directory) as files:
+        for op in program.body.block.ops:
+            if not isinstance(op, VariableOp) or op.init is None:
+                continue
+            name = op.port_name
+            if name in found:
+                continue
+            if (given := weights.get(name)) is not None:
+                found[name] = given
+                continue
+            dtype = dtype_of(op.type.element_type)
+            found[name] = initial_value(op.init, name, op.whole_shape, dtype, files)
+    return found
+
+
+def has_model_jobs(jobs: JobExecutor) -> bool:
+    """Whether a program has the jobs that this module runs."""
+    return jobs.has(SAVE)
+
+
+def save_state(jobs: JobExecutor) -> dict[str, Array]:
+    """The whole array of each variable by name, as they are between two runs."""
+    prefix = f"ForeignOutput-{SAVE}-"
+    found = jobs.run({}, SAVE)
+    return {name.removeprefix(prefix): found[name] for name in sorted(found)}
+
+
+def load_state(jobs: JobExecutor, state: Mapping[str, Array], job: str = LOAD) -> None:
+    """
+    Set all variables. Raises PenstockError, and changes none, unless there is an array
+    for each that fits, and no other.
+    """
+    # It may import Numba, which has to know before whether CUDA is simulated.
+    from penstock.runtime.loading.loader import fitting, raise_if_any
+
+    prefix = f"ForeignInput-{job}-"
+    ports = {name.removeprefix(prefix): x for name, x in jobs.inputs(job).items()}
+    problems: list[str] = []
+    if missing := sorted(set(ports) - set(state)):
+        problems.append(f"the state lacks variables {', '.join(missing)}")
+    if unknown := sorted(set(state) - set(ports)):
+        problems.append(f"the program has no variables {', '.join(unknown)}")
+    arrays: dict[str, Array] = {}
+    for name, port in ports.items():
+        if (given := state.get(name)) is None:
+            continue
+        try:
+            fit = fitting(f"variable '{name}'", given, port.shape, port.dtype)
+        except PenstockError as error:
+            problems.append(str(error))
+        else:
+            arrays[prefix + name] = fit
+    raise_if_any(problems, "state")
+    jobs.run(arrays, job)

@@ -1,0 +1,202 @@
+"""What a model means: its ops evaluated one by one in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation, SSAValue
+
+from penstock.dialects.job import (
+    AfterOp,
+    AssignOp,
+    BoxingOp,
+    CopyOp,
+    InputOp,
+    JobOp,
+    OutputOp,
+    SinkTickOp,
+    SourceTickOp,
+    VariableOp,
+)
+from penstock.dialects.op.multirate import RateOp
+from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import YieldOp as PlanYieldOp
+from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.lowering.analysis.repetitions import PlanRates, job_turns, made
+from penstock.tools.driver.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.session import Model
+
+
+def made_of(value: SSAValue) -> int:
+    """The acts for one piece of a value."""
+    owner = value.owner
+    return made(owner) if isinstance(owner, Operation) else 1
+
+
+def has_numpy_meaning(entry: Operation) -> bool:
+    """
+    Whether an op still says what it means: jobs and plans do, programs and plans of
+    several jobs do not.
+    """
+    return isinstance(entry, JobOp) or (
+        isinstance(entry, PlanOp) and len(entry.jobs) < 2
+    )
+
+
+def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """
+    The outputs of a model of a job or plan by name, computed by NumPy.
+
+    Raises UsageError for a launch program, which no longer says what it means, for ops
+    without a meaning in NumPy, and if an input is missing; PenstockError if a variable
+    has no value.
+    """
+    import numpy as np
+
+    evaluation = _Evaluation(model, inputs)
+    # Infinities and NaNs are results like any other.
+    with np.errstate(all="ignore"):
+        evaluation.run_entry(model.entry)
+    return evaluation.outputs
+
+
+def data_order(plan: PlanOp) -> list[TaskOp]:
+    """
+    The tasks of a plan, each behind those whose data it reads. Raises UsageError if
+    some read from each other in a cycle.
+    """
+    tasks = list(plan.tasks)
+    producers = {value: task for task in tasks for value in written_by(task)}
+    needs = {
+        task: [producers[value] for value in task.ins if value in producers]
+        for task in tasks
+    }
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        names = " -> ".join(task.task_name.data for task in error.args[1])
+        raise UsageError(f"tasks read from each other: {names}") from error
+
+
+def written_by(task: TaskOp) -> Sequence[SSAValue]:
+    """The registers that a task writes, or the values that it results in."""
+    return task.outs or task.results_
+
+
+class _Evaluation:
+    def __init__(self, model: Model, inputs: Mapping[str, Array]):
+        self._model = model
+        self._inputs = inputs
+        self._values: dict[SSAValue, Array] = {}
+        self._turns: dict[SSAValue, int] = {}
+        """How many pieces there are of what comes several times, along a first axis."""
+        self.outputs: dict[str, Array] = {}
+
+    def run_entry(self, entry: Operation) -> None:
+        match entry:
+            case JobOp():
+                for op, turns in job_turns(entry).items():
+                    self._turns.update(dict.fromkeys(op.results, turns))
+                self._turns = {x: n // made_of(x) for x, n in self._turns.items()}
+                self.run(entry.body.block.ops)
+            case PlanOp():
+                if PlanRates(entry).is_rated:
+                    raise UsageError("a plan with rates has no meaning in NumPy")
+                for task in data_order(entry):
+                    self.run_task(task)
+            case _:
+                raise UsageError(f"a {entry.name} cannot be checked against NumPy")
+
+    def run(self, ops: Iterable[Operation]) -> None:
+        for op in ops:
+            self._run_op(op)
+
+    def run_task(self, task: TaskOp) -> None:
+        block = task.body.block
+        for argument, value in zip(block.args, task.ins, strict=True):
+            self._values[argument] = self._values[value]
+        self.run(block.ops)
+        assert isinstance(block.last_op, PlanYieldOp), "checked by the verifier"
+        results = [self._values[value] for value in block.last_op.values]
+        self._values.update(zip(written_by(task), results, strict=True))
+
+    def _run_op(self, op: Operation) -> None:
+        match op:
+            case InputOp(port=port):
+                if port.data not in self._inputs:
+                    raise UsageError(f"no array is given for input '{port.data}'")
+                self._values[op.result] = self._inputs[port.data]
+            case VariableOp():
+                self._values[op.result] = variable_value(op, self._model)
+            case CopyOp() | BoxingOp():
+                self._values[op.result] = self._values[op.source]
+            case AfterOp():
+                self._values[op.result] = self._values[op.value]
+            case OutputOp():
+                self.outputs[op.port.data] = self._values[op.value]
+            case RateOp():
+                self._values[op.result] = self._rated(op)
+            case TensorOp():
+                results = self._evaluated(op)
+                self._values.update(zip(op.results, results, strict=True))
+            case PlanYieldOp() | AssignOp() | SourceTickOp() | SinkTickOp():
+                # What a variable holds in the end, nothing in the run reads.
+                pass
+            case _:
+                raise UsageError(f"{op.name} has no meaning in NumPy")
+
+    def _rated(self, op: RateOp) -> Array:
+        """All pieces of the result; the axis is left out where there is but one."""
+        import numpy as np
+
+        pieces = self._values[op.source]
+        if op.source not in self._turns:
+            raise UsageError(f"{op.name} of a variable has no meaning in NumPy")
+        if self._turns[op.source] == 1:
+            pieces = pieces[np.newaxis]
+        (results,) = op.evaluate(pieces)
+        return results if self._turns[op.result] > 1 else results[0]
+
+    def _evaluated(self, op: TensorOp) -> Sequence[Array]:
+        """The results of an op, which acts on one piece of each operand at a time."""
+        import numpy as np
+
+        turns = max((self._turns.get(x, 1) for x in op.results), default=1)
+        operands = [self._values[operand] for operand in op.operands]
+        if turns == 1:
+            return op.meaning(*operands)
+        several = [self._turns.get(operand, 1) > 1 for operand in op.operands]
+        acts = [
+            op.meaning(
+                *(x[i] if y else x for x, y in zip(operands, several, strict=True))
+            )
+            for i in range(turns)
+        ]
+        return [np.stack(pieces) for pieces in zip(*acts, strict=True)]
+
+
+def variable_value(op: VariableOp, model: Model) -> Array:
+    """The value that a variable starts from."""
+    from penstock.runtime.loading.weight_layout import winograd_weights
+
+    value = _part_of_weights(op, model)
+    return value if op.winograd is None else winograd_weights(value)
+
+
+def _part_of_weights(op: VariableOp, model: Model) -> Array:
+    """The part of what goes by the name of a variable that it is, or is made of."""
+    from penstock.runtime.loading.initializers import WeightFiles, initial_value
+
+    name, type = op.port.data, tensor_type(op.result)
+    if (given := model.weights.get(name)) is not None:
+        return given[(*op.place, ...)]
+    dtype = dtype_of(type.element_type)
+    with WeightFiles(model.directory) as files:
+        value = initial_value(op.init, name, op.whole_shape, dtype, files)
+    return value[(*op.place, ...)]

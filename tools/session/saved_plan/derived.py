@@ -1,0 +1,136 @@
+"""
+What follows from the text of a launch program, and is kept in the cache folder.
+
+To make it, IR has to be parsed, verified and printed as source. To find it again takes
+only the text's checksum, and none of the libraries. It never comes from a plan's file,
+so whoever wrote that file has no say in it but by the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from os.path import basename
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from penstock.runtime.jit.cache import cache_dir, content_hash
+from penstock.runtime.jit.cache_files import FOR_USER, clear
+from penstock.runtime.jit.package_digest import code_of
+from penstock.runtime.jit.source_digest import digest_below
+from penstock.runtime.program.executable import ProgramImage, image_from_json, image_of
+from penstock.tools.session.loading import kernel_objections, own_sources
+from penstock.tools.session.report import Report, report_of
+from penstock.tools.session.saved_plan.archive import Archive, PlanError, write_archive
+from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+
+_MAKERS = frozenset({"lowering.codegen.target", "tools.session.saved_plan.derived"})
+"""The modules that say what follows from a text, with what they import."""
+
+
+class Derived(NamedTuple):
+    """
+    The image of a program, the source of its kernels by name, the values of its
+    constants by name, what a person is told of it, the kernels that come with a source
+    of their own, in place of one that is printed from their body, and why it is only
+    run if that is allowed, each with its place if it is known.
+    """
+
+    image: ProgramImage
+    sources: Mapping[str, str]
+    constants: Mapping[str, Array]
+    report: Report
+    own_sources: Sequence[str]
+    objections: Sequence[str]
+
+
+def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
+    """What follows from a verified program."""
+    from penstock.dialects.launch import VariableOp
+    from penstock.dialects.utils.numpy_types import array_of
+
+    constants = {
+        op.sym_name.data: array_of(op.value)
+        for op in program.body.block.ops
+        if isinstance(op, VariableOp) and op.value is not None
+    }
+    own = [kernel.sym_name.data for kernel in own_sources(program)]
+    image = in_no_folder(image_of(program))
+    return Derived(
+        image, sources, constants, report_of(program), own, _objections(program)
+    )
+
+
+def _objections(program: ProgramOp) -> list[str]:
+    """Why a program is only run if that is allowed, with places in no folder."""
+    from penstock.dialects.utils.diagnostics import place_of
+
+    return [
+        text if (place := place_of(op)) is None else f"{basename(str(place))}: {text}"
+        for op, text in kernel_objections(program)
+    ]
+
+
+def in_no_folder(image: ProgramImage) -> ProgramImage:
+    """An image whose places name files without their folders, as the text does."""
+    actors = (
+        actor._replace(place=actor.place and basename(actor.place))
+        for actor in image.actors
+    )
+    return image._replace(actors=tuple(actors))
+
+
+def kept(text_hash: str) -> Derived | None:
+    """What is in the cache for a text of this checksum; None if there is nothing."""
+    # Whatever else lies there is nothing, too.
+    with suppress(PlanError, KeyError, TypeError, ValueError):
+        archive = Archive(_path(text_hash), private=True)
+        archive.check_members()
+        sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
+        report = json.loads(archive.text("report.json"))
+        index = cast("dict[str, str]", archive.manifest["constants"])
+        return Derived(
+            image_from_json(archive.text("image.json")),
+            sources,
+            {name: read_array(archive, member) for name, member in index.items()},
+            Report(*report),
+            cast("list[str]", archive.manifest["own_sources"]),
+            cast("list[str]", archive.manifest["objections"]),
+        )
+    return None
+
+
+def keep(text_hash: str, derived: Derived) -> None:
+    """Put into the cache what follows from the text of this checksum, if it can be."""
+    index, arrays = array_members("constants", derived.constants)
+    texts = {
+        "image.json": derived.image.to_json(),
+        "sources.json": json.dumps(dict(derived.sources)),
+        "report.json": json.dumps(derived.report),
+    }
+    members = {name: [text.encode()] for name, text in texts.items()}
+    facts = {
+        "constants": index,
+        "own_sources": list(derived.own_sources),
+        "objections": list(derived.objections),
+    }
+    path = _path(text_hash)
+    with suppress(OSError, PlanError):
+        clear(path)
+        write_archive(path, facts, {**members, **arrays})
+        path.chmod(FOR_USER)
+
+
+def _path(text_hash: str) -> Path:
+    return cache_dir() / content_hash([text_hash, build()]) / "plan.zip"
+
+
+@cache
+def build() -> str:
+    """What stands for all that says what follows from a text."""
+    return content_hash([digest_below(_MAKERS), code_of("xdsl")])

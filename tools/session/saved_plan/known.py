@@ -1,0 +1,167 @@
+"""
+Plans of ONNX models that were compiled before on this machine, in the cache folder.
+
+A plan is found again by the contents of the model's file and of those that it keeps
+tensors in, by what was asked for, and by all that compiles: the modules of this
+package, the packages they need and the plug-ins that are installed. So a second process
+compiles nothing, and imports neither the compiler nor the package `onnx`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from penstock.runtime.jit.cache import (
+    cache_dir,
+    content_hash,
+    keep_within,
+    size_limit,
+)
+from penstock.runtime.jit.cache_files import FOR_USER, clear, keep, mark_used, read_kept
+from penstock.runtime.jit.package_digest import code_of, code_of_plugins
+from penstock.runtime.jit.source_digest import digest_of_all
+from penstock.tools.driver.files import sha256_of
+from penstock.tools.session.model import KERNELS
+from penstock.tools.session.saved_plan.archive import PlanError
+from penstock.tools.session.saved_plan.plan import SUFFIX, Plan, read_own_plan
+
+if TYPE_CHECKING:
+    from penstock.tools.session.session import Session
+
+SHARE = 4
+"""The cache has room for so many plans: one that needs more room is not kept."""
+_FILES = "files.json"
+GROUPS = "xdsl.universe", "penstock.packing", "penstock.kernels"
+"""The entry points of all that plug-ins offer."""
+_PACKAGES = ("xdsl", "onnx")
+"""What models are read and compiled with, besides what kernels depend on."""
+
+
+class Request(NamedTuple):
+    """What a model is compiled for."""
+
+    device: str | None = None
+    threads: int = 1
+    simulate_ranks: bool = False
+    winograd: bool = False
+    random_weights: int | None = None
+    extra_outputs: tuple[str, ...] = ()
+    dims: tuple[tuple[str, int], ...] = ()
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Of inputs that are known before it is compiled."""
+    guard: str | None = None
+
+
+class KnownPlans:
+    """What the model in a file was compiled to before."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._folder: Path | None = None
+        self._files: Sequence[str] = ()
+        self._is_listed = False
+        """Whether the names of these files are in the cache."""
+        self._contents: str | None = None
+        """What stands for the files beside the model, as far as they are known."""
+        if os.environ.get(KERNELS):
+            # Plans by measured times are of these, too, which no request names.
+            return
+        # Who compiles a file says why it cannot be read.
+        with suppress(OSError, ValueError):
+            parts = [sha256_of(path), compiler_text()]
+            self._folder = cache_dir() / content_hash(parts)
+            if (found := read_kept(self._folder / _FILES)) is not None:
+                self.name_files(_names(found))
+                self._is_listed = True
+
+    def name_files(self, files: Sequence[str]) -> None:
+        """
+        Say in which files beside the model its tensors lie, before these are read:
+        plans are kept for what the files hold now.
+        """
+        self._files, self._contents = files, None
+        with suppress(OSError):
+            paths = [self.path.parent / name for name in files]
+            # A pipe or a device may have no end.
+            if not all(path.is_file() for path in paths):
+                return
+            hashes = [sha256_of(path) for path in paths]
+            self._contents = hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model has been compiled before, so that it is one."""
+        if self._folder is None or self._contents is None:
+            return False
+        return any(self._folder.glob(f"{self._contents}-*{SUFFIX}"))
+
+    def find(self, request: Request) -> Plan | None:
+        """The plan of the model for a request; None if there is none."""
+        path = self._plan_path(request)
+        if path is None:
+            return None
+        with suppress(PlanError):
+            plan = read_own_plan(path)
+            mark_used(path)
+            self._list_files(path)
+            return plan
+        return None
+
+    def keep(self, request: Request, session: Session) -> None:
+        """
+        Keep the plan of a session that has not run yet, once it is said where tensors
+        of its model lie. What cannot be written, or is large, is not kept.
+        """
+        path = self._plan_path(request)
+        variables = session.executor.program.image.variables
+        size = sum(variable.kind.size for variable in variables)
+        if path is None or SHARE * size > size_limit():
+            return
+        with suppress(OSError, PlanError):
+            clear(path)
+            session.save(path)
+            path.chmod(FOR_USER)
+            self._list_files(path)
+            keep_within(size_limit(), cache_dir())
+
+    def _list_files(self, path: Path) -> None:
+        """Keep the names of files beside the plan in a file, unless they are there."""
+        if not self._is_listed:
+            data = json.dumps(self._files).encode()
+            self._is_listed = keep(path.with_name(_FILES), data)
+
+    def _plan_path(self, request: Request) -> Path | None:
+        if self._folder is None or self._contents is None:
+            return None
+        name = hashlib.sha256(repr(request).encode()).hexdigest()
+        return self._folder / f"{self._contents}-{name}{SUFFIX}"
+
+
+def _names(data: bytes) -> list[str]:
+    """A list of names as JSON. Raises ValueError if it is none."""
+    names: object = json.loads(data)
+    if isinstance(names, list):
+        texts = cast("list[object]", names)
+        if all(isinstance(text, str) for text in texts):
+            return cast("list[str]", texts)
+    raise ValueError("no list of names")
+
+
+@cache
+def compiler_text() -> str:
+    """What stands for all that a model is compiled with."""
+    found = entry_points()
+    plugins = [entry for group in GROUPS for entry in found.select(group=group)]
+    values = sorted(f"{entry.group} {entry.name} {entry.value}" for entry in plugins)
+    modules = {re.split("[.:]", entry.value)[0].strip() for entry in plugins}
+    packages = [*map(code_of, _PACKAGES), *code_of_plugins(modules)]
+    return "\n".join([digest_of_all(), *packages, *values])

@@ -1,0 +1,321 @@
+"""A compiled program as a file: saving it, and reading it again."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from penstock.runtime.jit.package_digest import version_of
+from penstock.runtime.loading.loader import port_shape
+from penstock.runtime.program.executable import ProgramImage
+from penstock.tools.session.saved_plan.archive import (
+    Archive,
+    Json,
+    PlanError,
+    write_archive,
+)
+from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
+from penstock.tools.session.saved_plan.derived import Derived, build, derive, keep, kept
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+
+SUFFIX = ".penstock"
+FORMAT = "penstock plan"
+FORMAT_VERSION = 1
+KERNEL_ABI = 1
+"""What launch programs and kernels mean: a plan of another number cannot be run."""
+
+PROGRAM, KERNELS = "program.mlir", "kernels.py"
+_PACKAGES = ("penstock", "xdsl", "numba", "llvmlite", "numpy")
+_VECTORS = ("sse2", "avx", "avx2", "fma", "avx512f", "neon", "sve")
+"""What processors have vectors by."""
+
+
+def is_plan(path: Path) -> bool:
+    """Whether a file is meant to be a plan: by its name, else by how it begins."""
+    if path.suffix == SUFFIX:
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """
+    A program that is ready to be loaded: its text, what follows from that, and the
+    whole arrays of its variables by name.
+    """
+
+    text: str
+    derived: Derived
+    weights: Mapping[str, Array]
+
+    @property
+    def image(self) -> ProgramImage:
+        """The program in plain values."""
+        return self.derived.image
+
+    @cached_property
+    def devices(self) -> list[str]:
+        """The kinds of devices whose memory it needs."""
+        return devices_of(self.image)
+
+    def check_kernels(self) -> None:
+        """
+        Raise PlanError if a kernel is only run if that is allowed: it comes with Python
+        source of its own, or may reach outside of its memory.
+        """
+        for objection in self.derived.objections:
+            raise PlanError(objection)
+
+    def values(self) -> dict[str, Array]:
+        """
+        What variables and constants start from, by their own names. Raises
+        PenstockError if an array does not fit.
+        """
+        # It may import Numba, which has to know before whether CUDA is simulated.
+        from penstock.runtime.loading.loader import part_of
+
+        return {
+            variable.name: self.derived.constants[variable.name]
+            if variable.port is None
+            else part_of(variable, self.weights[variable.port])
+            for variable in self.image.variables
+        }
+
+
+def devices_of(image: ProgramImage) -> list[str]:
+    """The kinds of devices that a program works on, in memory of the host or not."""
+    memories = {memory.device for memory in image.chunks}
+    return sorted({"cpu", *memories, *(actor.device for actor in image.actors)})
+
+
+# Saving ------------------------------------------------------------------------------
+
+
+def save_plan(
+    path: Path, text: str, derived: Derived, weights: Mapping[str, Array]
+) -> None:
+    """
+    Write a plan. The same program and arrays give the same bytes. Raises PlanError if
+    it cannot be written.
+    """
+    index, arrays = array_members("weights", dict(sorted(weights.items())))
+    facts: Json = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "abi": KERNEL_ABI,
+        "program": derived.image.name,
+        "versions": _versions(),
+        "build": build(),
+        "machine": platform.machine(),
+        "cpu": cpu_name(),
+        "features": _needed_features(text),
+        "devices": devices_of(derived.image),
+        "inputs": _ports(derived.image, "feed"),
+        "outputs": _ports(derived.image, "fetch"),
+        "weights": index,
+    }
+    sources = source_text(derived.sources)
+    members = {PROGRAM: [text.encode()], KERNELS: [sources.encode()]}
+    write_archive(path, facts, {**members, **arrays})
+    keep(_hash(text), derived)
+
+
+def source_text(sources: Mapping[str, str]) -> str:
+    """The source of all kernels as `penstock-opt -t numba` prints it."""
+    from penstock.lowering.codegen.target import title_of
+
+    return "\n".join(f"{title_of(name)}\n{text}" for name, text in sources.items())
+
+
+def program_text(program: ProgramOp) -> str:
+    """The text of a launch program alone, with the places of its tasks."""
+    from penstock.tools.session.saved_plan.printing import PlanPrinter
+
+    text = StringIO()
+    PlanPrinter(text).print_op(program)
+    return f"{text.getvalue()}\n"
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python, **{name: version_of(name) for name in _PACKAGES}}
+
+
+def cpu_name() -> str:
+    """What LLVM calls this processor."""
+    from llvmlite import binding
+
+    return binding.get_host_cpu_name()
+
+
+def cpu_features() -> frozenset[str]:
+    """What LLVM calls the abilities of this processor."""
+    from llvmlite import binding
+
+    features = cast("dict[str, bool]", binding.get_host_cpu_features())
+    return frozenset(name for name, present in features.items() if present)
+
+
+def _needed_features(text: str) -> list[str]:
+    """What the tiles of the kernels were chosen for, if there are any."""
+    if "#launch.contraction" not in text:
+        return []
+    return [name for name in _VECTORS if name in cpu_features()]
+
+
+def _ports(image: ProgramImage, verb: str) -> list[Json]:
+    kinds = {x.name: x.kind for x in (*image.queues, *image.variables)}
+    return [
+        {
+            "name": step.subject,
+            "shape": port_shape(kind, actor.turns),
+            "dtype": kind.dtype,
+        }
+        for actor in image.actors
+        for step in actor.steps
+        if step.verb == verb and (kind := kinds[step.arguments[0]]) is not None
+    ]
+
+
+# Reading -----------------------------------------------------------------------------
+
+
+def read_plan(path: Path, device: str | None = None) -> Plan:
+    """
+    The plan in a file, which is to run on a kind of device if one is named.
+
+    Raises PlanError if it is damaged or cannot run here, and `Rejected` if its program
+    is wrong.
+    """
+    archive = Archive(path)
+    _check_format(archive)
+    archive.check_members()
+    _check_machine(archive, device)
+    return _plan_in(archive)
+
+
+def read_own_plan(path: Path) -> Plan:
+    """
+    The plan in a file that this build has written on this machine. Raises PlanError if
+    it cannot be read, is damaged, or others than this user can have written it.
+    """
+    archive = Archive(path, private=True)
+    archive.check_sums()
+    return _plan_in(archive)
+
+
+def _plan_in(archive: Archive) -> Plan:
+    text = archive.text(PROGRAM)
+    derived = kept(_hash(text)) or _derive(archive, text)
+    return Plan(text, derived, _weights(archive, derived.image))
+
+
+def _check_format(archive: Archive) -> None:
+    facts = archive.manifest
+    if facts.get("format") != FORMAT:
+        raise archive.error(f"it is no {FORMAT}")
+    if (number := facts.get("version")) != FORMAT_VERSION:
+        raise archive.error(
+            f"it has version {number!r} of the format, but this penstock reads "
+            f"version {FORMAT_VERSION}"
+        )
+    if (abi := facts.get("abi")) != KERNEL_ABI:
+        raise archive.error(
+            f"it was saved by penstock {_version_in(facts)} with kernel ABI {abi!r}, "
+            f"but penstock {_versions()['penstock']} has kernel ABI {KERNEL_ABI}: "
+            "compile the model anew"
+        )
+
+
+def _version_in(facts: Json) -> str:
+    versions = facts.get("versions")
+    found = cast("Json", versions) if isinstance(versions, dict) else {}
+    return str(found.get("penstock", "of unknown version"))
+
+
+def _check_machine(archive: Archive, device: str | None) -> None:
+    facts = archive.manifest
+    devices = _names(archive, "devices")
+    if device is not None and device not in devices:
+        raise archive.error(
+            f"it was compiled for {', '.join(devices)} and cannot run on {device}"
+        )
+    here = cpu_features()
+    if missing := [name for name in _names(archive, "features") if name not in here]:
+        raise archive.error(
+            f"its kernels were tiled for {facts.get('cpu')} with {', '.join(missing)}, "
+            f"which this processor ({cpu_name()}) lacks: compile the model anew"
+        )
+
+
+def _names(archive: Archive, key: str) -> list[str]:
+    """A list of names in the manifest."""
+    names = archive.manifest.get(key)
+    if isinstance(names, list):
+        texts = cast("list[object]", names)
+        if all(isinstance(text, str) for text in texts):
+            return cast("list[str]", texts)
+    raise archive.error(f"its manifest has no list of {key}")
+
+
+def _derive(archive: Archive, text: str) -> Derived:
+    """What follows from a text that this machine has not seen, which is kept then."""
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.session import Model, kernel_sources, program_of
+
+    compiler, _ = installed_compiler()
+    module = compiler.parse(text.encode(), f"{archive.path}/{PROGRAM}")
+    compiler.verify(module)
+    program = program_of(Model(module, {}, Path()))
+    sources = kernel_sources(program)
+    _check_sources(archive, source_text(sources))
+    derived = derive(program, sources)
+    keep(_hash(text), derived)
+    return derived
+
+
+def _check_sources(archive: Archive, expected: str) -> None:
+    """
+    Refuse a file whose source is not that of its program. None of it is ever run, but
+    a person may read it to see what is. Other builds may print the same otherwise.
+    """
+    if archive.manifest.get("build") != build():
+        return
+    lines = zip(archive.text(KERNELS).splitlines(), expected.splitlines(), strict=False)
+    if archive.text(KERNELS) != expected:
+        number = next((i for i, (a, b) in enumerate(lines, 1) if a != b), 0)
+        where = f"from line {number} on, " if number else ""
+        raise archive.error(
+            f"{where}'{KERNELS}' is not the source of the kernels in '{PROGRAM}'"
+        )
+
+
+def _weights(archive: Archive, image: ProgramImage) -> dict[str, Array]:
+    index = archive.manifest.get("weights")
+    members = cast("Json", index) if isinstance(index, dict) else {}
+    needed = {x.port for x in image.variables if x.port is not None}
+    if needed != set(members):
+        what = _listed(sorted(needed ^ set(members)))
+        raise archive.error(f"its weights are not those of its program: {what}")
+    return {name: read_array(archive, str(member)) for name, member in members.items()}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

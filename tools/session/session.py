@@ -1,0 +1,403 @@
+"""
+Compile a module and run it: where the compiler and the executor meet.
+
+    with Session.open("model.mlir") as session:
+        outputs = session.run({"x": x})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from penstock.runtime.options import check_options
+from penstock.runtime.options_closing import Closing
+from penstock.tools.driver.errors import reading
+from penstock.tools.session.loading import kernel_sources, load, load_plan
+from penstock.tools.session.model import (
+    KERNELS,
+    Model,
+    check_kernels,
+    lower,
+    program_of,
+    read_model,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.core.watchdog import Watchdog
+    from penstock.runtime.executors.executor import Executor
+    from penstock.runtime.executors.stream import Stream
+    from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.loader import Port
+    from penstock.runtime.loading.shared_variables import SharedVariables
+    from penstock.tools.driver.compiler import Compiler
+    from penstock.tools.driver.pass_pipeline import PassTable
+    from penstock.tools.session.report import Report
+    from penstock.tools.session.saved_plan.derived import Derived
+    from penstock.tools.session.saved_plan.plan import Plan
+
+__all__ = [
+    "KERNELS",
+    "Model",
+    "Session",
+    "kernel_sources",
+    "lower",
+    "program_of",
+    "read_model",
+]
+
+
+class Session(Closing):
+    """
+    A compiled model, ready to run. Close it after use. The model's module becomes the
+    launch program.
+
+    `device` is the kind of device that jobs run on, if not where they say; `threads` is
+    the number of workers and compute streams of the processor; `engine` is `actors`,
+    `sequential` for the reference executor, or `sim` for a virtual clock.
+    `simulate_ranks` runs what is meant for
+    several processes in this one; `show_progress` shows on a terminal how many kernels
+    are compiled. Several jobs, or plans, become one program, in which they share
+    variables, memory, and inputs and outputs of one name; each is run by its name, at
+    the same time as others if they share nothing, and `strategy` says which of them use
+    the same memory in turn (`plan-merge-jobs`). With `model_jobs` the program has jobs
+    that initialise, load and save all variables. Raises `Rejected` if the module
+    holds nothing to run, or something beside a program, or cannot be compiled, another
+    PenstockError if it cannot be loaded.
+
+    With `allow_winograd` convolutions may be done with fewer products and less exact,
+    as `op-use-winograd` says; neither `variables` nor `model_jobs` go with that.
+    `variables` has those that are shared with other sessions; while one of these
+    assigns to a variable, none that uses it may run. `kernels` is a kernel database
+    (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
+    `guard` says what the streams of several threads may take, see `regst-plan-memory`.
+    A launch program whose kernels come with Python source of their own, or may reach
+    outside of their memory, is refused, unless with `allow_source`, as these can do
+    whatever you can.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        device: str | None = None,
+        threads: int = 1,
+        engine: str = "actors",
+        simulate_ranks: bool = False,
+        model_jobs: bool = False,
+        strategy: str = "parallelism",
+        compiler: tuple[Compiler, PassTable] | None = None,
+        show_progress: bool = False,
+        variables: SharedVariables | None = None,
+        kernels: Path | None = None,
+        allow_winograd: bool = False,
+        allow_source: bool = False,
+        guard: str | None = None,
+    ):
+        from penstock.tools.driver.compiler import installed_compiler
+
+        check_options(device, threads, engine)
+        if not allow_source:
+            check_kernels(model)
+        front, passes = compiler or installed_compiler()
+        lower(
+            front,
+            passes,
+            model,
+            device,
+            threads,
+            simulate_ranks=simulate_ranks,
+            model_jobs=model_jobs,
+            strategy=strategy,
+            # What others assign to a variable is in no order but the usual one.
+            panels=variables is None,
+            database=kernels,
+            winograd=allow_winograd,
+            guard=guard,
+        )
+        self._program: ProgramOp | None = program_of(model)
+        self._plan: Plan | None = None
+        self._jobs = load(
+            self._program,
+            model,
+            threads,
+            engine,
+            show_progress=show_progress,
+            shared=variables,
+        )
+        from penstock.tools.session.model_state import has_model_jobs
+
+        # Else nobody asks for what variables started from, which may be large.
+        self._model = model if has_model_jobs(self._jobs) else None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        device: str | None = None,
+        threads: int = 1,
+        engine: str = "actors",
+        simulate_ranks: bool = False,
+        model_jobs: bool = False,
+        strategy: str = "parallelism",
+        allow_source: bool = False,
+    ) -> Self:
+        """
+        The session of a file of IR, or of a plan that `save` has written, which is not
+        compiled again: it runs where, and on as many streams and ranks, and with the
+        jobs, that it was compiled for. What is wrong with the file is raised with its
+        name, and with the line if it is known.
+        """
+        from penstock.tools.session.saved_plan.plan import is_plan, read_plan
+
+        check_options(device, threads, engine)
+        if is_plan(Path(path)):
+            plan = read_plan(Path(path), device)
+            return cls.of_plan(
+                plan, threads=threads, engine=engine, allow_source=allow_source
+            )
+        from penstock.tools.driver.compiler import installed_compiler
+
+        compiler = installed_compiler()
+        with reading(path):
+            return cls(
+                read_model(compiler[0], Path(path)),
+                device=device,
+                threads=threads,
+                engine=engine,
+                simulate_ranks=simulate_ranks,
+                model_jobs=model_jobs,
+                strategy=strategy,
+                compiler=compiler,
+                allow_source=allow_source,
+            )
+
+    @classmethod
+    def of_plan(
+        cls,
+        plan: Plan,
+        *,
+        threads: int = 1,
+        engine: str = "actors",
+        allow_source: bool = False,
+    ) -> Self:
+        """
+        The session of a saved plan. Raises PenstockError for one whose kernels come
+        with Python source of their own, or may reach outside of their memory, unless
+        with `allow_source`.
+        """
+        if not allow_source:
+            plan.check_kernels()
+        session = cls.__new__(cls)
+        session._program, session._plan, session._model = None, plan, None
+        session._jobs = load_plan(plan, threads, engine)
+        return session
+
+    @property
+    def program(self) -> ProgramOp:
+        """The launch program that is run."""
+        if self._program is None:
+            from penstock.tools.driver.compiler import installed_compiler
+
+            assert self._plan is not None, "a session has a program or a plan"
+            compiler, _ = installed_compiler()
+            module = compiler.parse(self._plan.text.encode(), "program.mlir")
+            self._program = program_of(Model(module, {}, Path()))
+        return self._program
+
+    @property
+    def report(self) -> Report:
+        """What the program is made of."""
+        from penstock.tools.session.report import report_of
+
+        if self._plan is not None:
+            return self._plan.derived.report
+        return report_of(self.program)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether CUDA kernels run in Numba's simulator."""
+        devices = self._jobs.program.devices
+        return any(device.is_simulated for device in devices.values())
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The names of the jobs that can be run."""
+        return self._jobs.jobs
+
+    @property
+    def executor(self) -> Executor:
+        """What runs the one job. Raises PenstockError if there are several."""
+        return self._jobs.executor()
+
+    def executor_of(self, job: str | None) -> Executor:
+        """
+        What runs a job, without what brings its inputs in and takes its outputs out.
+        """
+        return self._jobs.executor(job)
+
+    def inputs(self, job: str | None = None) -> dict[str, Port]:
+        """What `run` takes, by name."""
+        return self._jobs.inputs(job)
+
+    def run(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> dict[str, Array]:
+        """
+        The outputs by name, for one array for each input by name. The job may be left
+        out if there is but one. Arrays that are contiguous are read where they are, and
+        must not change until this returns.
+        """
+        return self._jobs.run(inputs, job)
+
+    def run_many(
+        self, pieces: Sequence[Mapping[str, Array]], job: str | None = None
+    ) -> list[dict[str, Array]]:
+        """
+        The outputs for each piece of inputs; the work on pieces overlaps if the job
+        shares nothing with others.
+        """
+        return self._jobs.run_many(pieces, job)
+
+    def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
+        """
+        A run of a job whose inputs bring pieces as they come, and in unequal numbers:
+        see `penstock.runtime.executors.stream`. `capacity` pieces of an input wait at
+        most. No other run of the job may be made until it is closed. Raises
+        PenstockError for a job that takes turns with others.
+        """
+        return self._jobs.stream(job, capacity)
+
+    def watch(self, watchdog: Watchdog) -> None:
+        """
+        Let a watchdog look at the runs of each job from now on: one without progress
+        for its time raises WatchdogError. Raises PenstockError for the engine
+        `sequential`.
+        """
+        self._jobs.watch(watchdog)
+
+    def submit(
+        self, inputs: Mapping[str, Array], job: str | None = None
+    ) -> Future[dict[str, Array]]:
+        """
+        Ask for what `run` does, and return at once: the future has the outputs. Several
+        jobs, and several runs of one, may be under way; those of one job begin in the
+        order in which they were asked for. The arrays must not change until then.
+        """
+        return self._jobs.submit(inputs, job)
+
+    def state(self) -> dict[str, Array]:
+        """
+        A copy of all that runs can change: the whole array of each variable by name, in
+        however many parts it lies, as they are between two runs. Where there are jobs
+        over the model, one of them does it when its turn comes; else no run is under
+        way meanwhile.
+        """
+        from penstock.tools.session.model_state import has_model_jobs, save_state
+
+        if has_model_jobs(self._jobs):
+            return save_state(self._jobs)
+        from penstock.runtime.loading.variables import read_variables
+
+        with self._jobs.stopped():
+            return read_variables(self._jobs.program)
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """
+        Set all variables to what `state` once returned, here or in another session of
+        the same model, between two runs. Raises PenstockError, and changes none, unless
+        there is an array for each that fits, and no other.
+        """
+        from penstock.tools.session.model_state import has_model_jobs, load_state
+
+        if has_model_jobs(self._jobs):
+            load_state(self._jobs, state)
+            return
+        from penstock.runtime.loading.variables import write_variables
+
+        with self._jobs.stopped():
+            write_variables(self._jobs.program, state)
+
+    def init_model(self) -> None:
+        """
+        Set all variables to what they were when the session was opened: what their
+        initialisers stand for, the weights of the model, or what the saved plan holds.
+        Raises PenstockError if the program has no jobs over the model, or if a file of
+        an initialiser is missing or does not fit.
+        """
+        from penstock.tools.session.model_state import INIT, initial_state, load_state
+
+        self._need_model_jobs()
+        if self._plan is not None:
+            values = self._plan.weights
+        else:
+            assert self._model is not None, "a session has a model or a plan"
+            model = self._model
+            values = initial_state(self.program, model.weights, model.directory)
+        load_state(self._jobs, values, INIT)
+
+    def load_model(self, path: str | Path) -> None:
+        """
+        Set all variables to the arrays of an `.npz` or `.safetensors` file, or of a
+        checkpoint. Raises PenstockError, and changes none, if the program has no jobs
+        over the model, or unless there is an array for each that fits, and no other;
+        UsageError if the file cannot be read.
+        """
+        from penstock.tools.session.checkpoint import Checkpoint
+        from penstock.tools.session.model_files import read_model_file
+
+        self._need_model_jobs()
+        found = Path(path)
+        is_folder = found.is_dir()
+        self.load_state(
+            Checkpoint(found, 0).state() if is_folder else read_model_file(found)
+        )
+
+    def save_model(self, path: str | Path) -> None:
+        """
+        Write all variables to an `.npz` or `.safetensors` file, as they are between two
+        runs. Raises PenstockError if the program has no jobs over the model, UsageError
+        if the file cannot be written.
+        """
+        from penstock.tools.session.model_files import write_model_file
+
+        self._need_model_jobs()
+        write_model_file(Path(path), self.state())
+
+    def _need_model_jobs(self) -> None:
+        from penstock.runtime.errors import PenstockError
+        from penstock.tools.session.model_state import SAVE, has_model_jobs
+
+        if not has_model_jobs(self._jobs):
+            raise PenstockError(
+                f"the program has no job '{SAVE}': open the session with "
+                "model_jobs=True, of a model with variables"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """
+        Write the compiled program, with its variables as they are now, to a file for
+        `open`. Raises PenstockError if it cannot be written.
+        """
+        from penstock.tools.session.saved_plan.plan import save_plan
+
+        text, derived = self._compiled()
+        save_plan(Path(path), text, derived, self.state())
+
+    def _compiled(self) -> tuple[str, Derived]:
+        if self._plan is not None:
+            return self._plan.text, self._plan.derived
+        from penstock.tools.session.saved_plan.derived import derive
+        from penstock.tools.session.saved_plan.plan import program_text
+
+        program = self.program
+        return program_text(program), derive(program, kernel_sources(program))
+
+    def close(self) -> None:
+        """End the threads of the executors."""
+        self._jobs.close()

@@ -1,0 +1,500 @@
+"""
+Measuring the alternatives of a model's kernels: what `penstock-run --tune` does.
+
+A copy of the model is lowered to kernels that nothing has been chosen for. Of each one
+for the processor, or for the GPU if the model runs on one, the first candidates in
+order of priority and model are compiled, those for the processor in parallel processes,
+and measured side by side; those of which the kernel database knows the times already
+are not measured again. Then it is told the times of tasks: the sum of what the best
+candidates of their kernels take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.lowering.analysis.constant_arguments import called_kernels
+from penstock.lowering.kernel_times.database import (
+    DatabaseError,
+    KernelDatabase,
+    Time,
+)
+from penstock.lowering.kernel_times.keys import Key, machine_here
+from penstock.lowering.launch.autotune.alternatives import AlternativeError, Request
+from penstock.lowering.launch.autotune.choice import Candidate, candidates_for, choose
+from penstock.lowering.launch.autotune.contractions import schedule
+from penstock.lowering.launch.autotune.registry import alternatives
+from penstock.lowering.launch.schedule_contractions import (
+    has_matrices_here,
+    vector_bytes_here,
+)
+from penstock.lowering.launch.select_kernels import (
+    SELECTED,
+    apply,
+    key_of,
+    machine_of,
+)
+from penstock.lowering.pipelines import job_passes, plan_passes
+from penstock.lowering.plan.write_times import WHOLE, key_of_task
+from penstock.runtime.cuda.device import device_name
+from penstock.runtime.jit.cache_files import FOR_USER, is_private
+from penstock.tools.driver.compiler import run_pipeline
+from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.progress import Progress
+from penstock.tools.session.session import Model
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import KernelOp, ProgramOp
+    from penstock.runtime.cuda.driver import Driver
+    from penstock.runtime.observe.kernel_timer import Contender, Effort, Result
+    from penstock.tools.driver.compiler import Compiler
+    from penstock.tools.driver.pass_pipeline import PassTable
+
+MOST_CANDIDATES = 16
+"""How many candidates of a kernel are measured, those that come first."""
+FINALISTS, FINALS = 3, 4
+"""The fastest that are measured once more, and how often that is done at most until the
+one that is fastest then is one of them."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Where measured times go, and how much is measured."""
+
+    database: Path
+    threads: int = 1
+    panels: bool = True
+    most: int = MOST_CANDIDATES
+    effort: Effort | None = None
+    winograd: bool = False
+    """Whether convolutions may have the error of `op-use-winograd`."""
+    driver: Driver | None = None
+    """What drives the GPU for kernels of `cuda`, which are not measured without it."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of kernels that are measured."""
+        return ("cpu",) if self.driver is None else ("cpu", "cuda")
+
+    @property
+    def gpu(self) -> str:
+        """What the database calls the GPU."""
+        return "" if self.driver is None else device_name(self.driver)
+
+
+@dataclass
+class Subject:
+    """A kernel, what can compute it, and what was found out about that."""
+
+    request: Request
+    key: Key
+    candidates: Sequence[Candidate]
+    times: dict[str, float]
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    """The texts of the candidates that are to be measured."""
+    same: dict[str, str] = field(default_factory=dict[str, str])
+    """Candidates whose source is that of another one, and this."""
+    problems: dict[str, str] = field(default_factory=dict[str, str])
+    """Why candidates take no part, by name."""
+    kernels: dict[str, KernelOp] = field(default_factory=dict[str, "KernelOp"])
+    """What candidates make of the kernel."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel in the program."""
+        return self.request.kernel.sym_name.data
+
+    @property
+    def usual_ns(self) -> float | None:
+        """What is taken without measurements takes, if it was measured."""
+        return self.times.get(self.candidates[0].name)
+
+    @property
+    def chosen(self) -> Candidate:
+        """What is taken, by what is known."""
+        return choose(self.candidates, self.times)
+
+    @property
+    def chosen_ns(self) -> float | None:
+        """What that takes, if anything was measured."""
+        return self.times.get(self.chosen.name)
+
+
+def tune(
+    front: tuple[Compiler, PassTable],
+    model: Model,
+    tuning: Tuning,
+    *,
+    device: str | None = None,
+    simulate_ranks: bool = False,
+) -> list[Subject]:
+    """
+    Measure what the kernel database does not know of a model's kernels for the
+    processor, and of its tasks; one subject for each kernel.
+
+    Raises UsageError if the database or an alternative cannot be used, and `Rejected`
+    if the model cannot be lowered.
+    """
+    if device == "cuda" and tuning.driver is None:
+        tuning = replace(tuning, driver=driver_here())
+    try:
+        with KernelDatabase(tuning.database, write=True) as database:
+            return _tune(front, model, tuning, database, device, simulate_ranks)
+    except (AlternativeError, DatabaseError) as error:
+        raise UsageError(str(error)) from error
+
+
+def driver_here() -> Driver | None:
+    """What drives the GPU, unless that is only simulated."""
+    from penstock.runtime.cuda import device as cuda
+
+    driver = cuda.open_cuda().driver
+    return None if driver.is_simulated else driver
+
+
+def usable(path: Path) -> Path | None:
+    """
+    Make room for a new kernel database where a file cannot be used as one, as others
+    can have written it, too: it gets another name, which is returned. None if there is
+    none, for which an empty file of this user alone is made, or if it can be used.
+
+    Raises UsageError if it cannot be renamed.
+    """
+    if not path.exists():
+        path.touch(FOR_USER)
+        return None
+    try:
+        if not is_private(status := path.stat()):
+            raise DatabaseError("others can have written it")
+        if status.st_size or not path.is_file():
+            KernelDatabase(path).close()
+    except DatabaseError:
+        aside = path.with_name(f"{path.name}.broken")
+        try:
+            path.replace(aside)
+        except OSError as error:
+            raise UsageError(f"cannot rename {path}: {error.strerror}") from error
+        path.touch(FOR_USER)
+        return aside
+    return None
+
+
+def _tune(
+    front: tuple[Compiler, PassTable],
+    model: Model,
+    tuning: Tuning,
+    database: KernelDatabase,
+    device: str | None,
+    simulate_ranks: bool,
+) -> list[Subject]:
+    copy = Model(model.module.clone(), model.weights, model.directory)
+    merge, streams = copy.has_several, tuning.threads
+    run_pipeline(
+        *front, copy.module, job_passes(device, merge=merge, winograd=tuning.winograd)
+    )
+    tasks = tasks_of(copy, streams)
+    passes = plan_passes(streams, simulate_ranks=simulate_ranks, merge=merge)
+    run_pipeline(*front, copy.module, passes)
+    subjects = subjects_of(copy, tuning, database)
+    compile_subjects(subjects)
+    with Progress("measuring kernels", len(subjects)) as progress:
+        for subject in subjects:
+            measure(subject, tuning, database)
+            progress.advance()
+    record_tasks(copy, tasks, subjects, database)
+    return subjects
+
+
+################################################################################
+# Kernels                                                                      #
+################################################################################
+
+
+def subjects_of(
+    model: Model, tuning: Tuning, database: KernelDatabase
+) -> list[Subject]:
+    """The kernels that can be measured and that nothing has been chosen for."""
+    found: list[Subject] = []
+    for kernel, constants in called_kernels(model.module):
+        if kernel.target.data in tuning.targets and SELECTED not in kernel.attributes:
+            numbers = frozenset(constants if tuning.panels else ())
+            facts = tuning.threads, vector_bytes_here(), has_matrices_here()
+            request = Request(kernel, numbers, *facts)
+            found.append(subject_of(request, tuning, database))
+    return found
+
+
+def subject_of(request: Request, tuning: Tuning, database: KernelDatabase) -> Subject:
+    """A kernel, with the sources of the candidates whose times nobody knows."""
+    candidates, _ = candidates_for(request, alternatives())
+    machine = machine_of(request.target, machine_here(), tuning.gpu)
+    key = key_of(request, machine)
+    known = {name: time.median_ns for name, time in database.times(key).items()}
+    subject = Subject(request, key, candidates, known)
+    wanted = candidates[: tuning.most]
+    if all(candidate.name in known for candidate in wanted):
+        return subject
+    # Times of today are not compared with those of another day.
+    for candidate in wanted:
+        make_source(subject, candidate)
+    return subject
+
+
+def make_source(subject: Subject, candidate: Candidate) -> None:
+    """Note the source of a candidate, or why there is none."""
+    from penstock.dialects.utils.diagnostics import LocatedPassFailure
+    from penstock.lowering.codegen.target import kernel_source
+
+    kernel = subject.request.kernel.clone()
+    apply(candidate, kernel)
+    schedule(kernel, subject.request)
+    try:
+        source = kernel_source(kernel)
+    except LocatedPassFailure as failure:
+        texts = (text for _, text in failure.complaints)
+        subject.problems[candidate.name] = "; ".join(texts)
+        return
+    for other, text in subject.sources.items():
+        if text == source and subject.kernels[other].panels == kernel.panels:
+            subject.same[candidate.name] = other
+            return
+    subject.sources[candidate.name] = source
+    subject.kernels[candidate.name] = kernel
+
+
+def compile_subjects(subjects: Sequence[Subject]) -> None:
+    """Compile the candidates for the processor, as far as other processes can."""
+    from penstock.runtime.jit.pool import compile_missing
+
+    sources = {
+        f"{number} {name}": text
+        for number, subject in enumerate(subjects)
+        if subject.request.target == "cpu"
+        for name, text in subject.sources.items()
+    }
+    with Progress("compiling candidates", len(sources)) as progress:
+        compile_missing(sources, done=lambda name: progress.advance())
+
+
+def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
+    """Measure the candidates of a kernel, and tell the database."""
+    from penstock.runtime.observe.kernel_timer import profile
+    from penstock.runtime.program.executable import kernel_image
+
+    if subject.request.target == "cuda":
+        measure_on_device(subject, tuning, database)
+        return
+    contenders = [*contenders_of(subject)]
+    if not contenders:
+        return
+    kinds = kernel_image(subject.request.kernel).arguments
+
+    def times_of(some: Sequence[Contender], seed: int) -> list[Result]:
+        threads, effort = tuning.threads, tuning.effort
+        return profile(some, kinds, threads=threads, effort=effort, seed=seed)
+
+    results = confirmed(contenders, times_of(contenders, 0), times_of)
+    note_problems(subject, results)
+    keep_results(subject, results, database)
+
+
+def measure_on_device(
+    subject: Subject, tuning: Tuning, database: KernelDatabase
+) -> None:
+    """Measure the candidates of a kernel for `cuda`, and tell the database."""
+    from penstock.runtime.cuda.kernel_timer import profile_on_device
+    from penstock.runtime.program.executable import kernel_image
+
+    assert tuning.driver is not None, "there are no such subjects without it"
+    if len(subject.sources) < 2:
+        return
+    kinds = kernel_image(subject.request.kernel).arguments
+    sources, effort = subject.sources, tuning.effort
+    results = profile_on_device(tuning.driver, sources, kinds, effort=effort)
+    note_problems(subject, results)
+    keep_results(subject, results, database)
+
+
+def note_problems(subject: Subject, results: Sequence[Result]) -> None:
+    """Note why contenders take no part."""
+    problems = {
+        result.name: result.problem for result in results if result.problem is not None
+    }
+    subject.problems.update(problems)
+
+
+def confirmed(
+    contenders: Sequence[Contender],
+    results: Sequence[Result],
+    times_of: Callable[[Sequence[Contender], int], list[Result]],
+) -> list[Result]:
+    """
+    Results where those of the fastest come from a second measurement, on other
+    arguments, beside the first contender only: the least of many times is too good to
+    be true.
+    """
+    found = {result.name: result for result in results}
+    first, seen = contenders[0].name, set[str]()
+    for seed in range(1, FINALS + 1):
+        sampled = [result for result in found.values() if result.samples]
+        by_time = sorted(sampled, key=lambda result: result.median_ns)
+        if not by_time or by_time[0].name in seen or by_time[0].name == first:
+            break
+        names = {first, *(result.name for result in by_time[:FINALISTS])}
+        again = times_of([c for c in contenders if c.name in names], seed)
+        found.update({result.name: result for result in again})
+        seen |= names
+    return [found[result.name] for result in results]
+
+
+def contenders_of(subject: Subject) -> Iterator[Contender]:
+    """The candidates in machine code, as far as they can be compiled."""
+    from penstock.runtime.jit.cpu import compile_cpu
+    from penstock.runtime.observe.kernel_timer import Contender
+    from penstock.runtime.program.executable import panels_of
+
+    for name, source in subject.sources.items():
+        try:
+            compiled = compile_cpu(source, subject.name)
+        except Exception as error:
+            subject.problems[name] = f"{type(error).__name__}: {error}"
+            continue
+        panels = subject.kernels[name].panels
+        lies = [None if found is None else panels_of(found) for found in panels]
+        yield Contender(name, compiled, lies)
+
+
+def keep_results(
+    subject: Subject, results: Sequence[Result], database: KernelDatabase
+) -> None:
+    """Put what was measured into the database, and into the subject."""
+    sources = {c.name: c.alternative.source for c in subject.candidates}
+    stamp = datetime.now(UTC).isoformat(timespec="seconds")
+    times = {
+        found.name: Time(
+            found.median_ns,
+            found.least_ns,
+            len(found.samples),
+            stamp,
+            sources[found.name],
+        )
+        for found in results
+        if found.samples
+    }
+    for name, other in subject.same.items():
+        if other in times:
+            times[name] = replace(times[other], source=sources[name])
+    request = subject.request
+    database.record(subject.key, times, op=request.op, target=request.target)
+    subject.times.update({name: time.median_ns for name, time in times.items()})
+
+
+################################################################################
+# Tasks                                                                        #
+################################################################################
+
+
+def tasks_of(model: Model, parts: int) -> dict[str, Key]:
+    """The keys of tasks that compute, by the names that their actors will have."""
+    from penstock.dialects.plan import PlanOp
+
+    plans = [op for op in model.entries if isinstance(op, PlanOp)]
+    found: dict[str, Key] = {}
+    for plan in plans:
+        prefix = f"{plan.sym_name.data}/" if len(plans) > 1 else ""
+        for task in plan.tasks:
+            if task.kind == "compute":
+                found[prefix + task.task_name.data] = key_of_task(task, parts)
+    return found
+
+
+def record_tasks(
+    model: Model,
+    tasks: Mapping[str, Key],
+    subjects: Sequence[Subject],
+    database: KernelDatabase,
+) -> None:
+    """Tell the database what tasks take all of whose kernels were measured."""
+    from penstock.dialects.launch import ProgramOp
+
+    # The key of a task does not say on which GPU.
+    times = {
+        subject.name: subject.chosen_ns
+        for subject in subjects
+        if subject.request.target == "cpu"
+    }
+    stamp = datetime.now(UTC).isoformat(timespec="seconds")
+    for program in model.entries:
+        if not isinstance(program, ProgramOp):
+            continue
+        for name, kernels in calls_of(program):
+            taken = [times.get(kernel) for kernel in kernels]
+            known = [time for time in taken if time is not None]
+            if name in tasks and taken and len(known) == len(taken):
+                whole = Time(sum(known), sum(known), 1, stamp)
+                database.record(tasks[name], {WHOLE: whole}, op="task")
+
+
+def calls_of(program: ProgramOp) -> Iterator[tuple[str, list[str]]]:
+    """The actors of a program by name, each with the kernels that it calls."""
+    from penstock.dialects.launch import CallOp
+
+    for actor in program.actors:
+        steps = actor.body.block.ops
+        calls = [step for step in steps if isinstance(step, CallOp)]
+        kernels = [call.kernel.root_reference.data for call in calls]
+        yield actor.sym_name.data, kernels
+
+
+################################################################################
+# What a person is told                                                        #
+################################################################################
+
+HEAD = ("kernel", "op", "rules us", "best us", "gain", "selected")
+
+
+def tuning_lines(subjects: Sequence[Subject]) -> list[str]:
+    """A table of kernels for which there was a choice, and what was gained."""
+    found = [subject for subject in subjects if len(subject.candidates) > 1]
+    rows = [row for subject in found if (row := _row(subject)) is not None]
+    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in ((HEAD, *rows) if rows else ())
+    ]
+    before = sum(subject.usual_ns or 0.0 for subject in found)
+    after = sum(subject.chosen_ns or 0.0 for subject in found)
+    problems = sum(len(subject.problems) for subject in subjects)
+    left_out = f", {problems} candidates left out" if problems else ""
+    lines.append(
+        f"tuned {len(rows)} of {len(subjects)} kernels: {before / 1e3:.1f} -> "
+        f"{after / 1e3:.1f} us{left_out}"
+    )
+    return [line.rstrip() for line in lines]
+
+
+def _row(subject: Subject) -> tuple[str, ...] | None:
+    usual, best = subject.usual_ns, subject.chosen_ns
+    if usual is None or best is None:
+        return None
+    return (
+        subject.name,
+        subject.request.op,
+        f"{usual / 1e3:.2f}",
+        f"{best / 1e3:.2f}",
+        f"{usual / best:.2f}",
+        subject.chosen.name,
+    )
+
+
+def problem_lines(subjects: Sequence[Subject]) -> list[str]:
+    """Why candidates were left out, a line each."""
+    return [
+        f"kernel @{subject.name}: {name} is left out: {problem}"
+        for subject in subjects
+        for name, problem in subject.problems.items()
+    ]
