@@ -40,7 +40,7 @@ quick: $(VENV)/installed
 # The generated pages, and the output of the commands that documents show.
 docs: $(VENV)/installed
 	$(BIN)/python -m penstock.tools.reports.docs docs
-	RENEW_DOCUMENTS=1 $(BIN)/pytest -q test/unit/test_docs.py -k shows_what_happens
+	RENEW_DOCUMENTS=1 $(BIN)/pytest -q test/unit/tools/reports/test_docs.py -k shows_what_happens
 
 bench: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable ".[bench]" \

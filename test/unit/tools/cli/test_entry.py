@@ -1,0 +1,78 @@
+"""The installed commands, interrupted before their tools are imported."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PYPROJECT = Path(__file__).parents[4] / "pyproject.toml"
+
+INTERRUPT = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("numpy", "xdsl"):
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from penstock.tools.cli.entry import {name}
+{name}()
+"""
+"""Each tool imports NumPy or xDSL long before it reads its arguments."""
+
+
+def commands() -> dict[str, str]:
+    """The function of each installed command."""
+    scripts = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
+    return {
+        command: target.removeprefix("penstock.tools.cli.entry:")
+        for command, target in scripts.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("penstock-import", "penstock-import: error: interrupted\n"),
+        ("penstock-opt", ""),
+        ("penstock-run", "penstock-run: error: interrupted\n"),
+    ],
+)
+def test_interrupt_while_importing_leaves_no_traceback(command: str, message: str):
+    code = INTERRUPT.format(name=commands()[command])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", message)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_warnings_are_a_line_each(command: str):
+    code = f"""
+import warnings
+from penstock.tools.cli.entry import {commands()[command]} as run
+try:
+    run()
+finally:
+    warnings.warn("the cache is full", RuntimeWarning)
+"""
+    words = [sys.executable, "-c", code, "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    text = f"{command}: warning: the cache is full\n"
+    assert (done.returncode, done.stderr) == (0, text)
+
+
+def test_entry_points_import_nothing_that_takes_time():
+    code = (
+        "import sys; before = set(sys.modules); import penstock.tools.cli.entry; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=300
+    ).stdout
+    packages = ["penstock", "penstock.tools", "penstock.tools.cli"]
+    assert out.split() == [*packages, "penstock.tools.cli.entry"]

@@ -1,0 +1,126 @@
+"""
+ONNX's own cases of single ops: all of them in NumPy, and one compiled of each op that
+several of ours make up; what is one of ours, the audit of ops compiles.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.frontend.onnx.converters import CONVERTERS
+from penstock.tools.frontend.onnx.model import ImportedModel, import_for
+from penstock.tools.frontend.onnx.ops import Array
+from penstock.tools.reports.onnx_coverage import (
+    Case,
+    Outcome,
+    Tally,
+    Verdict,
+    all_cases,
+    as_array,
+    difference,
+    op_of,
+    page,
+    run_case,
+    tallied,
+)
+from penstock.tools.session.session import Model, Session
+
+PAGE = Path(__file__).parents[5] / "docs" / "onnx.md"
+
+WITHOUT_CASES = {"GlobalLpPool"}
+"""Ops of which ONNX has no case; another test has one."""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Outcome]:
+    """What comes of each case in NumPy."""
+    return {case.name: run_case(case) for case in all_cases()}
+
+
+@pytest.fixture(scope="module")
+def tallies(outcomes: dict[str, Outcome]) -> dict[str, Tally]:
+    return tallied(outcomes)
+
+
+@pytest.mark.slow
+def test_no_case_is_wrong(outcomes: dict[str, Outcome]) -> None:
+    wrong = {n: o.reason for n, o in outcomes.items() if o.verdict == Verdict.WRONG}
+    assert wrong == {}
+
+
+def test_what_is_unsupported_says_why(outcomes: dict[str, Outcome]) -> None:
+    for outcome in outcomes.values():
+        assert (outcome.verdict == Verdict.UNSUPPORTED) == bool(outcome.reason)
+
+
+def test_every_converter_passes_a_case(tallies: dict[str, Tally]) -> None:
+    passed = {
+        op
+        for op, tally in tallies.items()
+        if tally.counts[Verdict.PASSED] + tally.counts[Verdict.FOLDED]
+    }
+    assert CONVERTERS.keys() - passed <= WITHOUT_CASES
+
+
+@pytest.mark.skipif(
+    f"With onnx {onnx.__version__}:" not in PAGE.read_text("utf-8"),
+    reason="the page counts the cases of another version of onnx",
+)
+def test_the_page_counts_what_passes(tallies: dict[str, Tally]) -> None:
+    command = "python -m penstock.tools.reports.onnx_coverage docs/onnx.md"
+    assert PAGE.read_text("utf-8") == page(tallies), f"run {command}"
+
+
+@pytest.mark.slow
+def test_compiled_kernels_pass_a_case_of_each_op_made_of_several(
+    outcomes: dict[str, Outcome],
+) -> None:
+    chosen: dict[str, Case] = {}
+    for case in all_cases():
+        if outcomes[case.name].verdict == Verdict.PASSED:
+            chosen.setdefault(op_of(case), case)
+    several = [case for case in chosen.values() if count_of_ops(case) > 1]
+    assert len(several) > 70
+    problems = {case.name: compiled(case) for case in several}
+    assert {n: text for n, text in problems.items() if text} == {}
+
+
+def imported_for(case: Case) -> tuple[ImportedModel, dict[str, Array]]:
+    """What is imported of a case, and its inputs."""
+    assert case.model is not None
+    assert case.data_sets is not None
+    ((inputs, _), *_) = case.data_sets
+    names = [value.name for value in case.model.graph.input]
+    given = zip(names, inputs, strict=False)
+    arrays = {n: as_array(v) for n, v in given if not isinstance(v, list | None)}
+    return import_for(case.model, case.name, arrays), arrays
+
+
+def count_of_ops(case: Case) -> int:
+    """How many ops are left of a case where what is known is computed."""
+    module = imported_for(case)[0].module
+    compiler, passes = installed_compiler()
+    known = "op-infer-shapes,job-clean,op-fold-constants,job-clean"
+    run_pipeline(compiler, passes, module, known)
+    ops = (op for op in module.walk() if isinstance(op, TensorOp))
+    return sum(not isinstance(op, ConstantOp) for op in ops)
+
+
+def compiled(case: Case) -> str:
+    """How what compiled kernels compute differs from a case; empty if it does not."""
+    assert case.data_sets is not None
+    ((_, wanted), *_) = case.data_sets
+    imported, arrays = imported_for(case)
+    model = Model(imported.module, imported.weights, Path())
+    with Session(model) as session, np.errstate(all="ignore"):
+        ports = session.executor.program.inputs
+        results = session.run({name: arrays[name] for name in ports})
+    got = [results[value.name] for value in imported.proto.graph.output]
+    return difference(case, got, wanted)

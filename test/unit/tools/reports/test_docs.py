@@ -1,0 +1,336 @@
+"""The documentation: generated pages are current, and what it shows is so."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from xdsl.traits import HasParent
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from penstock.dialects import get_all_dialects
+from penstock.tools.reports import docs
+
+ROOT = Path(__file__).parents[4]
+INSTALL = ROOT / "test" / "plugin" / "install.py"
+
+# Generated pages
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    docs.main([str(folder)])
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"dialects/{name}.md" for name in get_all_dialects()), "passes.md"]
+)
+def test_a_generated_page_is_current(name: str, made: Path) -> None:
+    current = (ROOT / "docs" / name).read_bytes()
+    assert (made / name).read_bytes() == current, "run make docs"
+
+
+def test_no_generated_page_is_left_over(made: Path) -> None:
+    names = {path.name for path in (made / "dialects").iterdir()}
+    assert {path.name for path in (ROOT / "docs" / "dialects").iterdir()} == names
+
+
+@pytest.mark.slow
+def test_pages_do_not_depend_on_hashes(made: Path, tmp_path: Path) -> None:
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    subprocess.run(
+        [sys.executable, "-m", "penstock.tools.reports.docs", str(tmp_path)],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        check=True,
+        timeout=300,
+    )
+    for path in made.rglob("*.md"):
+        other = tmp_path / path.relative_to(made)
+        assert other.read_bytes() == path.read_bytes()
+
+
+def test_links_within_a_page_lead_to_its_headings(made: Path) -> None:
+    for page in made.rglob("*.md"):
+        text = page.read_text()
+        anchors = [
+            re.sub(r"[^a-z0-9_-]", "", heading.lower().replace(" ", "-"))
+            for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        ]
+        for link, number in re.findall(r"\(#([a-z0-9_]+)(?:-(\d+))?\)", text):
+            assert anchors.count(link) > int(number or 0), (page.name, link)
+
+
+@pytest.mark.parametrize("dialect", get_all_dialects())
+def test_each_op_has_examples_that_are_valid(dialect: str) -> None:
+    for operation in get_all_dialects()[dialect]().operations:
+        examples = docs.examples_of(operation)
+        assert examples, f"{operation.name} has no example"
+        for text in examples:
+            module = docs.read_example(text)
+            inside = any(isinstance(op, operation) for op in module.walk())
+            assert inside, f"the example of {operation.name} is of another op"
+            # What has a parent is verified in the example of that one.
+            if not operation.has_trait(HasParent, value_if_unregistered=False):
+                module.verify()
+
+
+def test_an_example_that_is_no_ir_is_found() -> None:
+    with pytest.raises(ParseError):
+        docs.read_example("%y = op.relu %x tensor<4xf32>")
+
+
+def test_an_example_that_does_not_verify_is_found() -> None:
+    module = docs.read_example("%y = op.relu %x : tensor<4xf32> -> tensor<5xf32>")
+    with pytest.raises(VerifyException, match="result's type should be tensor<4xf32>"):
+        module.verify()
+
+
+# What documents show
+
+
+class Block(NamedTuple):
+    """A fenced block: what its first line says after the backticks, its text."""
+
+    kind: str
+    words: tuple[str, ...]
+    text: str
+    line: int
+
+
+_FENCE = re.compile(r"^```(\S*)(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The fenced blocks of a document, in order."""
+    for found in _FENCE.finditer(text):
+        kind, words, content = found.groups()
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(kind, tuple(words.split()), content, line)
+
+
+class Shell:
+    """Runs the commands of a document in a folder, with a `pip` that needs no net."""
+
+    def __init__(self, folder: Path, tools: Path):
+        self.folder = folder
+        site = tools / "site"
+        site.mkdir(parents=True)
+        pip = tools / "pip"
+        pip.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" "{INSTALL}" "{site}" "$@"\n'
+        )
+        pip.chmod(pip.stat().st_mode | stat.S_IXUSR)
+        paths = str(tools), str(Path(sys.executable).parent), os.environ["PATH"]
+        modules = str(site), *filter(None, [os.environ.get("PYTHONPATH")])
+        self._environment = {
+            **os.environ,
+            "PATH": os.pathsep.join(paths),
+            "PYTHONPATH": os.pathsep.join(modules),
+            "COLUMNS": "80",
+        }
+
+    def run(self, command: str) -> tuple[int, str]:
+        """The exit code of a command, and what it prints on either stream."""
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
+        return done.returncode, done.stdout
+
+
+def follow(document: str, shell: Shell, *, renew: bool = False) -> str:
+    """
+    Do what a document shows, from top to bottom, and return it; to `renew` it, other
+    output takes the place of what is shown instead of being an error.
+
+    A block with a file name is written to that file, `console` blocks are run: each
+    command must print what follows it and succeed, or fail in a block marked `fails`.
+    Blocks that are marked `no-run` are left out.
+    """
+    for block in blocks_of(document):
+        if "no-run" in block.words:
+            continue
+        if block.kind == "console":
+            for command, expected in commands_of(block.text):
+                code, output = shell.run(command)
+                where = f"line {block.line}: $ {command}\n{output}"
+                assert (code != 0) == ("fails" in block.words), where
+                if matches(expected, output):
+                    continue
+                assert renew, f"{where}\nexpected:\n{expected}"
+                shown = f"$ {command}{expected}"
+                document = document.replace(shown, f"$ {command}{output.rstrip()}\n", 1)
+        elif block.words:
+            path = shell.folder / block.words[0]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
+    return document
+
+
+def commands_of(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block, and the lines that follow it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines(keepends=True)
+        last = next(i for i, line in enumerate(lines) if not line.endswith("\\\n"))
+        yield "".join(lines[: last + 1]), "".join(lines[last + 1 :])
+
+
+_VARYING = re.compile(r"\d+(?:\\\.\d+)?(?=\\ m?s\b)|\d\\\.\d\de[+\\-]+\d\d")
+"""Seconds and errors in an escaped line: they differ from one machine to the next."""
+
+
+def matches(expected: str, output: str) -> bool:
+    """
+    Whether lines are as expected, where `...` stands for any text of a line, and a
+    line that is `...` for any lines. Times and errors may be any numbers, and empty
+    lines at the end do not count.
+    """
+    pattern = "".join(map(pattern_of, expected.rstrip("\n").splitlines()))
+    # Where the executor was not in the cache yet.
+    output = re.sub(r" \(\d+\.\d+ s of it for parts of penstock[^)]*\)", "", output)
+    lines = "".join(f"{line}\n" for line in output.rstrip("\n").splitlines())
+    return re.fullmatch(pattern, lines) is not None
+
+
+def pattern_of(line: str) -> str:
+    """A regular expression for what a line of a document allows."""
+    if line.strip() == "...":
+        return r"(?:.*\n)*"
+    text = _VARYING.sub(r"[-+.0-9e]+", re.escape(line))
+    return text.replace(r"\.\.\.", ".*") + r"\n"
+
+
+@pytest.mark.parametrize(
+    ("expected", "output"),
+    [
+        ("run 1.463 ms", "run 20.5 ms"),
+        ("load 1.21 s, run 45.298 ms\n", "load 12.00 s, run 1.2 ms\n"),
+        ("differs by 2.38e-07", "differs by 0.00e+00"),
+    ],
+)
+def test_figures_that_vary(expected: str, output: str) -> None:
+    assert matches(expected, output)
+    assert matches(output, expected)
+
+
+def test_other_figures_must_be_right() -> None:
+    assert not matches("3 tasks, 1.5 KiB", "3 tasks, 1.6 KiB")
+    assert not matches("3 tasks, 1.5 ms", "4 tasks, 1.5 ms")
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "one\ntwo 2 three\nfour\n",
+        "one\ntwo ... three\nfour\n",
+        "...\nfour\n",
+        "one\n...\n",
+        "...\n",
+    ],
+)
+def test_output_that_matches(expected: str) -> None:
+    assert matches(expected, "one\ntwo 2 three\nfour\n\n")
+
+
+@pytest.mark.parametrize(
+    "expected",
+    ["one\n", "two\n...\n", "one\ntwo ...\n", "one ... four\n", "...\nthree\n", ""],
+)
+def test_output_that_does_not_match(expected: str) -> None:
+    assert not matches(expected, "one\ntwo 2 three\nfour\n")
+
+
+def test_commands_may_go_over_several_lines() -> None:
+    text = "$ one \\\n    --more\nout 1\nout 2\n$ two\n"
+    assert list(commands_of(text)) == [
+        ("one \\\n    --more\n", "out 1\nout 2\n"),
+        ("two\n", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```console\n$ echo a\nb\n```\n", r"expected:\s+b"),
+        ("```console\n$ exit 3\n```\n", r"line 1: \$ exit 3"),
+        ("\n```console fails\n$ true\n```\n", r"line 2: \$ true"),
+        ("```text name.txt\na\n```\n```console\n$ cat name.txt\nb\n```\n", "expected"),
+    ],
+)
+def test_a_document_that_is_wrong_is_found(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path, tmp_path / "tools")
+    with pytest.raises(AssertionError, match=message):
+        follow(text, shell)
+
+
+def documents() -> list[str]:
+    """The documents that people write, by their paths."""
+    written = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "examples/README.md"]
+    made = ROOT / "docs" / "passes.md"
+    return sorted(str(path.relative_to(ROOT)) for path in set(written) - {made})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", documents())
+def test_a_document_shows_what_happens(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    if name != "docs/tutorial.md":
+        (folder / "examples").symlink_to(ROOT / "examples")
+    shell, renew = Shell(folder, tmp_path / "tools"), "RENEW_DOCUMENTS" in os.environ
+    document = follow((ROOT / name).read_text(), shell, renew=renew)
+    if renew:
+        (ROOT / name).write_text(document)
+
+
+@pytest.mark.parametrize("name", documents())
+def test_relative_links_lead_somewhere(name: str) -> None:
+    path = ROOT / name
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), f"{name}: {target}"
+
+
+def test_each_line_about_security_names_tests_that_are_there() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith("| what ")]
+    unnamed = [
+        row for row in rows if "`test_" not in row and "plans-on-disk" not in row
+    ]
+    assert (len(rows) > 15, unnamed) == (True, [])
+    file, found = "", 0
+    for name in re.findall(r"`((?:\w+/)?test_\w+(?:\.py)?)`", text):
+        if name.endswith(".py"):
+            path = next((ROOT / "test" / "unit").rglob(name))
+            file = path.read_text(encoding="utf-8")
+            continue
+        assert f"def {name}(" in file, name
+        found += 1
+    assert found > 30
+
+
+@pytest.mark.slow
+def test_the_demo_passes(tmp_path: Path) -> None:
+    """`make demo` runs this program."""
+    command = f'"{sys.executable}" "{ROOT / "examples" / "demo.py"}"'
+    code, output = Shell(tmp_path, tmp_path / "tools").run(command)
+    assert code == 0, output
+    assert output.endswith("5 of 5 examples passed\n")
+    assert "175 of 180 digits are right (97.2%)" in output

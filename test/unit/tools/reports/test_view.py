@@ -1,0 +1,580 @@
+"""`penstock-view`: where tasks are drawn, what the page says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from html import unescape
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import MemRefType, i8
+from xdsl.ir import Block, Operation, Region
+
+from penstock.dialects.job import DeviceAttr, InitAttr
+from penstock.dialects.launch import (
+    ActorOp,
+    ChunkOp,
+    ProgramOp,
+    RegisterOp,
+    VariableOp,
+)
+from penstock.dialects.regst import MemoryCaseAttr
+from penstock.runtime.program.executable import ProgramImage, image_of
+from penstock.tools.cli.run import run_tool as run_model
+from penstock.tools.cli.view import run_tool
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.reports.memory_map.map import y_axis
+from penstock.tools.reports.view.data import Graph
+from penstock.tools.reports.view.layout import Edge, layers_of, positions_of, spread
+from penstock.tools.reports.view.memory import memory_of
+from penstock.tools.reports.view.page import page_of
+from penstock.tools.session.session import lower, program_of, read_model
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+ENCODER, PROGRAM = str(EXAMPLES / "encoder.mlir"), str(EXAMPLES / "program.mlir")
+
+Json: TypeAlias = "dict[str, Any]"
+
+NASTY = """</script><img src=x onerror="alert(1)"> & 'q'"""
+
+# The layout --------------------------------------------------------------------------
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[int, list[Edge]]:
+    """Nodes, and edges from lower to higher ones."""
+    count = draw(st.integers(1, 12))
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    drawn = draw(st.lists(pairs, max_size=30))
+    return count, [(min(p), max(p)) for p in drawn if p[0] != p[1]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs())
+def test_layers_are_longest_paths(graph: tuple[int, list[Edge]]):
+    count, edges = graph
+    longest = [0] * count
+    for _ in range(count):
+        for start, end in edges:
+            longest[end] = max(longest[end], longest[start] + 1)
+    assert layers_of(count, edges) == longest
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs())
+def test_tasks_of_a_layer_are_apart(graph: tuple[int, list[Edge]]):
+    places = positions_of(*graph)
+    for index, (x, layer) in enumerate(places):
+        for other_x, other_layer in places[index + 1 :]:
+            assert layer != other_layer or abs(x - other_x) >= 1 - 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=4))
+def test_spreading_is_as_near_as_can_be(wanted: list[float]):
+    place = [0.0] * len(wanted)
+    spread(range(len(wanted)), wanted, place)
+    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(place))
+
+    def cost(places: Sequence[float]) -> float:
+        return sum((p - w) ** 2 for p, w in zip(places, wanted, strict=True))
+
+    generator = np.random.default_rng(3)
+    for _ in range(300):
+        moved = np.sort(np.array(place) + generator.normal(0, 0.3, len(place)))
+        gaps = np.maximum(np.diff(moved), 1)
+        moved = moved[0] + np.concatenate([[0], np.cumsum(gaps)])
+        assert cost(place) <= cost(list(moved)) + 1e-6
+
+
+def test_cycles_are_drawn_too():
+    assert layers_of(4, [(0, 1), (1, 2), (2, 1), (2, 3)]) == [0, 1, 2, 3]
+    assert layers_of(2, [(0, 1), (1, 0)]) == [0, 1]
+
+
+def test_large_graphs_take_seconds():
+    count = 10_000
+    generator = np.random.default_rng(1)
+    edges = [(int(generator.integers(max(0, i - 30), i)), i) for i in range(1, count)]
+    edges += [(i - 1, i) for i in range(1, count, 3)]
+    start = time.process_time()
+    positions_of(count, edges)
+    assert time.process_time() - start < 5
+
+
+# Memory ------------------------------------------------------------------------------
+
+
+CPU = DeviceAttr(0, "cpu", 0)
+
+
+def register(name: str, offset: int, size: int, slots: int = 1) -> RegisterOp:
+    """Bytes of the chunk; slots lie at multiples of 64."""
+    return RegisterOp(name, "c0", offset, slots, MemRefType(i8, [size]))
+
+
+def actor(name: str, reads: Sequence[str], writes: Sequence[str]) -> ActorOp:
+    return ActorOp(name, CPU, 0, reads, writes, Region(Block()))
+
+
+def program(
+    memory: Sequence[Operation], actors: Sequence[ActorOp], name: str = "p"
+) -> ProgramImage:
+    chunk = ChunkOp("c0", MemoryCaseAttr(0, "host"), 512)
+    body = Region(Block([chunk, *memory, *actors]))
+    return image_of(ProgramOp(name, 0, body))
+
+
+def live_of(image: ProgramImage) -> Sequence[int]:
+    (zone,) = memory_of(image, ["view"] * len(image.actors)).zones
+    return zone.usage.live
+
+
+def test_registers_are_alive_from_writer_to_last_reader():
+    memory = [register("x", 0, 8), register("y", 8, 4), register("z", 16, 16, slots=2)]
+    actors = [
+        actor("a", [], ["x"]),
+        actor("b", ["x"], ["y"]),
+        actor("c", ["x"], ["z"]),
+        actor("d", ["y", "z"], []),
+    ]
+    assert live_of(program(memory, actors)) == [8, 12, 8 + 4 + 80, 84]
+
+
+def test_variables_are_always_alive():
+    type = MemRefType(i8, [4])
+    variable = VariableOp("w", "c0", 0, type, init=InitAttr("zeros", {}))
+    memory = [variable, register("x", 4, 8)]
+    assert live_of(program(memory, [actor("a", [], ["x"]), actor("b", [], [])])) == [
+        12,
+        4,
+    ]
+
+
+def test_what_lies_on_a_register_counts_with_it():
+    memory = [register("x", 0, 8), register("part", 4, 4), register("later", 0, 8)]
+    actors = [
+        actor("a", [], ["x"]),
+        actor("b", ["x"], ["part"]),
+        actor("c", ["part"], []),
+        actor("d", [], ["later"]),
+    ]
+    image = program(memory, actors)
+    assert live_of(image) == [8, 8, 8, 8]
+    (zone,) = memory_of(image, ["view"] * 4).zones
+    found = {r.name: r for r in zone.chunks[0].blocks[0].registers}
+    assert (found["part"].alias_of, found["part"].alias_offset) == ("x", 4)
+    assert found["x"].alias_of is found["later"].alias_of is None
+
+
+# The page ----------------------------------------------------------------------------
+
+
+def compiled(path: str, threads: int = 1) -> ProgramImage:
+    compiler, passes = installed_compiler()
+    model = read_model(compiler, Path(path))
+    lower(compiler, passes, model, None, threads)
+    return image_of(program_of(model))
+
+
+def data_of(page: str) -> Json:
+    found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and what they load."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [v or "" for k, v in attrs if k in ("src", "href", "onerror")]
+
+
+def test_the_page_says_what_the_program_says():
+    image = compiled(ENCODER, threads=2)
+    graph = data_of(page_of(image))["graph"]
+    assert [task["name"] for task in graph["tasks"]] == [a.name for a in image.actors]
+    names = [register["name"] for register in graph["registers"]]
+    for task, known in zip(graph["tasks"], image.actors, strict=True):
+        assert [names[r] for r in task["reads"]] == list(known.reads)
+        assert [names[r] for r in task["writes"]] == list(known.writes)
+        assert task["stream"] == known.stream
+    sizes = {q.name: q.kind.size for q in image.queues if q.kind is not None}
+    assert {r["name"]: r["bytes"] for r in graph["registers"] if "bytes" in r} == sizes
+    costs = [op["flops"] for t in graph["tasks"] for op in t["ops"] if "flops" in op]
+    assert sum(costs) > 0
+    for start, end, register in graph["edges"]:
+        assert register in graph["tasks"][start]["writes"]
+        assert register in graph["tasks"][end]["reads"]
+        if graph["registers"][register]["initial"] == 0:
+            assert graph["tasks"][start]["y"] < graph["tasks"][end]["y"]
+
+
+def test_the_page_loads_nothing_and_is_the_same_each_time():
+    image = compiled(PROGRAM)
+    page = page_of(image)
+    assert not [link for link in Elements(page).loads if not link.startswith("#")]
+    assert "default-src 'none'" in page
+    assert page_of(compiled(PROGRAM)) == page
+
+
+def nasty_image() -> ProgramImage:
+    memory = [register(NASTY, 0, 8)]
+    actors = [actor(NASTY, [], [NASTY]), actor("<b>", [NASTY], [])]
+    return program(memory, actors, name=NASTY)
+
+
+def test_names_are_text():
+    page = page_of(nasty_image())
+    elements = Elements(page)
+    assert "img" not in elements.tags
+    assert "b" not in elements.tags
+    assert elements.tags.count("script") == 2
+    assert data_of(page)["graph"]["tasks"][0]["name"] == NASTY
+
+
+@pytest.mark.parametrize(
+    ("size", "texts"),
+    [
+        (0, {"0 B": 0}),
+        (5, {"0 B": 0, "1 B": 20, "2 B": 40, "3 B": 60, "4 B": 80, "5 B": 100}),
+        (
+            80 << 10,
+            {
+                "0 B": 0,
+                "16 KiB": 20,
+                "32 KiB": 40,
+                "48 KiB": 60,
+                "64 KiB": 80,
+                "80 KiB": 100,
+            },
+        ),
+        (
+            40 << 20,
+            {
+                "0 B": 0,
+                "8 MiB": 20,
+                "16 MiB": 40,
+                "24 MiB": 60,
+                "32 MiB": 80,
+                "40 MiB": 100,
+            },
+        ),
+        (64 << 20, {"0 B": 0, "16 MiB": 25, "32 MiB": 50, "48 MiB": 75, "64 MiB": 100}),
+    ],
+)
+def test_bytes_on_the_axis_are_round(size: int, texts: dict[str, float]):
+    found = re.findall(r"bottom:([0-9.]+)%..([^<]+)<", "".join(y_axis(size)))
+    assert {text: float(place) for place, text in found} == texts
+
+
+# The command -------------------------------------------------------------------------
+
+
+def refuses(capsys: pytest.CaptureFixture[str], message: str, *arguments: str) -> None:
+    assert run_tool(arguments) == 2
+    assert capsys.readouterr() == ("", f"penstock-view: error: {message}\n")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of three runs of the encoder."""
+    path = tmp_path_factory.mktemp("trace") / "trace.json"
+    arguments = [ENCODER, "--random-inputs", "1", "--threads", "2", "--repeat", "3"]
+    assert run_model([*arguments, "--trace", str(path)]) == 0
+    return path
+
+
+@pytest.mark.slow
+def test_a_trace_becomes_a_time_line(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    page = tmp_path / "view.html"
+    arguments = ENCODER, "--threads", "2", "--trace", str(trace), "-o", str(page)
+    assert run_tool(arguments) == 0
+    assert capsys.readouterr().out == f"wrote {page}\n"
+    data = data_of(page.read_text())
+    line, tasks = data["trace"], data["graph"]["tasks"]
+    assert [t["name"] for t in line["tracks"]] == [
+        "runs",
+        "stream 0 (cpu)",
+        "stream 1 (cpu)",
+    ]
+    acts = 0
+    for track in line["tracks"][1:]:
+        for name, _, duration, category, task, _ in track["slices"]:
+            assert duration >= 0
+            if line["categories"][category] in ("task", "edge"):
+                assert tasks[task]["name"] == line["names"][name]
+                acts += 1
+    assert acts == 3 * len(tasks)
+
+
+@pytest.mark.parametrize("name", ["digits", "plan", "program"])
+def test_files_of_all_levels_are_shown(name: str, tmp_path: Path):
+    page = tmp_path / "view.html"
+    file = EXAMPLES / f"{name}.mlir"
+    assert run_tool([str(file), "-o", str(page)]) == 0
+    tasks = data_of(page.read_text())["graph"]["tasks"]
+    assert [task["name"] for task in tasks] == [
+        a.name for a in compiled(str(file)).actors
+    ]
+
+
+def test_a_saved_plan_is_shown_like_its_program(tmp_path: Path):
+    plan, pages = tmp_path / "m.penstock", [tmp_path / "a.html", tmp_path / "b.html"]
+    model = str(EXAMPLES / "digits.mlir")
+    assert run_model([model, "--random-inputs", "1", "--save-plan", str(plan)]) == 0
+    for file, page in zip((model, str(plan)), pages, strict=True):
+        assert run_tool([file, "-o", str(page)]) == 0
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_files_that_are_no_traces_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path, out = tmp_path / "t.json", ["-o", str(tmp_path / "o.html")]
+    cases = {
+        "[]": "the file is no object",
+        "{}": "otherData is no object",
+        '{"otherData": {"version": 7}}': "it has version 7, not 1",
+        '{"otherData": {"version": 1}, "traceEvents": 3}': "traceEvents is no list",
+        '{"otherData": {"version": 1}, "traceEvents": [3]}': "event 0 is no object",
+        '{"otherData": {"version": 1}, "traceEvents": [{"ph": "X", "tid": 1, "ts": 0}]}'
+        "": "dur of event 0 is no number",
+        '{"otherData": {"version": 1}, "traceEvents": [{"ph": "X", "tid": 1, "ts": 0, '
+        '"dur": 1, "args": 2}]}': "args of event 0 is no object",
+    }
+    for text, reason in cases.items():
+        path.write_text(text)
+        message = f"{path} is no trace: {reason}"
+        refuses(capsys, message, PROGRAM, "--trace", str(path), *out)
+    path.write_bytes(b"\xff\xfe")
+    message = f"{path} is no trace: it is no text"
+    refuses(capsys, message, PROGRAM, "--trace", str(path), *out)
+    path.write_text("no")
+    assert run_tool([PROGRAM, "--trace", str(path), *out]) == 2
+    assert "is no trace: it is no JSON: " in capsys.readouterr().err
+    assert not (tmp_path / "o.html").exists()
+
+
+def test_a_trace_of_another_program_is_refused(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = str(tmp_path / "o.html")
+    message = f"{trace} is a trace of @encoder, not of @squares"
+    refuses(capsys, message, PROGRAM, "--trace", str(trace), "-o", out)
+
+
+def test_files_that_cannot_be_read_or_written_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    none, out = str(tmp_path / "none"), str(tmp_path / "o.html")
+    reason = "no such file or directory"
+    refuses(capsys, f"cannot read {none}: {reason}", none, "-o", out)
+    message = f"cannot read {none}: {reason}"
+    refuses(capsys, message, PROGRAM, "--trace", none, "-o", out)
+    message = "model.onnx is no program: penstock-import makes one of it"
+    refuses(capsys, message, "model.onnx", "-o", out)
+    missing = str(tmp_path / "no" / "o.html")
+    refuses(capsys, f"cannot write {missing}: {reason}", PROGRAM, "-o", missing)
+
+
+def test_what_does_not_compile_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "bad.mlir"
+    path.write_text("job.job")
+    assert run_tool([str(path), "-o", str(tmp_path / "o.html")]) == 1
+    assert f"{path}:1:" in capsys.readouterr().err
+
+
+# In a browser ------------------------------------------------------------------------
+
+CLICKS = """
+<script>
+"use strict";
+const say = {};
+const texts = () => side.textContent;
+const press = (view, x, y) => {
+  const box = view.canvas.getBoundingClientRect();
+  const at = { clientX: box.left + x, clientY: box.top + y, bubbles: true };
+  view.canvas.dispatchEvent(new PointerEvent("pointerdown", at));
+  view.canvas.dispatchEvent(new PointerEvent("pointerup", at));
+};
+const tab = name => find(`nav button[data-view="${name}"]`).click();
+try {
+  graphView.drawNow();
+  const wanted = tasks.findIndex(task => task.name === TASK);
+  graphView.show(wanted);
+  press(graphView, ...graphView.center(wanted));
+  say.task = texts();
+  const link = all("aside li button").find(b => b.textContent.startsWith(REGISTER));
+  link.click();
+  say.register = texts();
+  graphView.drawNow();
+  press(graphView, 2, 2);
+  say.nothing = texts();
+  search.value = TASK;
+  search.dispatchEvent(new Event("input"));
+  say.found = find("#found").textContent;
+  search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+  say.entered = texts();
+  search.value = "";
+  search.dispatchEvent(new Event("input"));
+  const before = graphView.scale;
+  graphView.canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -300 }));
+  say.zoomed = graphView.scale > before;
+  find('#graph button[data-zoom="0"]').click();
+  graphView.drawNow();
+  const corners = tasks.map((_, i) => graphView.center(i));
+  const { clientWidth, clientHeight } = graphView.canvas;
+  say.fits = corners.every(([x, y]) =>
+    x > 0 && y > 0 && x < clientWidth && y < clientHeight);
+  tab("memory");
+  const rect = all("#memory rect").find(r => rectName(r) === REGISTER);
+  rect.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  say.memory = texts();
+  say.views = all(".view").filter(view => !view.hidden).map(view => view.id);
+  if (trace) {
+    tab("line");
+    lineView.drawNow();
+    const t = lineView.tracks.findIndex(
+      track => track.slices.some(s => s[4] === wanted));
+    const slice = lineView.tracks[t].slices.find(
+      s => s[4] === wanted && trace.categories[s[3]] === "task");
+    lineView.zoom(50 / (slice[2] * lineView.scale), 0);
+    lineView.show(wanted);
+    const x = lineView.x + (slice[1] + slice[2] / 2) * lineView.scale;
+    press(lineView, x, HEAD + t * TRACK + 20);
+    say.slice = texts();
+  }
+  const start = performance.now();
+  tab("graph");
+  graphView.drawNow();
+  say.took = performance.now() - start;
+  say.alerts = all("img").length;
+} catch (error) { say.error = String(error.stack); }
+document.body.append(
+  Object.assign(document.createElement("pre"),
+    { id: "result", textContent: JSON.stringify(say) }));
+</script></body>
+"""
+"""What a person does with a page, and what they see then."""
+
+
+def driven(page: str, task: str, register: str, folder: Path) -> Json:
+    """What is seen when a browser opens the page and somebody uses it."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("there is no browser to open the page with")
+    names = json.dumps(task).replace("<", "\\u003c"), json.dumps(register)
+    script = CLICKS.replace("TASK", names[0])
+    script = script.replace("REGISTER", names[1].replace("<", "\\u003c"))
+    path = folder / "driven.html"
+    path.write_text(page.replace("</body>", script))
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += ["--window-size=1200,800"]
+    command += [f"--user-data-dir={folder / 'profile'}", path.as_uri()]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=120
+    )
+    found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found is not None
+    seen: Json = json.loads(unescape(found[1]))
+    assert "error" not in seen, seen.get("error")
+    return seen
+
+
+@pytest.mark.slow
+def test_tasks_registers_and_slices_are_clicked_in_a_browser(
+    trace: Path, tmp_path: Path
+):
+    page = tmp_path / "view.html"
+    arguments = ENCODER, "--threads", "2", "--trace", str(trace), "-o", str(page)
+    assert run_tool(arguments) == 0
+    seen = driven(page.read_text(), "s0", "s0/out", tmp_path)
+    for part in ("s0", "op.matmul", "32,768", "calls3", "GFLOP/s", "s0/out8.0 KiB"):
+        assert part in seen["task"]
+    for part in ("s0/out", "8.0 KiB", "c0, from byte", "made by", "read by"):
+        assert part in seen["register"]
+    assert seen["nothing"] == "Click a task, a register or a slice."
+    assert seen["found"] == "1 found"
+    assert seen["entered"] == seen["task"]
+    assert seen["memory"] == seen["register"]
+    assert seen["views"] == ["memory"]
+    assert seen["slice"].startswith(seen["task"])
+    assert "this slice" in seen["slice"]
+    assert seen["zoomed"]
+    assert seen["fits"]
+
+
+@pytest.mark.slow
+def test_nasty_names_are_shown_as_they_are(tmp_path: Path):
+    seen = driven(page_of(nasty_image()), NASTY, NASTY, tmp_path)
+    assert seen["task"].startswith(NASTY)
+    assert seen["register"].startswith(NASTY)
+    assert seen["alerts"] == 0
+
+
+@pytest.mark.slow
+def test_thousands_of_tasks_stay_usable(tmp_path: Path):
+    count = 4000
+    memory = [register(f"r{i}", i % 32 * 8, 8) for i in range(count)]
+    actors = [
+        actor(f"t{i}", [f"r{j}" for j in {i // 2, i - 1} if 0 <= j < i], [f"r{i}"])
+        for i in range(count)
+    ]
+    seen = driven(page_of(program(memory, actors)), "t3777", "r3777", tmp_path)
+    assert seen["task"].startswith("t3777")
+    assert seen["found"] == "1 found"
+    assert seen["fits"]
+    # One drawing of everything, in milliseconds.
+    assert seen["took"] < 2000
+
+
+def test_tasks_that_only_come_before_or_after_others_are_ticks() -> None:
+    text = """
+    job.job @a placement <cpu, [0:0]> {
+      %x = job.input "x" : tensor<4xf32>
+      %r = op.reshape %x to [2, 2] : tensor<4xf32> -> tensor<2x2xf32>
+      %y = op.softmax %r axis 1 : tensor<2x2xf32> -> tensor<2x2xf32>
+      job.output "y", %y : tensor<2x2xf32>
+    }
+    """
+    passes = (
+        "job-add-sections,convert-job-to-plan,plan-assign-streams,"
+        "plan-create-registers,regst-alias-registers,plan-add-ticks,"
+        "regst-plan-memory,convert-plan-to-launch"
+    )
+    compiler, table = installed_compiler()
+    module = compiler.parse(text.encode(), "a.mlir")
+    run_pipeline(compiler, table, module, passes)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    kinds = dict(
+        zip(
+            (actor.name for actor in image_of(program).actors),
+            Graph(image_of(program)).kinds,
+            strict=True,
+        )
+    )
+    assert kinds["total/source"] == kinds["outputs/sink"] == "tick"
+    assert (kinds["r"], kinds["y"]) == ("view", "op.softmax")

@@ -1,0 +1,436 @@
+"""Plans of ONNX models that another process finds again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import GraphProto, TensorProto, helper, numpy_helper
+
+from penstock.lowering.kernel_times.database import KernelDatabase
+from penstock.runtime.jit import package_digest
+from penstock.runtime.jit.cache_files import keep
+from penstock.tools.cli import run
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.frontend.onnx import session as onnx_session
+from penstock.tools.frontend.onnx.model import import_file
+from penstock.tools.frontend.onnx.session import OnnxSession
+from penstock.tools.session.saved_plan import derived, known
+from penstock.tools.session.saved_plan import plan as plan_module
+from penstock.tools.session.saved_plan.archive import PlanError
+from penstock.tools.session.saved_plan.plan import read_own_plan
+
+DROP_RELU = Path(__file__).parents[4] / "plugin" / "Inputs" / "drop_relu.py"
+Floats = NDArray[np.float32]
+RANDOM = np.random.default_rng()
+"""Of no seed: nobody has compiled these models before."""
+
+
+def floats(*shape: int) -> Floats:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def write(
+    path: Path, weights: Floats, *, beside: str = "", is_there: bool = True
+) -> None:
+    """A model of rows times weights, which may lie in a file beside it."""
+    tensor = numpy_helper.from_array(weights, "w")
+    if beside:
+        if is_there:
+            path.with_name(beside).write_bytes(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=beside)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "rows",
+        [info("x", TensorProto.FLOAT, ["rows", weights.shape[0]])],
+        [info("y", TensorProto.FLOAT, ["rows", weights.shape[1]])],
+        [tensor],
+    )
+    save(path, graph)
+
+
+def save(path: Path, graph: GraphProto) -> None:
+    opsets = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    path.write_bytes(model.SerializeToString())
+
+
+def check(path: Path, weights: Floats, rows: int = 3, threads: int = 1) -> None:
+    x = floats(rows, weights.shape[0])
+    with OnnxSession(path, threads=threads) as session:
+        (y,) = session.run({"x": x}).values()
+    got = np.asarray(y, np.float32)
+    np.testing.assert_allclose(got, x @ weights, 1e-4, 1e-5)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The sessions that are compiled."""
+    found: list[object] = []
+
+    class Compiled(onnx_session.Session):
+        def __init__(self, *args: object, **options: object) -> None:
+            found.append(self)
+            super().__init__(*args, **options)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(onnx_session, "Session", Compiled)
+    monkeypatch.setattr(run, "Session", Compiled)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rows.onnx"
+
+
+def test_a_model_that_is_known_is_neither_read_nor_compiled(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    assert len(compiled) == 1
+    monkeypatch.setattr(onnx_session, "_Given", None)
+    check(path, weights)
+    assert len(compiled) == 1
+
+
+def test_what_the_plan_depends_on(path: Path, compiled: list[object]) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    for facts in ({}, {"rows": 2}, {"threads": 2}, {}, {"rows": 2}, {"threads": 2}):
+        check(path, weights, **facts)
+    assert len(compiled) == 3
+
+
+def test_other_contents(path: Path, compiled: list[object]) -> None:
+    for weights in (floats(4, 5), floats(4, 5)):
+        write(path, weights)
+        check(path, weights)
+    assert len(compiled) == 2
+
+
+def test_other_contents_of_a_file_beside_it(path: Path, compiled: list[object]) -> None:
+    for weights in (first := floats(4, 5), floats(4, 5), first):
+        write(path, weights, beside="w.bin")
+        check(path, weights)
+        check(path, weights)
+    assert len(compiled) == 2
+
+
+def test_plans_for_other_contents_of_a_file_beside_it_are_not_mixed_up(
+    path: Path, compiled: list[object]
+) -> None:
+    first, second = floats(4, 5), floats(4, 5)
+    write(path, first, beside="w.bin")
+    check(path, first)
+    check(path, first, rows=2)
+    write(path, second, beside="w.bin")
+    check(path, second)
+    # The plan for two rows is of the first contents.
+    check(path, second, rows=2)
+    assert len(compiled) == 4
+
+
+def test_other_modules(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    monkeypatch.setattr(known, "digest_of_all", lambda: "other")
+    known.compiler_text.cache_clear()
+    check(path, weights)
+    known.compiler_text.cache_clear()
+    assert len(compiled) == 2
+
+
+def test_a_plan_for_certain_values_is_not_kept(
+    path: Path, compiled: list[object]
+) -> None:
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["x", "shape"], [f"y{RANDOM.integers(1 << 40)}"])],
+        "reshape",
+        [info("x", TensorProto.FLOAT, [6]), info("shape", TensorProto.INT64, [2])],
+        [],
+    )
+    graph.output.append(info(graph.node[0].output[0], TensorProto.FLOAT, ["n", "m"]))
+    save(path, graph)
+    x = floats(6)
+    for shape in ([2, 3], [3, 2], [2, 3]):
+        with OnnxSession(path) as session:
+            (y,) = session.run({"x": x, "shape": np.array(shape)}).values()
+        np.testing.assert_array_equal(y, x.reshape(shape), strict=True)
+    assert len(compiled) == 3
+
+
+def test_a_plan_that_is_large_for_the_cache_is_not_kept(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    monkeypatch.setattr(known, "size_limit", lambda: known.SHARE * weights.nbytes - 1)
+    check(path, weights)
+    check(path, weights)
+    assert len(compiled) == 2
+
+
+def test_a_plan_that_was_cut_off_is_made_anew(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = path.with_name("cache")
+    folder.mkdir()
+    monkeypatch.setattr(known, "cache_dir", lambda: folder)
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (plan,) = folder.glob("*/*.penstock")
+    plan.write_bytes(plan.read_bytes()[:1000])
+    check(path, weights)
+    check(path, weights)
+    assert len(compiled) == 2
+
+
+@pytest.mark.slow
+def test_the_tool_finds_plans_again(
+    path: Path, compiled: list[object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(path, floats(4, 5))
+    inputs = [str(path), "--random-inputs", "1", "--dim", "rows=2"]
+    expected = path.with_name("y.npz")
+    others = ["--allow-winograd"], ["--random-weights", "1"], ["--threads", "2"]
+    for more in (["--outputs", str(expected)], [], *others):
+        assert run.run_tool([*inputs, *more]) == 0
+    assert len(compiled) == 4
+    texts = re.findall("^(load|compile and load)", capfd.readouterr().out, re.M)
+    assert texts == ["compile and load", "load", *["compile and load"] * 3]
+    # What needs the model, or may be compiled otherwise the next time.
+    database = path.with_name("kernels.db")
+    for more in (["--check", "onnxruntime"], ["--tune", "--kernels", str(database)]):
+        assert run.run_tool([*inputs, *more]) == 0
+    assert len(compiled) == 6
+    assert run.run_tool([*inputs, "--check", str(expected), "--tolerance", "0"]) == 0
+    assert len(compiled) == 6
+
+
+def test_what_a_loaded_file_took_part_in_is_not_kept(
+    path: Path, compiled: list[object]
+) -> None:
+    write(path, floats(4, 5))
+    inputs = [str(path), "--random-inputs", "1", "--dim", "rows=2"]
+    for _ in range(2):
+        assert run.run_tool([*inputs, "--load", str(DROP_RELU)]) == 0
+    assert len(compiled) == 2
+    assert run.run_tool(inputs) == 0
+    assert len(compiled) == 3
+
+
+def test_a_file_that_is_not_there(path: Path) -> None:
+    assert not known.KnownPlans(path).is_known
+
+
+# What lies in the cache --------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder for plans, with nothing in it."""
+    folder = path.with_name("cache")
+    folder.mkdir()
+    for module in (known, derived):
+        monkeypatch.setattr(module, "cache_dir", lambda: folder)
+    return folder
+
+
+PLAN, FILES, DERIVED = "*/*.penstock", "*/files.json", "*/plan.zip"
+
+
+@pytest.mark.parametrize("pattern", [PLAN, FILES, DERIVED])
+def test_a_flipped_bit_is_never_computed_with(
+    path: Path,
+    folder: Path,
+    pattern: str,
+    flip_a_bit: Callable[[Path], None],
+) -> None:
+    weights = floats(40, 50)
+    write(path, weights, beside="w.bin")
+    check(path, weights)
+    (kept,) = folder.glob(pattern)
+    whole = kept.read_bytes()
+    for _ in range(8):
+        kept.write_bytes(whole)
+        flip_a_bit(kept)
+        check(path, weights)
+
+
+def test_every_bit_of_a_plan_that_matters_is_looked_at(
+    path: Path, folder: Path
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (kept,) = folder.glob(PLAN)
+    whole = kept.read_bytes()
+    before = read_own_plan(kept)
+    places = {
+        *map(int, RANDOM.integers(len(whole), size=200)),
+        *range(len(whole) - 99, len(whole)),
+    }
+    for place in sorted(places):
+        damaged = bytearray(whole)
+        bit = int(RANDOM.integers(8))
+        print(f"bit {bit} of byte {place} of {len(whole)}")
+        damaged[place] ^= 1 << bit
+        kept.write_bytes(damaged)
+        try:
+            plan = read_own_plan(kept)
+        except PlanError:
+            continue
+        assert plan.text == before.text
+        (name,) = plan.weights
+        np.testing.assert_array_equal(plan.weights[name], before.weights[name])
+
+
+@pytest.mark.parametrize("pattern", [PLAN, FILES, DERIVED])
+@pytest.mark.parametrize("what", ["5", "others", "folder", "empty"])
+def test_what_has_no_business_in_the_cache_counts_as_missing(
+    path: Path, folder: Path, compiled: list[object], pattern: str, what: str
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (kept,) = folder.glob(pattern)
+    if what == "others":
+        kept.chmod(0o666)
+    else:
+        kept.unlink()
+        kept.mkdir() if what == "folder" else kept.write_text("5" * (what == "5"))
+    check(path, weights)
+    assert len(compiled) == (2 if pattern == PLAN else 1)
+    # Whatever was missing is there again.
+    assert kept.is_file()
+    compiled.clear()
+    check(path, weights)
+    assert compiled == []
+
+
+def test_a_list_of_files_that_is_none_counts_as_missing(
+    path: Path, folder: Path, compiled: list[object]
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    (files,) = folder.glob(FILES)
+    for text in (b"5", b'"w.bin"', b"[5]", b"{}", b"null"):
+        assert keep(files, text)
+        check(path, weights)
+        compiled.clear()
+        check(path, weights)
+        assert compiled == []
+
+
+def test_a_file_in_place_of_the_folder_counts_as_missing(
+    path: Path, folder: Path, compiled: list[object]
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    for entry in [*folder.iterdir()]:
+        shutil.rmtree(entry)
+        entry.write_text("no folder")
+    for _ in range(2):
+        check(path, weights)
+    assert len(compiled) == 2
+
+
+def test_a_full_disk_is_no_error(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **options: object) -> None:
+        raise PlanError("cannot write: no space left on device")
+
+    weights = floats(4, 5)
+    write(path, weights)
+    for module in (plan_module, derived):
+        monkeypatch.setattr(module, "write_archive", full)
+    check(path, weights)
+    check(path, weights)
+
+
+def test_plans_are_kept_by_the_content_of_plugins(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    site = path.with_name("site")
+    site.mkdir()
+    monkeypatch.setattr(sys, "path", [str(site), *sys.path])
+    for group in known.GROUPS:
+        entry = EntryPoint("theirs", "acme_known.passes:UNIVERSE", group)
+
+        def entries(entry: EntryPoint = entry) -> EntryPoints:
+            return EntryPoints([entry])
+
+        monkeypatch.setattr(known, "entry_points", entries)
+        for text in ("x = 1\n", "x = 1\n", "x = 2\n"):
+            (site / "acme_known.py").write_text(text)
+            for function in (*package_digest_caches(), known.compiler_text):
+                function.cache_clear()
+            check(path, weights)
+        assert len(compiled) == 2
+        compiled.clear()
+    known.compiler_text.cache_clear()
+
+
+def package_digest_caches() -> list[Any]:
+    names = "_digest", "_imports_of", "_places", "code_of"
+    return [getattr(package_digest, name) for name in names]
+
+
+def test_plans_by_measured_times_are_not_kept(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights)
+    check(path, weights)
+    database = path.with_name("kernels.db")
+    KernelDatabase(database, write=True).close()
+    monkeypatch.setenv("PENSTOCK_KERNELS", str(database))
+    for _ in range(2):
+        check(path, weights)
+    assert len(compiled) == 3
+
+
+@pytest.mark.parametrize(
+    "place", ["/dev/zero", "../w.bin", "a/../../w.bin", r"C:\w.bin", r"..\w.bin"]
+)
+def test_tensors_outside_of_the_folder_of_a_model_are_refused(
+    path: Path, place: str
+) -> None:
+    weights = floats(4, 5)
+    write(path, weights, beside=place, is_there=False)
+    text = f"^cannot read the weights of {path}: '{re.escape(place)}' lies outside of "
+    with pytest.raises(UsageError, match=text):
+        OnnxSession(path)
+    with pytest.raises(UsageError, match=text):
+        import_file(path)
+
+
+def test_a_pipe_in_place_of_tensors_is_not_waited_for(path: Path) -> None:
+    write(path, floats(4, 5), beside="w.bin", is_there=False)
+    os.mkfifo(path.with_name("w.bin"))
+    with pytest.raises(UsageError, match=r"^cannot read the weights of "):
+        OnnxSession(path)
