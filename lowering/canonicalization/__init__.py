@@ -1,1 +1,0 @@
-"""Canonicalization patterns, one module a dialect."""
