@@ -1,1 +1,1 @@
-"""How the source text of kernels is printed, by the target `numba`."""
+"""The code generator: target `numba` prints the source text of kernels."""

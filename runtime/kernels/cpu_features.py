@@ -1,6 +1,6 @@
 """
-What a processor can do that machine code is made for: by default this one, but whoever
-makes code can describe any other.
+The features of a CPU that machine code is generated for: this one by default; callers
+may describe any other.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Processor:
 
     def dot_product(self, lanes: int, plain: bool = False) -> str | None:
         """
-        How it adds the products of vectors of quads of bytes: by `vnni`, but for
-        `plain` ones of which no bits are turned, or in `pairs` of 16 bits; None if it
-        has neither.
+        The instruction for dot products of groups of four bytes: `vnni`, but for
+        `plain` ones without flipped sign bits, or `pairs` of `i16`; None if it has
+        neither.
         """
         has = self.features.__contains__
         if lanes == 16:

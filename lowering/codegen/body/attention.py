@@ -1,12 +1,12 @@
 """
-Attention among the phases of kernels, found in its loops, without printing it.
+The analysis of attention in a kernel: its stage found in loops, without printing it.
 
-It is an `scf.parallel` over rows, the last of its loops, of stacks, the others. A row
-has a loop over keys that carries the largest score and the sum of powers so far
-(`op.attention` builds it), up to the last one or, if it is causal, so many after the
-number of the row: a score is a sum of products of a row of queries and a row of keys,
-changed by any ops of vectors (scaled, masked), and a row of values is added to the row
-of the result, which is made smaller when a score is larger than all before.
+Attention is an `scf.parallel` over rows (the last of its loops) and stacks (the
+others). A row has a loop over keys that carries the largest score and the sum of
+exponentials so far (`op.attention` builds it), up to the last key or, if it is causal,
+up to a key that depends on the row. A score is a dot product of a query row and a key
+row, changed by any vector ops (scaled, masked); a row of values is added to the row of
+the result, which is rescaled when a score is larger than all before.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class _Matcher:
         return upper
 
     def _seen(self, loop: scf.ForOp) -> tuple[int, int | None]:
-        """How many keys there are, and how far past its number a row sees them."""
+        """The number of keys, and how far past its own number a row sees them."""
         if number_of(loop.ub) is not None:
             return self._extent(loop), None
         _expect(number_of(loop.lb) == 0 and number_of(loop.step) == 1)
@@ -185,7 +185,7 @@ class _Matcher:
     def _operand(
         self, op: memref.LoadOp | memref.StoreOp, inner: Sequence[SSAValue]
     ) -> tuple[Operand, list[int]]:
-        """What is accessed, and how far apart its elements are along inner loops."""
+        """The accessed operand, and its strides along inner loops."""
         type = op.memref.type
         assert isa(type, MemRefType), "checked by the verifier"
         places = self.op.body.block.args
@@ -281,7 +281,7 @@ class _Matcher:
 
     @staticmethod
     def _checked_base(largest: SSAValue) -> SSAValue:
-        """What is subtracted from scores: the largest one, or 0 if that is -inf."""
+        """The value subtracted from scores: the largest one, or 0 if that is -inf."""
         uses = (use.operation for use in largest.uses)
         base = next((op for op in uses if isinstance(op, arith.SelectOp)), None)
         select = _the(arith.SelectOp, base)
@@ -294,7 +294,7 @@ class _Matcher:
     def _mixing(
         self, loop: scf.ForOp, key: SSAValue, out: Operand, depth: int
     ) -> tuple[SSAValue, SSAValue, Operand]:
-        """What the row so far and the values are multiplied with, and the values."""
+        """The factors of the row so far and of the values, and the values."""
         ops = _ops(loop.body.block)
         _expect(len(ops) == 7 and self._extent(loop) == depth)
         column = loop.body.block.args[0]
@@ -315,7 +315,7 @@ class _Matcher:
 
     @staticmethod
     def _scaled(value: SSAValue) -> tuple[memref.LoadOp, SSAValue]:
-        """What is loaded, and what it is multiplied with."""
+        """The load of a product, and its other factor."""
         product = _the(arith.MulfOp, value.owner)
         load = next(
             (v.owner for v in product.operands if isinstance(v.owner, memref.LoadOp)),

@@ -1,14 +1,13 @@
 """
-Sums of products among the phases of kernels, without printing them.
+The analysis of contractions in a kernel: `linalg` ops found to be matmuls, without
+printing them.
 
-A contraction is a `linalg` op that adds products of two numbers to its output: a loop
-of *rows*, which only `a` and the result have, loops of *columns*, which only `b` and
-the result have and which follow each other in the result, and loops of *terms*, which
-only `a` and `b` have and which are equally far apart in `a`. Any other loops run
-outside.
-Where there are several loops of columns or terms, as in convolutions, columns are
-*windows* on `b`, which may have padding around it. Factors may be bytes, with signs or
-without, of sums of 32 bits.
+A contraction adds products of two numbers to its output. Its loops are *rows*, which
+only `a` and the result have; *columns*, which only `b` and the result have and along
+which the result is contiguous; and *terms*, which only `a` and `b` have and which have
+one stride in `a`. Any other loops run outside. Where there are several loops of columns
+or terms, as in convolutions, columns are *windows* on `b`, which may have padding
+around it. Factors may be `i8` or `u8` with `i32` accumulators.
 """
 
 from __future__ import annotations
@@ -130,11 +129,11 @@ class Contraction:
 
     @property
     def outer_extents(self) -> tuple[int, ...]:
-        """How often the other loops run."""
+        """The trip counts of the other loops."""
         return tuple(self.nest.extents[loop] for loop in self.outer)
 
     def outer_strides(self, access: Access) -> tuple[int, ...]:
-        """What the other loops add to the place of an element."""
+        """The strides of an access along the other loops, in elements."""
         return tuple(access.strides[loop] for loop in self.outer)
 
 
@@ -187,7 +186,7 @@ def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | Non
 
 
 def _extended(value: SSAValue) -> SSAValue:
-    """What a number is extended from, if that is an argument."""
+    """The argument that a number is extended from, or the number itself."""
     owner = value.owner
     if isinstance(owner, EXTENSIONS) and isinstance(owner.input, BlockArgument):
         return owner.input
@@ -195,7 +194,7 @@ def _extended(value: SSAValue) -> SSAValue:
 
 
 def _rounded(value: SSAValue) -> SSAValue:
-    """What is rounded to a number."""
+    """The operand of a rounding, or the number itself."""
     return value.owner.input if isinstance(value.owner, arith.TruncFOp) else value
 
 
@@ -311,7 +310,9 @@ def _columns(
 
 
 def _sides(nest: Nest, column: int | None) -> tuple[int, int] | None:
-    """Which operand has rows, and which one the columns."""
+    """
+    The operand that has rows, and the one that has columns; None if neither order fits.
+    """
     if column is None:
         return 0, 1
     having = [n for n in (0, 1) if nest.accesses[n].strides[column]]
@@ -322,8 +323,8 @@ def stride_along(
     loops: Sequence[tuple[int, int, int]], extent: int, step: int
 ) -> int | None:
     """
-    How far an operand moves while a result does `extent` steps of `step` elements, or
-    None if not equally far each time.
+    The stride of an operand for each `extent` steps of `step` elements of a result, or
+    None if it is not constant.
 
     `loops` has, for each loop of an op that writes each element of the result once, its
     extent, its stride in the result, and its stride in the operand.

@@ -1,11 +1,12 @@
 """
-Phases that are computed with a contraction, while its sums are in registers.
+Prologue and epilogue fusion: stages computed with a contraction while its accumulators
+are in registers.
 
-The phase before a contraction can be, if it starts its sums: if it writes every element
-of the result without reading it. The phases after it can be, if they change each
-element of the result in its place. All of their ops must be ones of vectors, and what
-they read must change equally from row to row, and follow each other or not change from
-column to column. Sums of integers may start from zeros or from what is read.
+The stage before a contraction can be fused if it initialises the accumulators: if it
+writes every element of the result without reading it. Stages after it can be if they
+change each element of the result in place. All of their ops must be vector ops; their
+inputs must have one stride from row to row, and be contiguous or constant from column
+to column. Integer accumulators start from zeros or from a loaded result.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ ORDERED = range(2, 6)
 
 @dataclass(frozen=True)
 class Input:
-    """What a folded phase reads: an argument and how it moves with the loops."""
+    """An input of a fused stage: an argument, and its strides along the loops."""
 
     buffer: SSAValue
     row: int
@@ -99,7 +100,7 @@ class Input:
 
 @dataclass
 class Finish:
-    """What becomes of the sums of a contraction before they are stored."""
+    """The prologue and epilogue of a contraction's accumulators."""
 
     inputs: list[Input] = field(default_factory=list[Input])
     start: Folded | None = None
@@ -138,7 +139,10 @@ def finish_of(
     position: int,
     folds: tuple[int, int],
 ) -> Finish | None:
-    """What phases around a contraction make of its sums; None if one cannot."""
+    """
+    The prologue and epilogue that stages around a contraction make; None if one cannot
+    be fused.
+    """
     before, after = folds
     if before > min(1, position) or position + after >= len(phases):
         return None
@@ -215,7 +219,7 @@ def _argument(
     operand: SSAValue,
     result: SSAValue,
 ) -> int | arith.ConstantOp | bool | None:
-    """What a block argument is, see `Folded`; False where it cannot be told."""
+    """The meaning of a block argument, see `Folded`; False where it cannot be told."""
     if not isa(operand.type, MemRefType):
         owner = operand.owner
         if not isinstance(owner, arith.ConstantOp):

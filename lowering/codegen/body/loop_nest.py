@@ -99,8 +99,8 @@ def access_of(
     map: AffineMap, shape: Sequence[int], pads: Sequence[tuple[int, int]] = ()
 ) -> Access | None:
     """
-    How loops touch a dense buffer by an affine map, or None if not linearly. `pads` are
-    the zeros before and after each dimension that the map counts, too.
+    The access to a dense buffer by an affine map of loops, or None if it is not linear.
+    `pads` are the zeros before and after each dimension that the map counts, too.
     """
     if not all(is_linear(expr) for expr in map.results):
         return None

@@ -1,11 +1,10 @@
 """
-Scalar ops as Python expressions.
+The printer of scalar ops as Python expressions.
 
-An expression has exactly the type of its op: `f32` and `f64` are computed in their
-own type, integers of less than 64 bits are cut after each operation, `index` is a
-64-bit integer, `i1` a boolean, and `f16` and `bf16` are 32-bit floats that are rounded
-to 16 bits after each operation. Names that are not Python's come from the support
-module of the target.
+An expression has exactly the type of its op: `f32` and `f64` are computed in their own
+type, integers of less than 64 bits are cut after each operation, `index` is a 64-bit
+integer, `i1` a boolean, and `f16` and `bf16` are `f32` that is rounded to 16 bits after
+each operation. Names that are not Python's come from the support module of the target.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-Kernel bodies as Python statements, as far as all targets agree.
+The printer of kernel bodies as Python statements, as far as all targets agree.
 
-Names in the text: arguments have their SSA names, values are `v0`, `v1`..., loops
-`i0`, `i1`...; constants stand where they are used. No name is used for two things.
+Names in the text: arguments have their SSA names, values are `v0`, `v1`..., loops `i0`,
+`i1`...; constants stand where they are used. No name is used for two things.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class BodyPrinter(ABC):
         return next(self._loops)
 
     def name(self, value: SSAValue) -> str:
-        """What a value is called."""
+        """The name of a value in the text."""
         return self._names.get(value, "unknown")
 
     def _name_arguments(self) -> list[str]:
@@ -249,7 +249,7 @@ class BodyPrinter(ABC):
             self.load_inputs(computation, names, {*outer, *opened[:position]})
 
     def range_over(self, op: Operation, loop: int, extent: int) -> str:
-        """What a loop of a phase, known by its number, runs over."""
+        """The range of a stage's loop, which is known by its number."""
         return f"range({extent})"
 
     def print_output(
@@ -284,7 +284,7 @@ class BodyPrinter(ABC):
     ) -> None:
         """
         Print the loads of inputs whose loops are all among those that are `ready`,
-        unless they are loaded already. What is read from the output is read last.
+        unless they are loaded already. Loads from the output come last.
         """
         op, accesses = computation.op, computation.nest.accesses
         written = self.name(op.outputs[0])
@@ -366,7 +366,7 @@ class BodyPrinter(ABC):
     def _within(
         self, text: str, type: Attribute, access: Access, loops: Sequence[str]
     ) -> str:
-        """What is loaded at an access, or zero where that is out of its bounds."""
+        """The load of an access, or zero where it is out of bounds."""
         conditions = (
             f"0 <= {self.element(Access(b.strides, b.offset), loops)} < {b.extent}"
             for b in access.bounds

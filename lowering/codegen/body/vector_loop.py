@@ -1,14 +1,13 @@
 """
-Loops of kernels over elements that follow each other, as vectors.
+The analysis of vectorizable inner loops over contiguous elements.
 
-A loop becomes a *line* (`penstock.runtime.kernels.cpu.vector_loop`) if all that it
-computes is floats of one type, or comparisons of them; if what it loads is the same in
-all turns or up to `MAX_STEP` elements apart; if what it stores follows each other; and
-if what it carries from turn to turn are sums and products that may be taken in any
-order, or the largest or least of numbers. What is the same in all turns is loaded
-before. Floats of 16 bits may be loaded, stored and rounded to in a line of `f32`; so
-may integers of up to 32 bits, which are cast from or to it, and added and multiplied as
-such. Any other loop is printed as a loop of Python, which LLVM may vectorise.
+A loop becomes a *line* (`penstock.runtime.kernels.cpu.vector_loop`) if it computes only
+floats of one type, or comparisons of them; if its loads are invariant or have a stride
+of up to `MAX_STEP` elements; if its stores are contiguous; and if it carries only sums
+and products that may be reassociated, maxima or minima. Invariant values are loaded
+before. In a line of `f32`, `f16` and `bf16` may be loaded, stored and rounded to, and
+integers of up to 32 bits cast from or to it, added and multiplied. Any other loop is
+printed as a Python loop, which LLVM may vectorise.
 """
 
 from __future__ import annotations
@@ -170,7 +169,7 @@ def is_element(type: Attribute, element: str) -> bool:
 
 
 def stored_as(type: Attribute) -> str:
-    """What elements of a type that lines compute with are in memory."""
+    """The type in memory of elements of a type that vectorized loops compute with."""
     return HALVES.get(type) or ELEMENTS.get(type) or SMALL_INTEGERS[type]
 
 
@@ -248,7 +247,9 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
 def _stride(
     buffer: SSAValue, indices: Iterable[SSAValue], variable: SSAValue
 ) -> int | None:
-    """How far apart the elements of turns are; None if not known."""
+    """
+    The stride of an access from iteration to iteration, in elements; None if not known.
+    """
     assert isa(buffer.type, MemRefType), "checked by the verifier"
     total = 0
     strides = row_major(buffer.type.get_shape())

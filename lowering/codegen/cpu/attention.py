@@ -2,18 +2,18 @@
 The source of attention that has a schedule: loops over blocks of queries and keys.
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
-        pack_0(...)                        # queries, so that vectors are along them
+        pack_0(...)                        # queries, so that SIMD lanes run along them
         for i1 in range(0, <keys>, <block>):
-            strip_0(...)                   # scores: products of queries and keys
-            turn_0(...)                    # their powers, and what is kept of them
+            strip_0(...)                   # scores: queries times keys
+            turn_0(...)                    # their exponentials, and the running totals
             strip_1(...)                   # values, added to the rows of the result
 
 If attention is causal, the loop over keys ends with the last one that a query of the
-block sees, and powers of those that only some of them see are 0 for the others.
+block sees, and exponentials of those that only some of them see are 0 for the others.
 
-A unit is a block of queries for one turn of all other loops. Units write different
-rows, so that any part of a kernel may compute any of them at any time. What is called
-is in `penstock.runtime.kernels.cpu.matmul.tile`,
+A unit is a block of queries for one iteration of all other loops. Units write different
+rows, so any part of a kernel may compute any of them at any time. The called functions
+are in `penstock.runtime.kernels.cpu.matmul.tile`,
 `penstock.runtime.kernels.cpu.matmul.packing` and
 `penstock.runtime.kernels.cpu.attention`.
 """
@@ -82,14 +82,14 @@ class AttentionGroup:
 
     @property
     def parts(self) -> int:
-        """How many parts the work is worth."""
+        """The number of parts that the work is worth."""
         return max(1, min(self.units, self.attention.work // WORK_OF_A_PART))
 
 
 def attention_group_of(op: Operation) -> AttentionGroup | str | None:
     """
-    What is computed with an op that has a schedule for attention, None for one without,
-    or why it cannot be computed so.
+    The attention of an op that has a schedule for it, None for one without, or why it
+    cannot be computed so.
     """
     schedule = op.attributes.get(SCHEDULE)
     if not isinstance(schedule, AttentionAttr):
@@ -194,7 +194,7 @@ class AttentionPrinter:
 
     @property
     def _panels(self) -> tuple[int, int]:
-        """How many tiles a row of the result has, and the vectors of each."""
+        """The number of tiles in a row of the result, and the vectors of each."""
         lanes = self.schedule.tile[2]
         vectors = -(-self.attention.depth // lanes)
         most = min(self.schedule.mix[1], vectors)
@@ -303,7 +303,7 @@ class AttentionPrinter:
 
     @property
     def _causal(self) -> list[str]:
-        """What says that shares are of the keys that a query sees."""
+        """The facts that limit shares to the keys that a query sees."""
         return [] if self.attention.offset is None else ["causal=True"]
 
     @property
@@ -422,8 +422,8 @@ class AttentionPrinter:
 
     def _seen(self, kind: _Kind, block: str) -> str:
         """
-        How many keys a block of queries looks at: those that its last one sees, and the
-        others of their tile.
+        The number of keys that a block of queries reads: those that its last one sees,
+        and the others of their tile.
         """
         keys, tile = self.attention.keys, self.schedule.tile[0]
         if self.attention.offset is None:
@@ -435,7 +435,10 @@ class AttentionPrinter:
         return name
 
     def _shown(self, block: str, key: str) -> str:
-        """How many keys from one on the first query of a block sees; or less than 0."""
+        """
+        The number of keys from one on that the first query of a block sees; or less
+        than 0.
+        """
         assert self.attention.offset is not None, "attention is causal"
         text = sum_of([(block, self.group.queries)], self.attention.offset + 1)
         return text if key == "0" else f"{text} - {key}"

@@ -1,13 +1,13 @@
 """
 The source of kernels for `cpu`: one C function over buffer addresses.
 
-A phase is a nest of loops in the order of
+A stage is a loop nest in the order of
 `penstock.lowering.codegen.body.loop_nest.loop_order`; inputs are loaded as far outside
-as their loops allow, and innermost loops are made of vectors where
+as their loops allow. Innermost loops are vectorized where
 `penstock.lowering.codegen.cpu.vector_loop` can, loops around others where
 `penstock.lowering.codegen.cpu.outer_vector_loop` can. A contraction that has a schedule
-is printed as `penstock.lowering.codegen.cpu.matmul`, `upright` or `quads` says, with
-the phases folded in it.
+is printed by `matmul`, `matmul_transposed` or `matmul_int8` of this package, with the
+stages fused into it.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
 usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
@@ -85,7 +85,7 @@ def cpu_source(kernel: KernelOp) -> str:
 
 
 def printer_of(group: Group) -> type[StripPrinter]:
-    """What prints a group."""
+    """The printer of a group's source."""
     if group.schedule.has_quads:
         return MatrixPrinter if group.schedule.has_matrices else QuadPrinter
     return UprightPrinter if group.schedule.is_upright else StripPrinter
@@ -167,7 +167,10 @@ class CpuPrinter(BodyPrinter):
 
     @property
     def parts(self) -> int:
-        """How many parts at most the work of the kernel can be usefully cut into."""
+        """
+        The number of parts at most into which the work of the kernel can be usefully
+        cut.
+        """
         for split in self._splits.values():
             return split.parts
         phases = phases_of(self.kernel.body.block)

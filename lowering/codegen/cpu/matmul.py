@@ -1,5 +1,5 @@
 """
-The source of contractions that have a schedule: loops over strips of tiles.
+The source of contractions that have a schedule: loops over micro-kernel calls.
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         ...where unit i0 begins: other loops, columns, rows...
@@ -7,11 +7,11 @@ The source of contractions that have a schedule: loops over strips of tiles.
             pack_0(...)
             strip_0(...)
 
-A unit is the columns of one tile, down the rows of one block, for one turn of all other
-loops; or, where a copy of these rows is reused, of so many tiles, one after the other.
-Units write different elements, so that any part of a kernel may compute any of them at
-any time. What they are is in `penstock.runtime.kernels.cpu.matmul.tile` and
-`penstock.runtime.kernels.cpu.matmul.packing`.
+A unit is the columns of one tile, down the rows of one block, for one iteration of all
+other loops; or, where a packed copy of these rows is reused, of several tiles in turn.
+Units write different elements, so any part of a kernel may compute any of them at any
+time. The micro-kernels are in `penstock.runtime.kernels.cpu.matmul.tile`, the packing
+in `penstock.runtime.kernels.cpu.matmul.packing`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class Group:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """What is divided into panels, and what into blocks: columns and rows."""
+        """
+        The extent that is divided into panels, and the one divided into blocks: columns
+        and rows.
+        """
         rows, columns, _ = self.contraction.extents
         return (rows, columns) if self.schedule.is_upright else (columns, rows)
 
@@ -112,7 +115,7 @@ class Group:
 
     @property
     def parts(self) -> int:
-        """How many parts the work is worth."""
+        """The number of parts that the work is worth."""
         loops = prod(self.contraction.outer_extents)
         work = 2 * prod(self.contraction.extents) * loops
         return max(1, min(self.units, work // WORK_OF_A_PART))
@@ -120,8 +123,8 @@ class Group:
 
 def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
     """
-    What is computed with an op that has a schedule, None for one without, or why it
-    cannot be computed so.
+    The contraction of an op that has a schedule, None for one without, or why it cannot
+    be computed so.
     """
     schedule = op.attributes.get(SCHEDULE)
     if schedule is None:
@@ -195,7 +198,9 @@ class StripPrinter:
         return self._definition("pack_rows", "rows", False, facts)
 
     def _kinds(self) -> list[bool]:
-        """Which strips there are: of whole tiles, and of what is left (True)."""
+        """
+        The kinds of micro-kernel calls: of whole tiles, and of the remainder (True).
+        """
         whole, rest = divmod(self.columns, self.schedule.columns)
         kinds = [False] if whole else []
         is_same = self._tail_vectors() == self.schedule.tile[1] and not (
@@ -268,7 +273,7 @@ class StripPrinter:
         ]
 
     def _common_facts(self, tail: bool) -> list[str]:
-        """What strips of all forms are told."""
+        """The facts that micro-kernels of all forms are told."""
         facts = [f"c={self.contraction.stride(-1, self.contraction.row)}"]
         facts += [f"rest={self.rows % self.schedule.tile[0]}"]
         if self._is_masked(tail):
@@ -291,7 +296,9 @@ class StripPrinter:
         return element_count(self.group.op.outputs[0]) * self.size > FAR_BYTES
 
     def _ahead(self, tail: bool) -> tuple[int, int] | None:
-        """How far the next panel is, if one follows, and the share of a tile in it."""
+        """
+        The distance to the next panel, if one follows, and the share of a tile in it.
+        """
         if tail or not (self.schedule.reuse.data and self.schedule.stored == "b"):
             return None
         height, depth = self.schedule.block
@@ -494,7 +501,7 @@ class StripPrinter:
         out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
 
     def _counted(self, count: str) -> str:
-        """How many products a strip adds for so many terms."""
+        """The number of products that a micro-kernel call adds for so many terms."""
         return count
 
     def _print_packing(

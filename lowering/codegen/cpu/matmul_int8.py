@@ -1,9 +1,9 @@
 """
-The source of products of bytes in quads: loops over strips, as those of other tiles.
+The source of int8 matmuls: loops over micro-kernel calls, as for floats.
 
-What quads are is in `penstock.runtime.kernels.cpu.matmul.int8`, and registers of
-matrices that multiply them in `penstock.runtime.kernels.cpu.matmul.amx`. Columns are
-always packed as windows are.
+The micro-kernels on vectors are in `penstock.runtime.kernels.cpu.matmul.int8`, those on
+AMX tile registers in `penstock.runtime.kernels.cpu.matmul.amx`. Columns are always
+packed as windows are.
 """
 
 from __future__ import annotations

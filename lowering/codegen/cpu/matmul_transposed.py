@@ -1,12 +1,12 @@
 """
-The source of contractions in upright tiles: loops over panels of rows.
+The source of contractions in transposed tiles: loops over panels of rows.
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         ...where unit i0 begins: other loops, rows, columns...
         strip_0(...)
 
-A unit is the rows of one panel, along the columns of one block. How these are cut into
-tiles stands in `penstock.lowering.codegen.cpu.transposed_tiles`, what a strip is in
+A unit is the rows of one panel, along the columns of one block. Columns are cut into
+tiles by `penstock.lowering.codegen.cpu.transposed_tiles`; the micro-kernel is in
 `penstock.runtime.kernels.cpu.matmul.transposed_tile`.
 """
 
@@ -31,7 +31,9 @@ class UprightPrinter(StripPrinter):
         return found
 
     def _kinds(self) -> list[bool]:
-        """Which strips there are: of whole panels, and of the last rows (True)."""
+        """
+        The kinds of micro-kernel calls: of whole panels, and of the last rows (True).
+        """
         whole, rest = divmod(self.rows, self.schedule.columns)
         return [False] * bool(whole) + [True] * bool(rest)
 

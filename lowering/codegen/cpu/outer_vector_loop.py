@@ -1,12 +1,11 @@
 """
-Parallel iterations around sequential loops, as vectors.
+The source of vectorized outer loops: parallel iterations around sequential loops.
 
-The innermost parallel loop of a phase is made of *columns*
-(`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if all that
-these compute is floats of one type, or comparisons of them, and if what is loaded and
-stored follows each other from one iteration to the next. Each column does what it does
-in order, so a kernel may store where it has loaded. Blocks of columns are what threads
-share.
+The innermost parallel loop of a stage is made of *columns*
+(`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if these
+compute only floats of one type, or comparisons of them, and if loads and stores are
+contiguous from one iteration to the next. Each column runs in order, so a kernel may
+store where it has loaded. Threads share blocks of columns.
 """
 
 from __future__ import annotations
@@ -37,7 +36,10 @@ COLUMN_BLOCK = 64
 
 
 class Place(NamedTuple):
-    """How far an element is from the first one: a number, and so much a turn."""
+    """
+    The offset of an element from the first one: a number, and a stride for each
+    iteration.
+    """
 
     offset: int
     steps: Mapping[SSAValue, int]
@@ -65,7 +67,7 @@ class Columns:
 
     @property
     def bases(self) -> list[Base]:
-        """What is loaded from and stored to, each once."""
+        """The bases of all loads and stores, each once."""
         return list(dict.fromkeys(base for base, _ in self.places.values()))
 
     @property
@@ -287,7 +289,10 @@ class _BodyPrinter:
                     yield f"{self._named(op.results[0])} = {text}"
 
     def name(self, value: SSAValue) -> str:
-        """What a value is called; constants from outside stand where they are used."""
+        """
+        The name of a value in the text; constants from outside stand where they are
+        used.
+        """
         if value not in self.names:
             owner = value.owner
             assert isinstance(owner, arith.ConstantOp), "all else is in the phase"

@@ -1,10 +1,10 @@
 """
-How the operands of contractions lie: as a schedule needs it, and constants in panels,
-the order that tiles read.
+The layout of contractions' operands: packed panels as a schedule needs them, and
+prepacked constants.
 
 The panels of a kernel's argument follow from the schedule of the contraction that reads
 it: as wide as its tiles have rows (`a`) or columns (`b`). Panels of `a` are cut at the
-blocks of terms, so that a call of a strip walks through what follows each other.
+blocks of terms, so that a micro-kernel call reads contiguous memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-How the columns of contractions are cut into upright tiles.
+The tiling of columns for transposed micro-kernels.
 
 Columns are cut into *turns* that are alike: one line of windows, or as many short lines
-as one tile takes, or one tile where all columns are equally far apart.
+as one tile takes, or one tile where all columns have one stride.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.lowering.codegen.body.contraction import Contraction
 
 @dataclass(frozen=True)
 class Lines:
-    """How columns are cut into tiles."""
+    """The cut of columns into tiles."""
 
     tiles: tuple[tuple[int, int, int], ...]
     """Of one turn: how many follow each other, their lines, and the columns of each."""

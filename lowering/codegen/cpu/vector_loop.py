@@ -1,7 +1,7 @@
 """
-Lines of vectors as Python source: calls in a kernel, and what they call.
+The source of vectorized inner loops: calls in a kernel, and the called functions.
 
-Which loops are lines is said in `penstock.lowering.codegen.body.vector_loop`.
+`penstock.lowering.codegen.body.vector_loop` decides which loops these are.
 """
 
 from __future__ import annotations

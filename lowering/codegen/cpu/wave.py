@@ -2,9 +2,9 @@
 The source of waves: kernels of members that may run in any order and at once.
 
 Each member is printed like a kernel, as a function that a group makes with all that it
-needs; members that follow each other and are printed alike are one group, and a loop.
-The function `kernel` runs the members of its part. A part is worth it if it takes
-`PART_NS` by the cost of the kernel.
+needs; consecutive members that are printed alike are one group, and a loop. The
+function `kernel` runs the members of its part. A part is worth it if it takes `PART_NS`
+by the cost of the kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ FLOPS_A_NS, BYTES_A_NS = 16, 64
 
 
 def modelled_ns(kernel: KernelOp) -> float | None:
-    """How long a kernel takes by its cost, in nanoseconds; None if that is not told."""
+    """
+    The modelled time of a kernel by its cost, in nanoseconds; None without a cost.
+    """
     if kernel.cost is None:
         return None
     _, flops, size = kernel.cost
@@ -106,7 +108,7 @@ def imports_of(groups: Sequence[Group]) -> list[str]:
 
 
 def inside(text: str) -> Iterator[str]:
-    """What follows the line of parts in the text of a kernel, for a function."""
+    """The lines after that of parts in the text of a kernel, for a function."""
     lines = text.rstrip("\n").split("\n")
     start = next(at for at, line in enumerate(lines) if line.startswith("PARTS = "))
     for line in lines[start + 1 :]:
@@ -160,7 +162,10 @@ def members_of(kernel: KernelOp) -> list[KernelOp]:
 
 
 def member_counts(kernel: KernelOp) -> list[int]:
-    """How many arguments each member takes. Raises `LocatedPassFailure` if not all."""
+    """
+    The number of arguments of each member. Raises `LocatedPassFailure` if they are not
+    all.
+    """
     given = kernel.attributes.get(MEMBERS)
     is_list = isinstance(given, DenseArrayBase)
     counts = [int(n) for n in given.iter_values()] if is_list else []
@@ -172,7 +177,7 @@ def member_counts(kernel: KernelOp) -> list[int]:
 
 
 def values_in(op: Operation) -> Iterator[SSAValue]:
-    """What an op and all inside of it use."""
+    """The operands of an op and of all ops inside of it."""
     for inner in op.walk():
         yield from inner.operands
 

@@ -1,16 +1,15 @@
 """
-What is computed of windows of images among the phases of kernels, and its source:
-convolutions of channels on their own, largest elements and means.
+The source of depthwise convolutions and pools: one micro-kernel call a channel.
 
-Such a phase is an `scf.parallel` that says its `windows`
+Such a stage is an `scf.parallel` that names its `windows`
 (`penstock.dialects.op.windows`). With a schedule, a channel of an image is a unit. For
 a convolution the source is
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         strip_0(...)
 
-and a pool is one call for all units of a part. What `strip_0` is stands in
-`penstock.runtime.kernels.cpu.depthwise` and `penstock.runtime.kernels.cpu.pooling`.
+and a pool is one call for all units of a part. `strip_0` is made by
+`penstock.runtime.kernels.cpu.depthwise` or `penstock.runtime.kernels.cpu.pooling`.
 """
 
 from __future__ import annotations
@@ -95,7 +94,10 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 
 
 def windowed_of(op: Operation) -> Windowed | str | None:
-    """What a phase computes of windows, if it says so, or why vectors cannot."""
+    """
+    The depthwise convolution or pool of a stage that names its windows, or why vectors
+    cannot compute it.
+    """
     windows = op.attributes.get(WINDOWS)
     if not isinstance(op, scf.ParallelOp) or not isinstance(windows, DenseArrayBase):
         return None
@@ -178,7 +180,7 @@ class WindowsGroup:
 
     @property
     def parts(self) -> int:
-        """How many parts the work is worth."""
+        """The number of parts that the work is worth."""
         found = self.windowed
         elements = self.units * prod(found.result)
         terms = sum(found.taps) if found.weights is None else prod(found.taps)
@@ -186,7 +188,7 @@ class WindowsGroup:
 
 
 def windows_group(op: Operation, schedule: WindowsAttr) -> WindowsGroup | str:
-    """What is computed with a schedule, or why it cannot be."""
+    """The computation of an op with its schedule, or why it cannot be computed so."""
     found = windowed_of(op)
     if found is None:
         return f"{op.name} does not say windows, which {schedule} is for"

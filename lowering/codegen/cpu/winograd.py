@@ -1,17 +1,17 @@
 """
-Transforms of tiles among the phases of kernels, and their source.
+The source of Winograd transforms of tiles, and their analysis in a kernel.
 
-A transform is a `linalg` op that adds `p[i, k] * q[j, l] * d[k, l, ...]` to its output,
-as those of Winograd do. What is not in p or q are the loops of tiles. One of them runs
-along vectors: its elements of d are 1, 2 or 4 apart, and those of the result follow
-each other, or there is room for the tile's own between them, which j counts. The other
-loops are the units of work:
+A transform is a `linalg` op that adds `p[i, k] * q[j, l] * d[k, l, ...]` to its output.
+Loops that neither p nor q have are loops over tiles. One of them runs along SIMD lanes:
+its elements of d have a stride of 1, 2 or 4, and those of the result are contiguous, or
+leave room between them for the tile's own, which j counts. The other loops are the
+units of work:
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         ...where unit i0 begins...
         transform_0(...)
 
-What `transform_0` is stands in `penstock.runtime.kernels.cpu.winograd`.
+`transform_0` is made by `penstock.runtime.kernels.cpu.winograd`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Transform:
 
     @property
     def tiles(self) -> int:
-        """How many tiles vectors run along."""
+        """The number of tiles that vectors run along."""
         extents = self.nest.extents
         return extents[self.along] * (1 if self.down is None else extents[self.down])
 
@@ -226,7 +226,7 @@ class TransformGroup:
 
     @property
     def parts(self) -> int:
-        """How many parts the work is worth."""
+        """The number of parts that the work is worth."""
         i, k, j, l = self.transform.sizes  # noqa: E741
         tiles = self.units * self.transform.tiles
         work = 2 * tiles * (k * j * l + i * k * j)
@@ -236,7 +236,7 @@ class TransformGroup:
 def transform_group(
     op: Operation, schedule: TransformAttr, phases: Sequence[Operation]
 ) -> TransformGroup | str:
-    """What is computed with an op, or why it is not computed as its schedule says."""
+    """The transform of an op, or why it is not computed as its schedule says."""
     found = transform_of(op) if isinstance(op, LinalgStructuredOperation) else None
     if found is None:
         return f"{op.name} is no transform of tiles, which {schedule} is for"

@@ -1,12 +1,12 @@
 """
-Cutting the work of a phase into parts, which threads do at once.
+Work sharing: how a stage is cut into parts that threads compute at once.
 
-A phase is cut along the parallel loop with the most turns, the outermost of these, but
-not within a line. Several phases are cut alike if each writes rows of one result, as
-many and as far apart, and none reads what another writes: what is copied to a
-concatenation. A part is worth it if it has `WORK_OF_A_PART` scalar operations, a
-few microseconds: loads and stores count 2, divisions and roots 8, and other functions
-12, about what they take in vectors.
+A stage is cut along the parallel loop with the most iterations, the outermost of these,
+but not within a vectorized loop. Several stages are cut alike if each writes rows of
+one result, as many and as far apart, and none reads another's output: the copies of a
+concatenation. A part is worth it if it has `WORK_OF_A_PART` scalar operations, a few
+microseconds: loads and stores count 2, divisions and roots 8, and other functions 12,
+about what they take in vectors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Split:
 
 
 def split_of(op: Operation) -> Split | None:
-    """How a phase is cut, or None if it cannot be."""
+    """The cut of a stage, or None if it cannot be cut."""
     match op:
         case scf.ParallelOp():
             return _split_parallel(op)
@@ -76,7 +76,10 @@ def _split_parallel(op: scf.ParallelOp) -> Split | None:
 
 
 def splits_of(ops: Sequence[Operation]) -> Sequence[Split]:
-    """How phases are cut so that any part of all can be done at once, if they can."""
+    """
+    The cuts of stages such that any part of all can be done at once; empty if there are
+    none.
+    """
     if len(ops) == 1:
         alone = split_of(ops[0])
         return [] if alone is None else [alone]
@@ -162,7 +165,7 @@ def _best(op: Operation, extents: dict[int, int], work: int) -> Split | None:
 
 
 def weight(block: Block) -> int:
-    """What the ops of a block take, those of loops as often as they run."""
+    """The modelled work of a block's ops, those of loops times their trip counts."""
     return sum(_weight(op) for op in block.ops)
 
 

@@ -1,1 +1,1 @@
-"""Source text that Numba compiles for devices: functions of a grid of threads."""
+"""The code generator for CUDA: source of functions that a grid of threads runs."""

@@ -1,14 +1,14 @@
 """
-How attention is printed for devices, see
+The source of attention for GPUs in the form `tiles`, see
 `penstock.dialects.launch.schedules.cuda_attention`.
 
     for each block of queries:
         bring them to shared memory
         for all keys, some at once:
             bring them to shared memory, and multiply queries with them
-            make powers of the scores; make smaller what came before
-            bring values to shared memory, and add them up, weighted with the powers
-        divide what has been added up, and store it
+            make exponentials of the scores; rescale the result so far
+            bring values to shared memory, and add them up, weighted
+        divide the result by the total, and store it
 
 If attention is causal, a block goes through the keys that its last query sees, and no
 others.
@@ -37,7 +37,7 @@ THREADS = SIDE * SIDE
 
 
 class QueryPrinter:
-    """What all forms are printed with."""
+    """The printer of statements that all forms of attention share."""
 
     threads = THREADS
 
@@ -354,7 +354,7 @@ class QueryTilePrinter(QueryPrinter):
                 self.line(f"{kept}[{number} + {part}] = taken[{part}]")
 
     def _of_thread(self, number: str, own: str, count: int, size: int) -> str:
-        """Which row or column a thread has, given its number among those it has."""
+        """The row or column of a thread, given its number among the thread's own."""
         together = next(n for n in (4, 2, 1) if n <= self.wide and count % n == 0)
         if together == count:
             return f"{own} * {count} + {number}"

@@ -1,7 +1,7 @@
 """
-Attention in kernels of devices: which blocks compute it, and what they need for that.
+The scheduling of attention on GPUs: the blocks that compute it, and their memory.
 
-Floats of 16 bits are found as if all were `f32`: on devices they are computed so.
+Stages of `f16` and `bf16` are analysed as if all were `f32`: GPUs compute them so.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
-How attention of few queries is printed for devices: the form `rows`.
+The source of attention of few queries for GPUs: the form `rows`.
 
     for each query:
         each warp, for some of the keys, some at once:
             multiply the query with them, a lane some of the terms
-            make powers of the scores; make smaller what came before
-            add values up, weighted with the powers, a lane some of the columns
-        the first warp adds up what all have, divides it, and stores it
+            make exponentials of the scores; rescale the result so far
+            add values up, weighted, a lane some of the columns
+        the first warp adds up the results of all, divides, and stores
 """
 
 from __future__ import annotations

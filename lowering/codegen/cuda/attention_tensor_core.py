@@ -1,14 +1,14 @@
 """
-How attention of floats of 16 bits is printed for tensor cores: the form `warps`.
+The source of `f16`/`bf16` attention for tensor cores: the form `warps`.
 
     for each block of queries:
         begin to copy the queries, and the first keys and values, to shared memory
         for all keys, some at once:
             begin to copy the next ones; wait for these
             multiply the 16 queries of each warp with them
-            make powers of the scores; make smaller what came before
-            multiply the powers, which stay in registers, with values, and add that up
-        divide what has been added up, and store it
+            make exponentials of the scores; rescale the result so far
+            multiply these, which stay in registers, with values, and add that up
+        divide the result by the total, and store it
 
 Buffers at any address are read by the form `tiles` in its place.
 """

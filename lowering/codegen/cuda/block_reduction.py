@@ -1,12 +1,13 @@
 """
-Folds of few elements over many terms, which the threads of a block compute together.
+The source of block reductions: each output element is reduced by several threads of a
+block through shared memory.
 
-A `linalg` op is such a fold if it folds what it computes into its output by an op that
-may be applied in any order, with at least 64 terms, and if there are too few elements
-for a thread each: sums over dimensions other than the last one, products of few rows.
-Threads next to each other take elements next to each other, or terms, whichever an
-input has next to each other. A block divides the terms among its *slices*; what each
-has comes together in shared memory, in an order that is always the same.
+A `linalg` op is one if it folds into its output by an op that may be applied in any
+order, over at least 64 terms, and if it has too few elements for a thread each: sums
+over dimensions other than the last one, matmuls of few rows. Neighbouring threads take
+neighbouring elements, or terms, whichever are contiguous in an input. A block divides
+the terms among its *slices*; their partial results come together in shared memory, in
+an order that is always the same.
 
 Where an input has no part in a loop over up to 16 elements, as a matrix that few rows
 are multiplied with, a thread takes all of these, and reads the input once for them.
@@ -72,7 +73,7 @@ class Sums:
         return [loop for loop in loops if loop != self.row]
 
     def extents(self, loops: Sequence[int]) -> list[int]:
-        """How often loops run."""
+        """The trip counts of loops."""
         return [self.computation.nest.extents[loop] for loop in loops]
 
     @property
@@ -91,7 +92,7 @@ class Sums:
 
     @property
     def type(self) -> str:
-        """What sums are kept in: floats of 16 bits come together in 32."""
+        """The type of accumulators: `f16` and `bf16` are reduced in `f32`."""
         return "f64" if type_name(self.fold.results[0].type) == "f64" else "f32"
 
     def slots(self, threads: int) -> int:
@@ -100,7 +101,7 @@ class Sums:
 
     @property
     def slices(self) -> int:
-        """How many threads have terms of one element."""
+        """The number of threads that reduce one element."""
         return self.threads // self.width
 
 
@@ -140,8 +141,8 @@ def fold_of(computation: Computation) -> Operation | None:
 
 def _width(computation: Computation) -> int:
     """
-    How many neighbours have an element each: all of a warp, unless terms of the largest
-    input follow each other.
+    The number of neighbouring threads with an element each: a warp, unless terms of the
+    largest input are contiguous.
     """
     nest, inputs = computation.nest, computation.op.inputs
     last = max(loop for loop, reduces in enumerate(nest.reductions) if reduces)

@@ -1,11 +1,11 @@
 """
 The source of kernels for `cuda`: functions that a grid of threads runs.
 
-A phase runs over its parallel elements with a stride of the whole grid; reductions run
-inside, in a register. Buffers are indexed by one number of 32 bits, so that the text
-works on pointers as on arrays with one dimension. Elements that follow each other are
-moved 16 bytes at once (`penstock.lowering.codegen.cuda.vector_access`), which asks for
-buffers at multiples of 16 bytes; such a phase has a fallback for any others.
+A stage runs over its parallel elements with a stride of the whole grid; reductions run
+inside, in a register. Buffers are indexed by one `i32`, so that the text works on
+pointers as on arrays of one dimension. Contiguous elements are moved 16 bytes at once
+(`penstock.lowering.codegen.cuda.vector_access`), which asks for buffers at multiples of
+16 bytes; such a stage has a fallback for any others.
 """
 
 from __future__ import annotations

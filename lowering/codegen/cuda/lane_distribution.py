@@ -1,10 +1,10 @@
 """
-Loops inside of parallel ones whose turns are spread over threads.
+The distribution of inner loops over threads, for coalesced access.
 
-The loops that stand directly in the body of an `scf.parallel` are, if they carry
-nothing, and if no turn needs what another one has written: no buffer is read and
-written, and no two stores write one element. Then neighbouring threads have
-neighbouring elements, instead of a whole line each.
+Loops directly in the body of an `scf.parallel` are distributed if they carry nothing,
+and if no iteration needs another's output: no buffer is read and written, and no two
+stores write one element. Neighbouring threads then have neighbouring elements, instead
+of a whole line each.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
-Sums of products that libraries compute: what the runtime is told of them.
+Library calls: contractions that cuBLAS or cuDNN compute, as told to the runtime.
 
-A contraction can be a product of matrices of a library if no windows are in it, if rows
-or columns of each factor follow each other, and if its other loops are equally far
-apart; with windows it can be a convolution
-(`penstock.lowering.codegen.cuda.library_convolution`). Its schedule is then a
-`#launch.library`.
+A contraction can be a library's matmul if it has no windows, if rows or columns of each
+factor are contiguous, and if each of its other loops has one stride; with windows it
+can be a convolution (`penstock.lowering.codegen.cuda.library_convolution`). Its
+schedule is then a `#launch.library`.
 """
 
 from __future__ import annotations
@@ -63,14 +62,14 @@ class LibraryPhase:
         return self.sum.start if self.schedule.folds else None
 
     def entry(self, phase: str) -> str:
-        """How the phase of this name is listed among calls of libraries."""
+        """The line of the stage of this name in the list of library calls."""
         found, library = self.sum, self.schedule.library.data
         facts = {**found.facts, "adds": self.start is None}
         return repr((phase, library, found.arguments, found.kind, facts))
 
 
 def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase | str:
-    """What an op with a `#launch.library` becomes, or why it cannot."""
+    """The library call of an op with a `#launch.library`, or why there is none."""
     schedule = op.attributes[SCHEDULE]
     assert isinstance(schedule, LibraryAttr), "whoever asks has seen it"
     found = library_sum_of(op, phases)
@@ -87,8 +86,8 @@ def library_sum_of(
     op: Operation, phases: Sequence[Operation]
 ) -> LibrarySum | str | None:
     """
-    What a library would compute of a phase; None if that is no sum of products, or why
-    no library computes it.
+    The matmul or convolution that a library would compute for a stage; None if it is no
+    contraction, or why no library computes it.
     """
     if not isinstance(op, LinalgStructuredOperation):
         return None
@@ -179,8 +178,8 @@ def follows(steps: tuple[int, int], extents: tuple[int, int]) -> bool:
 
 def batch_of(contraction: Contraction) -> tuple[int, tuple[int, int, int]] | None:
     """
-    How many products there are, and from each to the next in both factors and in the
-    result; None if not equally far.
+    The number of matmuls in a batch, and the strides of both factors and of the result
+    from each to the next; None if they are not constant.
     """
     loops = sorted(
         (loop for loop in contraction.outer if contraction.nest.extents[loop] > 1),

@@ -1,11 +1,11 @@
 """
-Sums of products as convolutions of a library, by which loops index what.
+The analysis of contractions as convolutions of a library, by which loops index what.
 
 An image is `[batch, groups x channels, places]`, filters are `[groups x filters,
 channels, window]`, and the result is `[batch, groups x filters, places]`; each of these
 may be absent. A place of the image is a loop of the result times a stride, and a loop
-of the window times a dilation; borders are none, as another kernel pads. Channels of
-images may also come last, as libraries are told how far apart all lie.
+of the window times a dilation; there is no padding, as another kernel pads. Channels of
+images may also come last, as libraries are told all strides.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Loops:
         self._others = [loop for loop in moving if not nest.reductions[loop]]
 
     def facts(self) -> dict[str, object] | str:
-        """What the library is told."""
+        """The description of the convolution for the library, or why there is none."""
         group, filters = self._walking(x=True), self._walking(x=False)
         channel = [loop for loop in self._terms if self._is_bare(loop)]
         found = self._dimensions({*group, *channel})
@@ -128,7 +128,7 @@ class _Loops:
         return 1 if loop is None else self._extents[loop]
 
     def _factor(self, loop: int | None, step: int) -> int:
-        """How many places of the image a turn of a loop goes."""
+        """The number of places of the image that an iteration of a loop moves."""
         return 1 if loop is None else self._x[loop] // step
 
     def _walking(self, *, x: bool) -> list[int]:

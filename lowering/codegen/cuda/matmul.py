@@ -1,4 +1,7 @@
-"""How sums of products are printed tile by tile, see `tiles`."""
+"""
+The source of tiled contractions for GPUs, see
+`penstock.lowering.codegen.cuda.matmul_groups`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ together, as 64 of `gelu` are, and what a loop counts through is then in local m
 
 
 class _Side(NamedTuple):
-    """How a factor comes to shared memory."""
+    """The staging of a factor to shared memory."""
 
     buffer: str
     start: str
@@ -170,7 +173,7 @@ class TilePrinter:
 
     @property
     def _sides(self) -> tuple[_Side, _Side]:
-        """How the two factors are brought to shared memory."""
+        """The staging of both factors to shared memory."""
         contraction, (rows, columns, _) = self._contraction, self._schedule.block
         along = contraction.stride(contraction.b, contraction.column)
         by_terms = along != 1 and contraction.b_steps[0] == 1
@@ -218,15 +221,15 @@ class TilePrinter:
 
     def _together(self, size: int, follow: bool, multiples: Sequence[int]) -> int:
         """
-        How many elements are fetched at once: those that follow each other, if they
-        begin at multiples of as many, and there are as many for each thread.
+        The number of elements fetched at once: contiguous ones, if they begin at
+        multiples of as many, and there are as many for each thread.
         """
         enough = size * self._schedule.block[2] >= self._wide * self._schedule.threads
         are_aligned = not any(number % self._wide for number in multiples)
         return self._wide if follow and enough and are_aligned else 1
 
     def _fetches(self, side: _Side) -> int:
-        """How often a thread fetches some elements in a step."""
+        """The number of fetches of a thread in a step."""
         elements = side.size * self._schedule.block[2]
         return elements // (self._schedule.threads * side.together)
 
@@ -356,8 +359,8 @@ class TilePrinter:
 
     def _of_thread(self, own: str, number: str, size: int, count: int) -> str:
         """
-        Which row or column of a tile a thread has, given the number of it among those
-        that it has: some that follow each other, then as many further on.
+        The row or column of a tile for a thread, given its number among the thread's
+        own: some contiguous ones, then as many further on.
         """
         together = min(self._wide, count)
         if together == count:
@@ -372,7 +375,7 @@ class TilePrinter:
 
     @property
     def _stored_together(self) -> int:
-        """How many elements of a row are stored at once."""
+        """The number of elements of a row that are stored at once."""
         contraction, width = self._contraction, self._schedule.thread[1]
         access = contraction.nest.accesses[-1]
         step = contraction.stride(-1, contraction.row)
@@ -453,7 +456,7 @@ class TilePrinter:
         return self._finished(finish, value, number)
 
     def _finished(self, finish: str, value: str, number: int) -> str:
-        """What is stored of a sum, so many columns after `term`."""
+        """The stored value of an accumulator, so many columns after `term`."""
         if not finish:
             return value
         given = [value]

@@ -1,5 +1,5 @@
 """
-Sums of products that the blocks of a device compute tile by tile.
+The analysis of contractions that the blocks of a GPU compute tile by tile.
 
     for each tile of the result:
         bring the first terms of its rows and columns to shared memory
@@ -7,7 +7,7 @@ Sums of products that the blocks of a device compute tile by tile.
             fetch the next ones into registers
             add the products of those in shared memory to the sums of each thread
             bring the next ones to the other half of shared memory
-        finish the sums, and store them
+        apply the epilogue to the sums, and store them
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class TileGroup:
 
     @property
     def steps(self) -> int:
-        """How often terms are brought to shared memory."""
+        """The number of times that terms are brought to shared memory."""
         return -(-self.contraction.extents[2] // self.schedule.block[2])
 
 
 def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str | None:
     """
-    What is computed with an op that has a schedule, None for one without, or why it
-    cannot be computed so.
+    The contraction of an op that has a schedule, None for one without, or why it cannot
+    be computed so.
     """
     schedule = op.attributes.get(SCHEDULE)
     is_attention = isinstance(schedule, QueriesAttr) and isinstance(op, scf.ParallelOp)

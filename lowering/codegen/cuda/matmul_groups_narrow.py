@@ -1,6 +1,6 @@
 """
-Sums of products of floats of 16 bits without a schedule: devices add them in 32 bits
-too, and round once.
+`f16` and `bf16` contractions without a schedule: GPUs accumulate them in `f32` too, and
+round once.
 """
 
 from __future__ import annotations

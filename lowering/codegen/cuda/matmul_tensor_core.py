@@ -1,17 +1,17 @@
 """
-How sums of products of floats of 16 bits are printed for tensor cores.
+The source of `f16`/`bf16` contractions for tensor cores.
 
     for each tile of the result:
-        begin to copy the first terms to shared memory, in as many stages but one
+        begin to copy the first terms to shared memory, in all stages but one
         for all terms, some at once:
             wait for their stage; begin to copy those that the free stage is for
             load rows and columns of the stage as matrices, and multiply them
-        finish the sums, which are in registers, and store them: where rows of the
-            result are multiples of 16 bytes by way of shared memory, 16 bytes at once
+        apply the epilogue to the sums, which are in registers, and store them: by way
+            of shared memory, 16 bytes at once, if rows are multiples of 16 bytes
 
-A factor whose elements follow each other at multiples of 16 bytes is copied by the
-device on its own (`cp.async`), as it lies: matrices are turned when they are loaded.
-Any other one, as windows of a convolution, goes through registers.
+A factor with contiguous elements at multiples of 16 bytes is copied asynchronously
+(`cp.async`), as it lies: matrices are transposed when they are loaded. Any other one,
+as windows of a convolution, goes through registers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STATIC_BYTES = 48 * 1024
 
 @dataclass(frozen=True)
 class Side:
-    """How a factor comes to shared memory, and from there to matrices."""
+    """The staging of a factor to shared memory, and from there to matrices."""
 
     name: str
     """What belongs to it is called so: `a` or `b`."""
@@ -71,7 +71,7 @@ class Side:
 
     @property
     def elements(self) -> int:
-        """What it takes of a stage."""
+        """The number of elements of the factor in a stage."""
         return (self.size if self.by_terms else self.terms) * self.width
 
     @property
@@ -251,7 +251,7 @@ class TensorPrinter(TilePrinter):
         self._line("cuda.syncthreads()")
 
     def _turns(self, side: Side) -> int:
-        """How often a thread brings elements."""
+        """The number of copies of a thread in a step."""
         pieces = side.size * side.terms // side.together
         return -(-pieces // self._schedule.threads)
 

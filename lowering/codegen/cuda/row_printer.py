@@ -1,4 +1,7 @@
-"""How phases whose threads share rows are printed, see `rows`."""
+"""
+The source of stages whose threads share rows, see
+`penstock.lowering.codegen.cuda.rows`.
+"""
 
 from __future__ import annotations
 

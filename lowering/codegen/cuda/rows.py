@@ -1,5 +1,6 @@
 """
-Rows of elements that the threads of a warp, or of a block, compute together.
+The analysis of row stages: rows that the threads of a warp, or of a block, compute
+together.
 
 The rows of an `scf.parallel` are found if its body is made of scalar ops and of loops
 over the same elements `[..., 0]` to `[..., n - 1]` of buffers: loops that fold them to
@@ -59,7 +60,7 @@ class Fold(NamedTuple):
 
     @property
     def neutral(self) -> float:
-        """What changes nothing when it is folded."""
+        """The neutral element of the fold."""
         return NEUTRAL[type(self.op)]
 
 
@@ -125,7 +126,7 @@ class Rows:
 
     @property
     def turns(self) -> int:
-        """How often a thread takes the next elements of its row."""
+        """The number of vectors of its row that a thread takes."""
         return -(-self.extent // (self.threads * self.width))
 
     @property
@@ -174,7 +175,7 @@ def _is_safe(rows: Rows, stored: set[SSAValue], block: Block) -> bool:
 
 
 def _extent(op: scf.ForOp) -> int:
-    """How often a loop by ones from 0 on runs; 0 for any other."""
+    """The trip count of a loop from 0 with step 1; 0 for any other."""
     bounds: list[int] = []
     for value in (op.lb, op.ub, op.step):
         owner = value.owner
@@ -211,7 +212,7 @@ def _row_loop(op: scf.ForOp) -> RowLoop | None:
 def _place(
     buffer: SSAValue, indices: Sequence[SSAValue], variable: SSAValue
 ) -> Place | None:
-    """What a loop reads or writes of a buffer, if that is a row of numbers."""
+    """The place of a loop's load or store in a buffer, if that is a row of numbers."""
     assert isa(buffer.type, MemRefType), "checked by the verifier"
     *before, last = indices or [variable]
     if last is not variable or variable in before or not indices:
@@ -264,7 +265,7 @@ def words_of(buffer: SSAValue) -> int:
 
 
 def dtype_of(type: Attribute) -> str:
-    """What a kernel computes in with elements of a type."""
+    """The type that a kernel computes in with elements of a type."""
     name = type_name(type)
     assert name is not None, "only numbers are in rows"
     return "f32" if name in HALVES else name

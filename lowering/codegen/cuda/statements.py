@@ -1,4 +1,4 @@
-"""What all phases of kernels for `cuda` are printed with."""
+"""The printer of statements that all stages of kernels for `cuda` share."""
 
 from __future__ import annotations
 

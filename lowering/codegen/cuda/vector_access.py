@@ -1,9 +1,9 @@
 """
-Phases that move 16 bytes at once, on devices.
+The analysis of vector accesses: stages that move 16 bytes at once on GPUs.
 
 A `linalg` op without reductions does, if a loop walks the output element by element,
 and each input so or not at all, and nothing is asserted; if all elements of a vector
-lie in one turn of that loop, or it is the only one; and if each vector begins at a
+lie in one iteration of that loop, or it is the only one; and if each vector begins at a
 multiple of its size.
 """
 
@@ -31,7 +31,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Vectors:
-    """How a phase moves several elements at once."""
+    """The vector accesses of a stage."""
 
     width: int
     """The elements of a vector."""
@@ -52,7 +52,7 @@ def element_type(value: SSAValue) -> Attribute:
 
 
 def vectors_of(computation: Computation) -> Vectors | None:
-    """How a phase moves several elements at once, or None if it cannot."""
+    """The vector accesses of a stage, or None if it has none."""
     op, nest = computation.op, computation.nest
     if computation.has_reductions or 0 in nest.extents or not nest.extents:
         return None

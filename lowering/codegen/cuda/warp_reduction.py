@@ -1,9 +1,9 @@
 """
-Sums whose terms follow each other, which the threads of a warp compute together.
+The source of warp reductions: dot products over contiguous terms, one warp each.
 
-A `linalg` op that adds to its output is such a sum if it has one loop of at least 32
-terms, along which each input is read element by element or not at all: products of a
-matrix by rows with few vectors, above all. The terms are added in another order.
+A `linalg` op that adds to its output is one if it has one loop of at least 32 terms,
+along which each input is contiguous or constant: matrix times a few vectors, above all.
+The terms are added in another order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Dots:
 
     @property
     def turns(self) -> int:
-        """How often a thread takes terms."""
+        """The number of vectors of terms that a thread takes."""
         return -(-self.terms // (WARP * self.width))
 
     @property

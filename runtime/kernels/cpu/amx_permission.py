@@ -1,5 +1,5 @@
 """
-Whether this process may use registers of matrices (AMX), which Linux gives on request.
+The permission of this process to use AMX tile registers, which Linux gives on request.
 """
 
 from __future__ import annotations

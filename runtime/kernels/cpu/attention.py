@@ -1,15 +1,14 @@
 """
-Shares of keys: what becomes of a block of scores in attention, for the source of CPU
-kernels.
+The softmax of blocked attention (an online softmax) as CPU kernels call it.
 
-Keys are looked at in blocks. Of each row of queries, four numbers are kept between
-blocks: the *largest* score so far, the *total* of powers so far, the *decay* that what
-was mixed so far has to be multiplied with (-1 if nothing was), and the *share* that
-each power has at last (1 before the last block). `mixed` is how the sums of tiles use
-the last two.
+Keys are read in blocks. Four numbers of each query row are kept between blocks: the
+*largest* score so far, the *total* of the exponentials so far, the *decay* by which the
+row of the result so far has to be multiplied (-1 if there is none yet), and the *share*
+of each exponential in the end (1 before the last block). `mixed` is how the
+micro-kernel that multiplies with the values applies the last two.
 
-Powers of what lies 87 below the largest score (708 with 64 bits) are 0, as are those
-of masked scores: each is less than 1e-37 of the largest power.
+An exponential more than 87 below the largest score (708 for `f64`) is 0, as are those
+of masked scores: each is less than 1e-37 of the largest one.
 """
 
 # llvmlite and most of numba carry no types.

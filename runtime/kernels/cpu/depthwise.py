@@ -1,10 +1,10 @@
 """
-Convolutions of one channel, for the source of CPU kernels: `depthwise_strip`.
+Micro-kernels of depthwise convolutions, one call a channel: `depthwise_strip`.
 
-The result is computed in tiles of some lines, with vectors along them. What a window
-has outside of the image is masked where it is loaded, so nothing is padded before, and
-ends of lines are computed like their middles. Where a tile lies is known when it is
-compiled, but for those inside of the image, which are alike.
+A tile is some lines of the result, with SIMD lanes along them. Elements outside of the
+image are masked when they are loaded, so nothing is padded before, and the ends of
+lines need no code of their own. The place of a tile is a constant of its code, except
+for tiles inside of the image, which are alike.
 """
 
 # llvmlite and most of numba carry no types.

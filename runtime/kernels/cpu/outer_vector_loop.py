@@ -1,11 +1,11 @@
 """
-Columns: elements that follow each other, for each of which the same loops run, in
-vectors, for the source of CPU kernels.
+Vectorized outer loops: *columns* of contiguous elements, for each of which the same
+inner loops run.
 
-`columns` makes the function that a kernel calls for some of them. A vector of columns
-does all that its elements do, in their order, before the next one starts, so that what
-it stores may lie where it loaded before. The last columns, which do not fill a vector,
-are loaded and stored under a mask.
+`columns` makes the function that a kernel calls for a range of them. A vector of
+columns does all that its elements do, in their order, before the next one starts, so a
+kernel may store where it has loaded before. The last columns, which do not fill a
+vector, are loaded and stored under a mask.
 """
 
 # llvmlite and most of numba carry no types.
@@ -38,8 +38,8 @@ Body: TypeAlias = Callable[..., None]
 
 class ColumnLanes(LineLanes):
     """
-    What the body of columns computes with: vectors of an element of each of them, of
-    which a mask says which ones there are.
+    The operations of the body of columns: on vectors of an element of each column, with
+    a mask of the columns that there are.
     """
 
     def __init__(self, code: Code, count: int, mask: LlvmValue | None):

@@ -1,16 +1,15 @@
 """
-Largest elements and means of windows of images, for the source of CPU kernels:
-`pool_strip`.
+Micro-kernels of max and average pooling: `pool_strip`.
 
 The result is computed in tiles of some lines, all of whose vectors are in registers.
 For each line of the result the lines of the image under it are combined first, in
-vectors along them; what windows combine across is then taken from these by shuffles.
-Vectors run on from one line to the next, of the result, and of the image, too, where
-lines of windows follow each other: small images fill them.
+vectors along them; shuffles then combine across each window. Vectors run on from one
+line to the next, of the result and of the image, where lines of windows are contiguous:
+small images fill them.
 
-The larger one of two elements is taken as the processor takes it, which loses a NaN;
-that there was none is known of all elements together. Where there was one, the plane is
-computed again, with care.
+The larger of two elements is taken by the CPU's instruction, which loses a NaN; a flag
+over all elements tells that there was one, and the plane is then computed again by
+comparisons.
 """
 
 # llvmlite and most of numba carry no types.
@@ -79,7 +78,7 @@ class _Pool:
     """Whether a NaN is kept, where the largest elements are looked for."""
 
     def outside(self, code: Code) -> LlvmValue:
-        """What changes nothing it is combined with."""
+        """The neutral element of the combination."""
         number = -inf if self.counts is None else 0.0
         return ir.Constant(code.vector(self.lanes), [number] * self.lanes)
 

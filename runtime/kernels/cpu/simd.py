@@ -1,8 +1,8 @@
 """
-Vectors of numbers in LLVM code, as tiles of contractions compute with them.
+The emitter of SIMD code: loads, stores and arithmetic on vectors, as LLVM IR.
 
-`Code` emits loads, stores and products at addresses; `Lanes` is what the function that
-finishes a tile is written in.
+`Code` emits loads, stores and products at addresses; epilogues are functions on
+`Lanes`.
 """
 
 # llvmlite and most of numba carry no types.
@@ -58,7 +58,7 @@ def internal_function(
 
 
 def begun(function: ir.Function) -> ir.IRBuilder:
-    """What emits the code of a function, which is internal from now on."""
+    """The IR builder at the entry of a function, which becomes internal."""
     function.linkage = "internal"
     function.attributes.add("noinline")
     function.attributes.add("nounwind")
@@ -349,7 +349,7 @@ def _own(name: str) -> Callable[..., Vector]:
 
 class Lanes:
     """
-    What a function that finishes a tile computes with: vectors of `count` elements.
+    The operations of an epilogue: on vectors of `count` elements.
 
     Its methods have the names and meanings of the functions in
     `penstock.runtime.kernels.cpu.support`.

@@ -1,5 +1,5 @@
 """
-What the source of a CPU kernel is written in: buffers and scalar functions.
+The library of generated CPU source: buffers and scalar functions.
 
 A kernel is a C function `int32(int64 args, int64 part, int64 parts)`. `args` is the
 address of a row of words, one buffer address an argument. Element access compiles to
@@ -8,7 +8,7 @@ without checks at run time.
 
 Integer operations wrap, division by zero gives zero as in NumPy, and no function
 raises. Functions that NumPy or Python have too are computed in the type of their
-operands: in `float32` with one rounding of the result, not through `float64`.
+operands: in `f32` with one rounding of the result, not through `f64`.
 """
 
 # llvmlite and most of numba carry no types.

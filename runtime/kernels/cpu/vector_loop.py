@@ -1,12 +1,11 @@
 """
-Lines: loops over elements that follow each other, in vectors, for the source of CPU
-kernels.
+Vectorized inner loops (*lines*) over contiguous elements.
 
-`line` makes the function that a kernel calls for a loop whose turns are independent, or
-that carries sums, products, or the largest or least of numbers. Vectors are as wide as
-those of the processor that compiles. The last elements, which do not fill one, are
-loaded and stored under a mask. Floats of 16 bits are extended when they are loaded, and
-computed in 32.
+`line` makes the function that a kernel calls for a loop whose iterations are
+independent, or that carries sums, products, maxima or minima. Vectors are as wide as
+those of the CPU that compiles. The last elements, which do not fill a vector, are
+loaded and stored under a mask. `f16` and `bf16` are extended when they are loaded, and
+computed in `f32`.
 """
 
 # llvmlite and most of numba carry no types.
@@ -65,8 +64,8 @@ _HALVES = {"bf16": (ir.IntType(16), "i16"), "f16": (ir.HalfType(), "f16")}
 
 class HalfCode(Code):
     """
-    Loads and stores of elements `bf16` or `f16` that are `f32` while they are computed
-    with. What is stored should fit: nothing is rounded.
+    Loads and stores of `bf16` or `f16` elements that are computed in `f32`. Stored
+    values should be exact in 16 bits: nothing is rounded.
     """
 
     def __init__(self, builder: ir.IRBuilder, element: str):
@@ -122,7 +121,10 @@ def _same(number: int, lanes: int) -> LlvmValue:
 
 
 def code_for(code: Code, type: str) -> Code:
-    """What loads and stores elements of a type in a line that computes in `code`."""
+    """
+    The emitter of loads and stores of a type's elements in a line that computes in
+    `code`.
+    """
     if type in _HALVES:
         return HalfCode(code.builder, type)
     return code if type == code.element else Code(code.builder, type)
@@ -149,7 +151,7 @@ def _called(name: str) -> Callable[[Code, LlvmValue, LlvmValue], LlvmValue]:
 
 @dataclass(frozen=True)
 class _Fold:
-    """How numbers become one."""
+    """The combination of two numbers, and its neutral element."""
 
     neutral: float
     combine: Callable[[Code, LlvmValue, LlvmValue], LlvmValue]
@@ -169,7 +171,7 @@ _SYMBOLS = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="
 
 
 class LineLanes(Lanes):
-    """What the body of a line computes with."""
+    """The operations of the body of a vectorized loop."""
 
     def times(self, a: Vector, b: Vector) -> Vector:
         """A product that is rounded only once it is added to a sum."""
@@ -255,7 +257,7 @@ class _Line:
     def _finished(
         self, code: Code, name: str, total: LlvmValue, start: LlvmValue
     ) -> LlvmValue:
-        """What the lanes of a vector and the first number come to."""
+        """The reduction of a vector's lanes and the first number."""
         fold = _FOLDS[name]
         total = narrowed(code, name, total, 1)
         number = code.builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
@@ -265,7 +267,7 @@ class _Line:
 
 
 def narrowed(code: Code, fold: str, total: LlvmValue, lanes: int) -> LlvmValue:
-    """What the lanes of a vector come to in fewer lanes."""
+    """The reduction of a vector's lanes to fewer lanes."""
     while (count := total.type.count) > lanes:
         halves = (
             code.shuffled(total, total, range(first, first + count // 2))

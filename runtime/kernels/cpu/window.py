@@ -1,4 +1,4 @@
-"""How windows move along the axes of an image, for the code that is made of them."""
+"""The geometry of windows along an axis of an image, for code that is made of them."""
 
 from __future__ import annotations
 

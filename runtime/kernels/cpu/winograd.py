@@ -1,9 +1,9 @@
 """
-Transforms of tiles for the source of CPU kernels: `o[i, j] += p[i, k] q[j, l] d[k, l]`
-of as many tiles at once as vectors have lanes.
+Winograd transforms of tiles, `o[i, j] += p[i, k] q[j, l] d[k, l]`, as many tiles at
+once as a vector has lanes.
 
-Elements of tiles that overlap are taken from vectors that are loaded once, and results
-of a tile that follow each other are put side by side before they are stored.
+Elements of overlapping tiles are shuffled from vectors that are loaded once, and
+results of a tile that are contiguous are put side by side before they are stored.
 """
 
 # llvmlite and most of numba carry no types.
@@ -212,7 +212,7 @@ class _Transform:
     def _row_of_rows(
         self, code: Code, call: _Call, place: int, down: int
     ) -> Sequence[LlvmValue]:
-        """What `_row` does, of as many rows of tiles as a vector has."""
+        """As `_row`, for as many rows of tiles as fill a vector."""
         step = self.d[2]
 
         def loaded(first: int, count: int) -> Sequence[LlvmValue]:

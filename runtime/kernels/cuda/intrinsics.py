@@ -1,9 +1,9 @@
 """
-The functions of CUDA kernels on a device, as instructions of LLVM and PTX.
+Scalar and memory functions of CUDA kernels as LLVM and PTX instructions.
 
 Each has the exact type of its arguments, so that nothing is computed with more bits
-than the kernel says. Buffers are raw pointers or arrays of one dimension. Devices have
-to be of compute capability 8.0 or later.
+than the kernel says. Buffers are raw pointers or arrays of one dimension. GPUs have to
+be of compute capability 8.0 or later.
 """
 
 # Numba and llvmlite carry no types.

@@ -1,4 +1,4 @@
-"""The phases of a CUDA kernel, as the source of the kernel lists them."""
+"""Stages of a CUDA kernel, as its source lists them."""
 
 from __future__ import annotations
 

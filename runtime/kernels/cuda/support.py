@@ -1,8 +1,8 @@
 """
-What the source of a CUDA kernel is written in.
+The library of generated CUDA source.
 
 Scalar functions have the names and meanings of those in
-`penstock.runtime.kernels.cpu.support`. On a device they are intrinsics; in Numba's
+`penstock.runtime.kernels.cpu.support`. On a GPU they are intrinsics; in Numba's
 simulator, where kernels are ordinary Python, they are NumPy's on scalars, so that types
 are the same.
 

@@ -1,9 +1,9 @@
 """
-What tensor cores of a device work with: copies that run on their own, matrices that a
-warp loads and multiplies together, and floats of 16 bits as their bits.
+Tensor-core functions: asynchronous copies to shared memory, matrices that a warp loads
+and multiplies, and `f16`/`bf16` as bits.
 
-Shared memory for it has elements of `uint16`, whatever they mean. `bfloat16` is kept
-as `uint16` everywhere.
+Shared memory for it has elements of `uint16` whatever they mean; `bf16` is kept as
+`uint16` everywhere.
 """
 
 # Numba and llvmlite carry no types.

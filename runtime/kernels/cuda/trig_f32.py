@@ -1,11 +1,11 @@
 """
-The functions of angles of `float32` on a device as LLVM code, which needs no stack and
-no numbers of 64 bits but integers.
+Trigonometric functions of `f32` on a GPU as LLVM code, without a stack and without
+64-bit numbers but integers.
 
 libdevice keeps the digits of 2 / pi for large angles in an array, which costs each
-thread local memory. Here they are constants, of which comparisons choose. Up to `LARGE`
-quarter turns are taken off in three parts of pi / 2; beyond, an angle is multiplied
-by those bits of 2 / pi that do not make whole turns of it.
+thread local memory. Here they are constants, selected by comparisons. Up to `LARGE`
+quarter turns are taken off in three parts of pi / 2; beyond, an angle is multiplied by
+those bits of 2 / pi that do not make whole turns of it.
 
 The largest errors found, in units in the last place (ulp) of the result: `sin` 1.5,
 `cos` 1.5, `tan` 3.0.

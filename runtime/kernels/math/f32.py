@@ -1,6 +1,6 @@
 """
-Functions of 32-bit floats as straight LLVM code: no calls, no branches, no tables, so
-that loops around them vectorise. Each is given numbers of type `float`, or vectors of
+Elementary functions of `f32` as straight LLVM code: no calls, no branches, no tables,
+so that loops around them vectorise. Each takes numbers of type `float`, or vectors of
 them, and works alike on both.
 
 The largest errors, in units in the last place (ulp) of the result, over all floats

@@ -1,5 +1,5 @@
 """
-Functions of 64-bit floats as straight LLVM code, like those of 32 bits in
+Elementary functions of `f64` as straight LLVM code, like those of
 `penstock.runtime.kernels.math.f32`: no calls, no branches, no tables, so that loops
 around them vectorise, and the same for numbers and vectors.
 
@@ -13,7 +13,8 @@ The largest errors that were found, in units in the last place (ulp) of the resu
 | | | `log1p` | 0.7 | | |
 
 Infinities, zeros of both signs and NaN give what the C library gives. Powers are those
-of the C library, functions of angles are in `penstock.runtime.kernels.math.trig_f64`.
+of the C library; trigonometric functions are in
+`penstock.runtime.kernels.math.trig_f64`.
 """
 
 # llvmlite carries no types.

@@ -1,4 +1,6 @@
-"""Which functions of floats are our own, for numbers and for vectors of a type."""
+"""
+The registry of our own elementary functions, for numbers and for vectors of a type.
+"""
 
 # llvmlite carries no types.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false

@@ -1,10 +1,11 @@
 """
-The functions of angles of 32-bit floats as straight LLVM code, as in
-`penstock.runtime.kernels.math.f32`: for numbers and vectors, of any size.
+Trigonometric functions of `f32` as straight LLVM code, for numbers and vectors, of any
+size (see `penstock.runtime.kernels.math.f32`).
 
-An angle is 2 / pi times it in quarter turns, of which only what is left of whole turns
-counts. So of the bits of 2 / pi those are taken that do not make whole turns of it, in
-three parts: its products with the first two are exact in 64 bits, the third is short.
+The argument reduction multiplies an angle with 2 / pi, and only the fraction of a turn
+counts. So those bits of 2 / pi are selected that do not make whole turns of the angle,
+in three parts: its products with the first two are exact in 64 bits, the third is
+short.
 
 The largest errors over all floats, in units in the last place (ulp) of the result:
 `sin` 0.52, `cos` 0.52, `tan` 0.55.

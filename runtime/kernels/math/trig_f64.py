@@ -1,10 +1,10 @@
 """
-The functions of angles of 64-bit floats as LLVM code, for numbers and for vectors.
+Trigonometric functions of `f64` as LLVM code, for numbers and for vectors.
 
-An angle is taken less the nearest whole number of quarter turns, as a sum of two
-floats, and the functions of what is left are polynomials. Angles beyond 2**30, of which
-more of pi would have to be known, go to the C library: one lane after the other, and
-only where there is one among the lanes.
+The argument reduction subtracts the nearest whole number of quarter turns, as a sum of
+two floats; polynomials give the functions of the rest. Angles beyond 2**30, which need
+more digits of pi, go to the C library: one lane after the other, and only where a
+vector has such a lane.
 
 The largest errors that were found, in units in the last place (ulp) of the result:
 `sin` 0.9, `cos` 0.9, `tan` 0.9.

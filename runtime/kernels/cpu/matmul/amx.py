@@ -1,12 +1,12 @@
 """
-Tiles of products of bytes in registers of matrices (AMX), for the source of CPU
-kernels.
+Int8 matmul micro-kernels on AMX tile registers.
 
-Such a register has 16 rows of 64 bytes: of a, 16 quads of each of 16 rows; of b, a quad
-of each of 16 columns in each row, which is how panels of quads lie; and sums of 16 rows
-and columns. A tile is one or two of these down and across. Rows of a are copied so that
-what makes a register follows each other, in *chunks* of 64 terms. Where the process may
-not use such registers, the same panels are multiplied row by row in vectors.
+A tile register holds 16 rows of 64 bytes: for A, 16 groups of four bytes of each of 16
+rows; for B, a group of each of 16 columns in each row, which is the order of packed
+int8 panels; and an accumulator of 16 rows and columns of `i32`. A micro-kernel tile is
+one or two of these down and across. Rows of A are packed in *chunks* of 64 terms, so
+that a register is loaded from contiguous memory. A process that may not use AMX
+multiplies the same panels row by row in vectors.
 """
 
 # llvmlite and most of numba carry no types.

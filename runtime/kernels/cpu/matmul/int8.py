@@ -1,14 +1,13 @@
 """
-Tiles of products of bytes: four terms at once, for the source of CPU kernels.
+Int8 matmul micro-kernels: four terms along K at once.
 
-A *quad* is four terms of a row of a or of a column of b, in 32 bits. Tiles are those of
-`penstock.runtime.kernels.cpu.matmul.tile` on quads: a quad of a row times a vector of
-quads, each of its own column, is added to a vector of sums. Where the processor has an
-instruction for that (VNNI), one factor has no sign and the other one has; so where both
-of them are alike, the highest bit of each byte of a is turned when rows are copied:
-that is a + 128 without a sign, or a - 128 with one. What that is too much, 128 times
-the sum of each column of b, is what sums begin with. All other processors extend bytes
-to 16 bits or 32. Sums are exact, or cut to 32 bits.
+Operands are packed in groups of four bytes along K (*quads*, one `i32` each), and tiles
+are those of `penstock.runtime.kernels.cpu.matmul.tile` on groups: a group of A times a
+vector of groups of B, one for each column, is added to a vector of `i32` accumulators.
+VNNI multiplies `u8` by `s8`. If both operands have the same sign, the sign bits of A
+are flipped while it is packed (A + 128 as `u8`, or A - 128 as `s8`), and accumulators
+start at the excess, 128 times the column sum of B. CPUs without VNNI extend bytes to
+`i16` or `i32`. Sums are exact modulo 2^32.
 """
 
 # llvmlite and most of numba carry no types.
@@ -431,7 +430,7 @@ class _Quads:
         code.loop(more, 1, (), turn)
 
     def _offsets(self, term: LlvmValue) -> Callable[[LlvmValue, int], LlvmValue]:
-        """What tells how far the terms of a quad are from the first one of all."""
+        """The offsets of a group's terms from its first one."""
         builder = self.pieces.code.builder
 
         def number_of(k: LlvmValue, number: int) -> LlvmValue:
@@ -455,7 +454,7 @@ class _Quads:
         )
 
     def _loader(self, size: LlvmValue | None) -> Callable[[LlvmValue], LlvmValue]:
-        """What loads the bytes of a term: as many as there are lanes, or `size`."""
+        """The loader of the bytes of a term: as many as there are lanes, or `size`."""
         code, lanes, step = self.pieces.code, self.pieces.lanes, self.pieces.step
         if step == 1:
             mask = None if size is None else code.lanes_below(lanes, size)

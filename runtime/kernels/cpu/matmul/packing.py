@@ -1,7 +1,8 @@
 """
-Panels: copies of some columns of a matrix, in the order in which tiles read them.
+Packing: panels, which are copies of some columns of an operand in the order in which
+micro-kernels read them.
 
-A panel lies in `scratch`, memory on the stack of the thread that runs a kernel.
+A panel lies in `scratch`, memory on the stack of the thread that runs the kernel.
 """
 
 # llvmlite and most of numba carry no types.
@@ -94,7 +95,7 @@ def pack(
 
 @dataclass(frozen=True)
 class _Packing:
-    """What is copied to a panel: columns of b, and how far apart its elements are."""
+    """The source of a panel: columns of B, and the strides of their elements."""
 
     code: Code
     columns: LlvmValue
@@ -377,10 +378,10 @@ def pack_windows(
     A function `pack(b, panel, used, depth, column, term)` that copies `depth` terms of
     columns from these on to a panel, as `pack` does.
 
-    `b` has the loops of terms and of columns, from the outermost to the innermost: how
-    often each runs, and how far apart its elements are. `depth` and `term` are
-    multiples of the turns of all loops of terms but the first. What is out of `bounds`
-    is not read, and zero; the first loop of terms adds nothing to their indices.
+    `b` has the loops of terms and of columns, from the outermost to the innermost: the
+    trip count of each, and its stride in elements. `depth` and `term` are multiples of
+    the iterations of all loops of terms but the first. Elements out of `bounds` are not
+    read, and zero; the first loop of terms adds nothing to their indices.
     """
     terms, columns = b
 
@@ -491,7 +492,7 @@ class _Windows:
 
     @property
     def code(self) -> Code:
-        """What loads and stores elements."""
+        """The emitter of loads and stores of elements."""
         return self.pieces.code
 
     @property
@@ -532,7 +533,9 @@ class _Windows:
         self.pieces.each(source, column, copy)
 
     def _indices(self, column: LlvmValue) -> Sequence[LlvmValue]:
-        """What is to be within each bound, of a column and the first term."""
+        """
+        The indices of a column and the first term that have to be within each bound.
+        """
         builder, found = self.code.builder, list[LlvmValue]()
         digits = self.pieces.digits(column) if self.bounds else ()
         for _, first, _, steps in self.bounds:
@@ -632,8 +635,8 @@ class _Windows:
 
     def _loader(self, step: int, size: LlvmValue) -> Load:
         """
-        What loads the elements of some columns at an offset, which have indices to be
-        within bounds.
+        The loader of some columns at an offset, with the indices to be checked against
+        bounds.
         """
         code, builder, lanes = self.code, self.code.builder, self.lanes
         if step not in (1, 2):

@@ -1,12 +1,12 @@
 """
-Tiles of contractions: sums of products in registers, for the source of CPU kernels.
+Matmul micro-kernels: tiles of accumulators in vector registers.
 
 A *tile* is a block of the result of `c[m, n] += a[m, k] * b[k, n]` that stays in vector
-registers while the sum runs. A *strip* is tiles one below the other: in the source of a
-kernel it is a call of a function on addresses, made by `outer_strip` or `inner_strip`
-with all strides (counted in elements) as constants. What is done with the sums before
-they are stored is told by a function `finish(x, sum, *inputs)` of vectors, written in
-the methods of `penstock.runtime.kernels.cpu.simd.Lanes`.
+registers while the sum runs. A *strip* is one call of a micro-kernel: tiles one below
+the other. Generated source calls it with addresses; `outer_strip` and `inner_strip`
+make its code with all strides (in elements) as constants. The epilogue is a function
+`finish(x, sum, *inputs)` on vectors, written in the methods of
+`penstock.runtime.kernels.cpu.simd.Lanes`.
 """
 
 # llvmlite and most of numba carry no types.
@@ -131,11 +131,11 @@ class _Strip(ABC):
         """The sums that one vector of the result consists of."""
 
     def code(self, builder: ir.IRBuilder) -> Code:
-        """What emits the products of elements."""
+        """The emitter of products of elements."""
         return Code(builder, self.element)
 
     def starts(self, code: Code, call: Call) -> Sequence[LlvmValue]:
-        """What the sums of each vector of all rows begin with."""
+        """The initial values of the accumulators, for each vector of all rows."""
         return [code.zero(self.lanes)] * self.vectors
 
     def emit(self, module: ir.Module) -> ir.Function:

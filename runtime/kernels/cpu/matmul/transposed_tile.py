@@ -1,11 +1,11 @@
 """
-Upright tiles of contractions, whose vectors run along the rows of the result.
+Transposed matmul micro-kernels: SIMD lanes run along the rows of the result.
 
-Where the columns of `c[m, n] += a[m, k] * b[k, n]` are windows, `outer_strip` needs
-them in a panel. An upright tile does not: it multiplies single elements of `b`,
-wherever they lie, with vectors of `a`, which lies in panels as wide as a tile has rows.
-What is in registers then is the transpose of what has to be stored, and is transposed
-there.
+Where the columns of `c[m, n] += a[m, k] * b[k, n]` are windows, `outer_strip` needs a
+packed panel of them. A transposed tile does not: it multiplies single elements of B,
+wherever they lie, with vectors of A, which is packed in panels as wide as a tile has
+rows. The accumulators then hold the transpose of the result and are transposed in
+registers before they are stored.
 """
 
 # llvmlite and most of numba carry no types.

@@ -1,6 +1,6 @@
 """
-The functions of CUDA kernels where Python runs them: in Numba's simulator, thread by
-thread, and in the emulator of lanes.
+Scalar functions of CUDA kernels in Python: for Numba's simulator, thread by thread, and
+for the lock-step emulator.
 
 They have the names and meanings of those in `penstock.runtime.kernels.cuda.intrinsics`,
 on NumPy's scalars, so that types are the same.
@@ -140,7 +140,7 @@ def div_ceil(a, b):
 
 
 def rem_trunc(a, b):
-    """What `div_trunc` leaves, with the sign of `a`; 0 if `b` is 0."""
+    """The remainder of `div_trunc`, with the sign of `a`; 0 if `b` is 0."""
     if b == 0:
         return type(a)(0)
     rest = a % b
@@ -171,5 +171,5 @@ def quotient(a, b):
 
 
 def remainder(a, b):
-    """What `quotient` leaves."""
+    """The remainder of `quotient`."""
     return i32(a % b)

@@ -1,7 +1,4 @@
-"""
-The threads and buffers of CUDA kernels in Numba's simulator, where each thread is one
-of Python.
-"""
+"""Threads and buffers of CUDA kernels in Numba's simulator, one Python thread each."""
 
 # numba.cuda carries no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -43,7 +40,9 @@ def blocks():
 
 
 def _manager():
-    """What runs the threads of this block: a thread of Numba's simulator knows it."""
+    """
+    The manager of this block's threads, which a thread of Numba's simulator knows.
+    """
     return current_thread()._manager
 
 
@@ -124,7 +123,10 @@ def shuffle_xor(value, mask):
 
 
 def shared_by_threads(value):
-    """What each thread of the block has, by its number. All of them come here."""
+    """
+    The values of all threads of the block, by thread number. All threads have to call
+    it.
+    """
     current, slots = current_thread(), _manager().__dict__.setdefault("slots", {})
     slots[current.thread_id] = value
     current.syncthreads()

@@ -1,6 +1,6 @@
 """
-What the threads of a warp do together on tensor cores, in Numba's simulator. All
-threads of a block have to come to each of these functions, and copies never take time.
+Tensor-core functions of a warp in Numba's simulator. All threads of a block have to
+call each of these functions, and asynchronous copies take no time.
 """
 
 # numba.cuda carries no types.
@@ -26,7 +26,7 @@ from penstock.runtime.kernels.cuda.emulator.warp import (
 
 
 def _of_warp(value):
-    """What each lane of the warp has, and the number of this one."""
+    """The values of all lanes of the warp, and the number of this lane."""
     number = int(thread())
     lane = number % WARP
     found = shared_by_threads(value)

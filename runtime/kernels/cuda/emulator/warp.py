@@ -1,6 +1,6 @@
 """
-What the threads of a warp do together on tensor cores, as NumPy has it: arrays whose
-last dimension is the lanes of a warp, or all threads of a block, warp after warp.
+Tensor-core functions of a warp in NumPy, on arrays whose last dimension is the lanes of
+a warp, or all threads of a block, warp after warp.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def to_bf16(values: NDArray[np.generic]) -> Bits16:
 
 def matrices_of(rows: Bits16, turned: bool) -> list[Bits32]:
     """
-    What each lane gets of four matrices, given the 8 elements of the row that it
-    names: `[lanes, 8]`, lanes 0 to 7 of a warp those of the first matrix, and so on.
+    The registers of each lane after four matrices are loaded, given the 8 elements of
+    the row that each lane names: `[lanes, 8]`, lanes 0 to 7 of a warp those of the
+    first matrix, and so on.
     """
     matrices = rows.reshape(-1, 4, 8, 8)
     if turned:
