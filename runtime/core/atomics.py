@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Any, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 from llvmlite import ir
@@ -25,6 +26,7 @@ from penstock.runtime.program.tables import Words
 Integer: TypeAlias = int | np.int64
 """A word in compiled code."""
 
+Arrays = TypeVar("Arrays", bound=tuple[Words, ...])
 Function = TypeVar("Function", bound=Callable[..., object])
 
 WORD = ir.IntType(64)
@@ -32,13 +34,34 @@ WORD = ir.IntType(64)
 words = types.Array(types.int64, 1, "C")
 """The compiled type of `Words`."""
 
+_COMPILED_TYPES: Mapping[object, Any] = {
+    Integer: types.int64,
+    int: types.int64,
+    bool: types.boolean,
+    NoneType: types.void,
+    Words: words,
+}
+
+
+def compiled_type(annotation: object) -> Any:
+    """
+    The compiled type of an annotation: of a number, of `Words`, or of a named tuple of
+    these.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, tuple):
+        fields = get_type_hints(annotation).values()
+        kinds = [compiled_type(field) for field in fields]
+        return types.BaseTuple.from_types(kinds, annotation)
+    return _COMPILED_TYPES[annotation]
+
 
 def compiled(
-    signature: object, *, inline: bool = True, for_python: bool = False
+    *, inline: bool = True, for_python: bool = False
 ) -> Callable[[Function], Function]:
     """
-    Compile a function for this signature, without the GIL, and cache it on disk, where
-    what any module of the core made is found by none but the same modules.
+    Compile a function for the types of its annotations, without the GIL, and cache it
+    on disk, where what any module of the core made is found by none but the same
+    modules.
 
     It may not allocate. Arrays are not counted as used while it runs, as the counts of
     arrays inside tuples take more time than the rest of the executor. `inline` is for
@@ -57,11 +80,16 @@ def compiled(
         made = decorate(nogil=True, _nrt=False, **options)(function)
         keep_function(made, core_folder())
         with register_dispatcher(made):
-            made.compile(signature)
+            made.compile(_signature_of(function))
         made.disable_compile()
         return made
 
     return compile_it
+
+
+def _signature_of(function: Callable[..., object]) -> object:
+    *arguments, result = get_type_hints(function).values()
+    return compiled_type(result)(*map(compiled_type, arguments))
 
 
 def _element(context, builder, signature, args):
@@ -146,26 +174,27 @@ def _replace(_typing, array, index, old, new):
     return types.boolean(array, types.int64, types.int64, types.int64), generate
 
 
-def arrays_at(kind: types.NamedUniTuple) -> Callable[[Integer], Any]:
+def arrays_at(arrays: type[Arrays]) -> Callable[[Integer], Arrays]:
     """
     A function for compiled code: the named tuple of `Words` that a table describes.
 
     The table at the address has two words for each array: its address and its size.
     This takes no time, where a tuple that Python passes takes 100 ns an array.
     """
+    kind = compiled_type(arrays)
 
     @intrinsic
     def read(_typing, address):
         def generate(context, builder, signature, args):
-            arrays = [
+            values = [
                 _array_at(context, builder, builder.add(args[0], WORD(16 * i)))
                 for i in range(len(kind))
             ]
-            return context.make_tuple(builder, kind, arrays)
+            return context.make_tuple(builder, kind, values)
 
         return kind(types.int64), generate
 
-    return cast("Callable[[Integer], Any]", read)
+    return cast("Callable[[Integer], Arrays]", read)
 
 
 def _array_at(context, builder, entry):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.dataflow_tables import General, general_tables
 from penstock.runtime.core.entry_points import (
     Starter,
@@ -31,52 +32,7 @@ from penstock.runtime.core.entry_points import (
 )
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.io_kernels import CALLBACK_FAILED
-from penstock.runtime.core.state_layout import (
-    ACTS,
-    BAD_NUMBER,
-    CLAIM,
-    CLOSED,
-    CONDITION,
-    CONTROL_WORDS,
-    CORES,
-    DEADLOCKED,
-    FAILED,
-    FAILED_ACTOR,
-    FAILED_CALL,
-    FAILED_CODE,
-    FOREVER,
-    INTERRUPTED,
-    LEFT,
-    LEFT_OUT,
-    LENT,
-    LOG,
-    LOOP,
-    MODE,
-    MOST_PARTS,
-    NAP,
-    NOT_HELD,
-    OBSERVER,
-    OPEN,
-    PHASE,
-    PLAIN_LOOP,
-    QUEUED,
-    RUNNING,
-    SEAT_WORDS,
-    SLICE,
-    STOP,
-    STOPPED,
-    TABLES,
-    TARGET,
-    THREAD_OF_CALLER,
-    TURNS,
-    UNFINISHED,
-    WAKE,
-    WHOLE_ACTS,
-    WRONG_ACTOR,
-    WRONG_CALL,
-    WRONG_CODE,
-    State,
-)
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.errors import (
     DeadlockError,
@@ -135,44 +91,44 @@ class _Memory:
             actors=_aligned(int(tables.layout.place.max(initial=0)) + ACTOR_WORDS),
             rows=_aligned(len(tables.rows)),
             rings=_aligned(int(tables.layout.ring_start[-1])),
-            seats=_aligned(tables.workers * SEAT_WORDS),
+            seats=_aligned(tables.workers * w.SEAT_WORDS),
             threads=_aligned(threads),
-            control=_aligned(CONTROL_WORDS),
+            control=_aligned(w.CONTROL_WORDS),
         )
-        self.state.control[CORES] = _cores()
-        self.state.control[LEFT_OUT] = -1
+        self.state.control[w.CORES] = _cores()
+        self.state.control[w.LEFT_OUT] = -1
         # A board is seen by those that run workers which are free.
         helpers = threads - len(tables.bound)
-        most = min(CHUNKS * helpers, CLAIM) if helpers > 1 else 1
-        self.state.control[MOST_PARTS] = most
-        self.state.control[NAP + 1] = NAP_TIME
-        self.state.control[MODE] = PLAIN_LOOP if general is None else TURNS
+        most = min(CHUNKS * helpers, w.CLAIM) if helpers > 1 else 1
+        self.state.control[w.MOST_PARTS] = most
+        self.state.control[w.NAP + 1] = NAP_TIME
+        self.state.control[w.MODE] = w.PLAIN_LOOP if general is None else w.TURNS
         arrays = (*self.layout, *self.state, *(general or ()))
         words = [word for x in arrays for word in (x.ctypes.data, x.size)]
         self._table = np.array(words, np.int64)
         self.address: int = self._table.ctypes.data
-        self.state.control[TABLES] = self.address
-        self.state.control[WHOLE_ACTS] = tables.assigns
+        self.state.control[w.TABLES] = self.address
+        self.state.control[w.WHOLE_ACTS] = tables.assigns
         # The general loop computes addresses before each act.
         self._lent = lent_table(tables, self.state.rows if general is None else None)
-        self.state.control[LENT] = self._lent.ctypes.data if self._lent.size else 0
+        self.state.control[w.LENT] = self._lent.ctypes.data if self._lent.size else 0
         self.reset(tables)
 
     def reset(self, tables: Tables) -> None:
         """Go back to the state before the first act. Nobody may be acting."""
         state, places = self.state, self.layout.place
         state.counters[:] = tables.counters()
-        state.actors[places + ACTS] = 0
-        state.actors[places + QUEUED] = 0
-        state.actors[places + PHASE] = 0
+        state.actors[places + w.ACTS] = 0
+        state.actors[places + w.QUEUED] = 0
+        state.actors[places + w.PHASE] = 0
         if self.general is not None:
             self.general.scratch[:] = 0
-        state.actors[places + CONDITION] = self.layout.condition_start[:-1]
+        state.actors[places + w.CONDITION] = self.layout.condition_start[:-1]
         state.rows[:] = tables.rows
-        state.seats[LEFT::SEAT_WORDS] = 0
-        state.seats[WRONG_ACTOR::SEAT_WORDS] = 0
-        state.control[TARGET] = 0
-        state.control[OPEN] = 0
+        state.seats[w.LEFT :: w.SEAT_WORDS] = 0
+        state.seats[w.WRONG_ACTOR :: w.SEAT_WORDS] = 0
+        state.control[w.TARGET] = 0
+        state.control[w.OPEN] = 0
 
 
 def lent_table(tables: Tables, rows: Words | None) -> Words:
@@ -246,13 +202,13 @@ class _Thread:
             attend(self._memory.address, self._number)
         except BaseException as error:
             self.error = error
-            halt(self._memory.address, INTERRUPTED)
+            halt(self._memory.address, w.INTERRUPTED)
         finally:
             threads[self._number] = 0
 
 
 def _close_threads(threads: list[_Thread], memory: _Memory) -> None:
-    halt(memory.address, CLOSED)
+    halt(memory.address, w.CLOSED)
     while threads:
         threads[-1].join()
         threads.pop()
@@ -274,7 +230,7 @@ class Core(Closing):
         """Whether the general loop runs it."""
         self._count = max(threads, tables.workers)
         # Where nothing calls Python, the caller is the first thread.
-        self._caller = OBSERVER if tables.bound else 0
+        self._caller = w.OBSERVER if tables.bound else 0
         self._first = self._caller + 1
         kinds = general_tables(tables) if self.is_general else None
         self._memory = _Memory(tables, self._count, kinds)
@@ -286,9 +242,9 @@ class Core(Closing):
         self._log: Log | None = None
         self._record(None)
         self._watcher: Watcher | None = None
-        self._control[THREAD_OF_CALLER] = self._caller
-        self._wake = tables.workers > 1 or self._caller == OBSERVER
-        self._control[WAKE] = self._wake
+        self._control[w.THREAD_OF_CALLER] = self._caller
+        self._wake = tables.workers > 1 or self._caller == w.OBSERVER
+        self._control[w.WAKE] = self._wake
         self._start = Starter(self._memory.address)
         self._clean = True
         self._shield = Shield()
@@ -304,7 +260,7 @@ class Core(Closing):
 
     def acts_made(self) -> int:
         """How many acts all actors have made so far, also while they run."""
-        return int(self._memory.state.actors[self._memory.layout.place + ACTS].sum())
+        return int(self._memory.state.actors[self._memory.layout.place + w.ACTS].sum())
 
     def run(self, acts: int, log: Log | None = None) -> None:
         """
@@ -332,13 +288,15 @@ class Core(Closing):
     def _record(self, log: Log | None) -> None:
         """Let threads fill a log in the next run, or none."""
         self._log = log
-        self._control[LOG] = 0 if log is None else log.address
+        self._control[w.LOG] = 0 if log is None else log.address
         if log is not None:
-            log.first = int(self._control[TARGET])
+            log.first = int(self._control[w.TARGET])
         if log is not None or self.tables.wires:
-            self._control[LOOP] = address_of_recorder(self.is_general)
+            self._control[w.LOOP] = address_of_recorder(self.is_general)
         else:
-            self._control[LOOP] = address_of_entry("general") if self.is_general else 0
+            self._control[w.LOOP] = (
+                address_of_entry("general") if self.is_general else 0
+            )
 
     def watch(
         self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
@@ -357,7 +315,7 @@ class Core(Closing):
         """Stop a run that another thread is in, and end the threads."""
         self._check_caller()
         self._closed = True
-        halt(self._memory.address, CLOSED)
+        halt(self._memory.address, w.CLOSED)
         with self._lock:
             if not self._clean:
                 self._stop()
@@ -377,7 +335,7 @@ class Core(Closing):
         address, caller = self._memory.address, self._caller
         # Python handles signals in the main thread only.
         in_main = threading.get_ident() == _main_thread.number
-        limit = SLICE if in_main else FOREVER
+        limit = w.SLICE if in_main else w.FOREVER
         self._clean = False
         try:
             if not self._started:
@@ -385,11 +343,11 @@ class Core(Closing):
             if self._watcher is not None:
                 self._watcher.begin(acts)
             state = self._start(acts, limit)
-            while state == UNFINISHED:
+            while state == w.UNFINISHED:
                 state = take_part(address, caller, limit)
             if self._watcher is not None:
                 self._watcher.end()
-            if state == STOPPED:
+            if state == w.STOPPED:
                 raise self._error(acts)
         except BaseException as error:
             if self._watcher is not None:
@@ -421,7 +379,7 @@ class Core(Closing):
         and go back to the state before the first act. What has failed of a turn before
         that of the error, if that is of a task in the last `acts` turns.
         """
-        halt(self._memory.address, INTERRUPTED)
+        halt(self._memory.address, w.INTERRUPTED)
         work = partial(self._end_turns, error, acts)
         return self._shield.run(work) if self.tables.assigns else work()
 
@@ -438,7 +396,7 @@ class Core(Closing):
             _close_threads(self._threads, self._memory)
             self._started = False
         if not self._closed:
-            self._control[STOP] = RUNNING
+            self._control[w.STOP] = w.RUNNING
         leave_all_seats(address)
         self._clean = True
         return failure if isinstance(error, TaskError) else None
@@ -449,19 +407,19 @@ class Core(Closing):
         failure of the earliest turn, for which that of `error` is taken if it is one.
         """
         tables, state = self.tables, self._memory.state
-        before = int(state.control[TARGET]) - acts
+        before = int(state.control[w.TARGET]) - acts
         failures: dict[int, TaskError] = {}
         if isinstance(error, TaskError):
-            failures[int(state.control[FAILED_ACTOR])] = error
-        for seat in range(0, state.seats.size, SEAT_WORDS):
-            index = int(state.seats[seat + WRONG_ACTOR]) - 1
+            failures[int(state.control[w.FAILED_ACTOR])] = error
+        for seat in range(0, state.seats.size, w.SEAT_WORDS):
+            index = int(state.seats[seat + w.WRONG_ACTOR]) - 1
             if index >= 0 and index not in failures:
-                call, code = state.seats[[seat + WRONG_CALL, seat + WRONG_CODE]]
+                call, code = state.seats[[seat + w.WRONG_CALL, seat + w.WRONG_CODE]]
                 failures[index] = self._task_error(index, int(call), int(code), before)
         known = list(failures)
         run = ResumedRun(
             tables,
-            int(state.control[TARGET]),
+            int(state.control[w.TARGET]),
             (self._memory.layout, state),
             failures,
             is_plain=not self.is_general,
@@ -474,19 +432,19 @@ class Core(Closing):
     def _error(self, acts: int) -> PenstockError:
         """What the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
-        if control[STOP] == FAILED:
+        if control[w.STOP] == w.FAILED:
             return self._task_error(
-                int(control[FAILED_ACTOR]),
-                int(control[FAILED_CALL]),
-                int(control[FAILED_CODE]),
-                int(control[TARGET]) - acts,
+                int(control[w.FAILED_ACTOR]),
+                int(control[w.FAILED_CALL]),
+                int(control[w.FAILED_CODE]),
+                int(control[w.TARGET]) - acts,
             )
-        if control[STOP] == DEADLOCKED:
-            acts_made = state.actors[self.tables.layout.place + ACTS]
-            before = (control[TARGET] - acts) * np.array(self.tables.turns, np.int64)
+        if control[w.STOP] == w.DEADLOCKED:
+            acts_made = state.actors[self.tables.layout.place + w.ACTS]
+            before = (control[w.TARGET] - acts) * np.array(self.tables.turns, np.int64)
             done = (acts_made - before).tolist()
             return DeadlockError(self.tables.stuck(state.counters, done, acts))
-        if control[STOP] == STALLED and self._watcher is not None:
+        if control[w.STOP] == STALLED and self._watcher is not None:
             seconds = self._watcher.watchdog.seconds
             return WatchdogError(seconds, self._watcher.stuck)
         for worker in self._threads:
@@ -500,13 +458,13 @@ class Core(Closing):
         call, all of which are numbered through.
         """
         tables = self.tables
-        acts = self._memory.state.actors[tables.layout.place[index] + ACTS]
+        acts = self._memory.state.actors[tables.layout.place[index] + w.ACTS]
         act = int(acts) - start * tables.turns[index]
         actor = tables.actors[index]
-        if made == BAD_NUMBER:
+        if made == w.BAD_NUMBER:
             error = TaskError(actor.name, act, code, refusal(actor, code))
             return tables.placed(error)
-        if made == NOT_HELD:
+        if made == w.NOT_HELD:
             return tables.placed(TaskError(actor.name, act, code, not_held(code)))
         call = actor.calls[made - int(tables.layout.call_start[index])]
         error = TaskError(actor.name, act, code, call.message_of(code))

@@ -10,11 +10,7 @@ actor reads or writes is an *entry* of its own in the tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
-from numba import types
-
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
     arrays_at,
@@ -23,19 +19,17 @@ from penstock.runtime.core.atomics import (
     load_word,
     store_release,
     store_word,
-    words,
 )
 from penstock.runtime.core.dataflow_tables import PLACE_WORDS, General
 from penstock.runtime.core.scheduler import can_act
-from penstock.runtime.core.state import STATE_OFFSET, fail, layout_type, state_type
-from penstock.runtime.core.state_layout import ACTS, BAD_NUMBER, NOT_HELD, State
+from penstock.runtime.core.state import STATE_OFFSET, fail
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.program.actor_kinds import KINDS, WAITING
 from penstock.runtime.program.tables import Layout
 
 PLAIN, CASE, ESAC, INPUT_WISE, LOCK, SEND_IDS = range(len(KINDS))
 
-general_type = types.NamedUniTuple(words, len(General._fields), General)
-general_at = cast("Callable[[Integer], General]", arrays_at(general_type))
+general_at = arrays_at(General)
 GENERAL_OFFSET = STATE_OFFSET + 16 * len(State._fields)
 """Bytes from the table of the layout's arrays to that of the general ones."""
 
@@ -43,7 +37,7 @@ GENERAL_OFFSET = STATE_OFFSET + 16 * len(State._fields)
 # Registers ---------------------------------------------------------------------------
 
 
-@compiled(types.int64(general_type, types.int64, types.int64))
+@compiled()
 def address_in(general: General, register: Integer, piece: Integer) -> int:
     """Where a piece lies in a register."""
     places, at = general.places, int(register) * PLACE_WORDS
@@ -52,7 +46,7 @@ def address_in(general: General, register: Integer, piece: Integer) -> int:
     return places[at] + frame * places[at + 3] + piece % parts * places[at + 4]
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def has_piece(state: State, general: General, read: Integer) -> bool:
     """Whether there is something to read."""
     counters = state.counters
@@ -60,7 +54,7 @@ def has_piece(state: State, general: General, read: Integer) -> bool:
     return bool(made > counters[general.read_consumed[read]])
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def is_over(state: State, general: General, read: Integer) -> bool:
     """Whether there is nothing to read, and never will be."""
     # The last piece was counted before this was said.
@@ -69,7 +63,7 @@ def is_over(state: State, general: General, read: Integer) -> bool:
     return not has_piece(state, general, read)
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def has_room(state: State, general: General, write: Integer) -> bool:
     """Whether all readers of what is written have left a slot of it."""
     counters = state.counters
@@ -81,28 +75,28 @@ def has_room(state: State, general: General, write: Integer) -> bool:
     return True
 
 
-@compiled(types.void(state_type, general_type, types.int64))
+@compiled()
 def give_back(state: State, general: General, read: Integer) -> None:
     """Be done with a piece."""
     counter = general.read_consumed[read]
     store_release(state.counters, counter, int(state.counters[counter]) + 1)
 
 
-@compiled(types.void(state_type, general_type, types.int64))
+@compiled()
 def hand_on(state: State, general: General, write: Integer) -> None:
     """Let others see a piece."""
     counter = general.write_produced[write]
     store_release(state.counters, counter, int(state.counters[counter]) + 1)
 
 
-@compiled(types.int64(state_type, general_type, types.int64))
+@compiled()
 def number_in(state: State, general: General, read: Integer) -> int:
     """The number that the next piece is."""
     piece = int(state.counters[general.read_consumed[read]])
     return load_word(address_in(general, general.read_register[read], piece))
 
 
-@compiled(types.void(state_type, general_type, types.int64, types.int64))
+@compiled()
 def send_number(
     state: State, general: General, write: Integer, number: Integer
 ) -> None:
@@ -112,7 +106,7 @@ def send_number(
     hand_on(state, general, write)
 
 
-@compiled(types.int64(general_type, types.int64))
+@compiled()
 def notes_of(general: General, actor: Integer) -> int:
     """Where an actor's kind notes things."""
     reads = general.read_start[actor + 1] - general.read_start[actor]
@@ -122,7 +116,7 @@ def notes_of(general: General, actor: Integer) -> int:
 # What actors need --------------------------------------------------------------------
 
 
-@compiled(types.int64(state_type, general_type, types.int64))
+@compiled()
 def next_input(state: State, general: General, actor: Integer) -> int:
     """
     The entry that an actor is to take a piece of, from the one after the last one on,
@@ -140,7 +134,7 @@ def next_input(state: State, general: General, actor: Integer) -> int:
     return -1
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def can_write(state: State, general: General, actor: Integer) -> bool:
     """Whether there is room in all that an actor writes."""
     write, last = general.write_start[actor], general.write_start[actor + 1]
@@ -149,7 +143,7 @@ def can_write(state: State, general: General, actor: Integer) -> bool:
     return bool(write == last)
 
 
-@compiled(types.int64(state_type, general_type, types.int64))
+@compiled()
 def free_branch(state: State, general: General, actor: Integer) -> int:
     """The first entry that a case has a piece for and that has room, -1 if none."""
     first, notes = general.write_start[actor], notes_of(general, actor)
@@ -161,7 +155,7 @@ def free_branch(state: State, general: General, actor: Integer) -> int:
     return -1
 
 
-@compiled(types.boolean(layout_type, state_type, general_type, types.int64))
+@compiled()
 def is_ready(layout: Layout, state: State, general: General, actor: Integer) -> bool:
     """Whether an actor has what an act of its kind needs."""
     kind = general.kind[actor]
@@ -187,7 +181,7 @@ def is_ready(layout: Layout, state: State, general: General, actor: Integer) -> 
     return next_input(state, general, actor) >= 0
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def has_all(state: State, general: General, actor: Integer) -> bool:
     """Whether there will be no more of anything that an actor reads."""
     read, last = general.read_start[actor], general.read_start[actor + 1]
@@ -196,7 +190,7 @@ def has_all(state: State, general: General, actor: Integer) -> bool:
     return bool(read == last)
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def is_finished(state: State, general: General, actor: Integer) -> bool:
     """Whether an actor that cannot act never can again."""
     kind = general.kind[actor]
@@ -232,10 +226,10 @@ def is_finished(state: State, general: General, actor: Integer) -> bool:
 # What actors do ----------------------------------------------------------------------
 
 
-@compiled(types.void(layout_type, state_type, general_type, types.int64))
+@compiled()
 def point_args(layout: Layout, state: State, general: General, actor: Integer) -> None:
     """Let the calls of an actor work on the pieces that are next."""
-    acts = state.actors[layout.place[actor] + ACTS]
+    acts = state.actors[layout.place[actor] + w.ACTS]
     for arg in range(general.arg_start[actor], general.arg_start[actor + 1]):
         piece = int(state.counters[general.arg_counter[arg]])
         address = address_in(general, general.arg_register[arg], piece)
@@ -243,7 +237,7 @@ def point_args(layout: Layout, state: State, general: General, actor: Integer) -
         state.rows[general.arg_word[arg]] = address + turn * general.arg_slice[arg]
 
 
-@compiled(types.boolean(general_type, types.int64))
+@compiled()
 def has_begun(general: General, actor: Integer) -> bool:
     """Whether an actor has taken a piece of some of what it reads, not of all."""
     notes = notes_of(general, actor) + 1
@@ -254,11 +248,7 @@ def has_begun(general: General, actor: Integer) -> bool:
     return taken > 0
 
 
-@compiled(
-    types.boolean(
-        layout_type, state_type, general_type, types.int64, types.int64, types.int64
-    )
-)
+@compiled()
 def is_made(
     layout: Layout,
     state: State,
@@ -276,17 +266,17 @@ def is_made(
     if general.kind[actor] == INPUT_WISE:
         is_first = not has_begun(general, actor)
     else:
-        acts = state.actors[layout.place[actor] + ACTS]
+        acts = state.actors[layout.place[actor] + w.ACTS]
         is_first = acts % general.round[actor] == 0
     return is_first == (general.when[call] == 1)
 
 
-@compiled(types.void(layout_type, state_type, general_type, types.int64))
+@compiled()
 def finish_plain(
     layout: Layout, state: State, general: General, actor: Integer
 ) -> None:
     """Hand on what ends with this act of a plain actor."""
-    done = state.actors[layout.place[actor] + ACTS] + 1
+    done = state.actors[layout.place[actor] + w.ACTS] + 1
     for write in range(general.write_start[actor], general.write_start[actor + 1]):
         if done % general.write_every[write] == 0:
             hand_on(state, general, write)
@@ -295,7 +285,7 @@ def finish_plain(
             give_back(state, general, read)
 
 
-@compiled(types.void(state_type, general_type, types.int64, types.int64))
+@compiled()
 def finish_input(state: State, general: General, actor: Integer, read: Integer) -> None:
     """Be done with a piece of an entry, and hand on what all of them were made to."""
     first, last = general.read_start[actor], general.read_start[actor + 1]
@@ -312,16 +302,16 @@ def finish_input(state: State, general: General, actor: Integer, read: Integer) 
         hand_on(state, general, write)
 
 
-@compiled(types.boolean(state_type, types.int64, types.int64, types.int64))
+@compiled()
 def is_number(state: State, actor: Integer, number: Integer, count: Integer) -> bool:
     """Whether there is something of a number; the run fails if not."""
     if 0 <= number < count:
         return True
-    fail(state, actor, BAD_NUMBER, number)
+    fail(state, actor, w.BAD_NUMBER, number)
     return False
 
 
-@compiled(types.boolean(state_type, general_type, types.int64), inline=False)
+@compiled(inline=False)
 def do_case(state: State, general: General, actor: Integer) -> bool:
     """Take a number if there is one, and hand on one piece where there is room."""
     read, notes = general.read_start[actor], notes_of(general, actor)
@@ -339,7 +329,7 @@ def do_case(state: State, general: General, actor: Integer) -> bool:
     return True
 
 
-@compiled(types.void(state_type, general_type, types.int64), inline=False)
+@compiled(inline=False)
 def do_esac(state: State, general: General, actor: Integer) -> None:
     """Take a piece, and say of which entry."""
     first, last = general.read_start[actor], general.read_start[actor + 1]
@@ -349,7 +339,7 @@ def do_esac(state: State, general: General, actor: Integer) -> None:
     send_number(state, general, general.write_start[actor], read - first)
 
 
-@compiled(types.boolean(state_type, general_type, types.int64), inline=False)
+@compiled(inline=False)
 def do_send(state: State, general: General, actor: Integer) -> bool:
     """Hand on the next number of a list, and be done with the list after the last."""
     read, notes = general.read_start[actor], notes_of(general, actor)
@@ -374,7 +364,7 @@ def do_send(state: State, general: General, actor: Integer) -> bool:
 # Locks -------------------------------------------------------------------------------
 
 
-@compiled(types.boolean(general_type, types.int64, types.int64, types.int64))
+@compiled()
 def may_hold(
     general: General, actor: Integer, section: Integer, before: Integer
 ) -> bool:
@@ -399,7 +389,7 @@ def may_hold(
     return True
 
 
-@compiled(types.void(general_type, types.int64), inline=False)
+@compiled(inline=False)
 def grant(general: General, actor: Integer) -> None:
     """Grant what can be granted, in the order in which it was asked for."""
     notes = notes_of(general, actor)
@@ -419,7 +409,7 @@ def grant(general: General, actor: Integer) -> None:
     scratch[counts] = kept
 
 
-@compiled(types.boolean(state_type, general_type, types.int64), inline=False)
+@compiled(inline=False)
 def do_lock(state: State, general: General, actor: Integer) -> bool:
     """Take what is given back and asked for, and hand on one section granted."""
     read, notes = general.read_start[actor], notes_of(general, actor)
@@ -430,7 +420,7 @@ def do_lock(state: State, general: General, actor: Integer) -> bool:
         if not is_number(state, actor, number, sections):
             return False
         if scratch[notes + number] == 0:
-            fail(state, actor, NOT_HELD, number)
+            fail(state, actor, w.NOT_HELD, number)
             return False
         scratch[notes + number] -= 1
         give_back(state, general, read + 1)
@@ -458,14 +448,14 @@ def do_lock(state: State, general: General, actor: Integer) -> bool:
 # The end of data ---------------------------------------------------------------------
 
 
-@compiled(types.void(state_type, general_type, types.int64))
+@compiled()
 def say_end(state: State, general: General, actor: Integer) -> None:
     """Let others see that an actor will write no more."""
     for write in range(general.write_start[actor], general.write_start[actor + 1]):
         store_release(state.counters, general.write_ended[write], 1)
 
 
-@compiled(types.boolean(state_type, general_type, types.int64))
+@compiled()
 def has_leftovers(state: State, general: General, actor: Integer) -> bool:
     """Whether there is something to throw away for an actor that has ended."""
     read, last = general.read_start[actor], general.read_start[actor + 1]
@@ -474,7 +464,7 @@ def has_leftovers(state: State, general: General, actor: Integer) -> bool:
     return bool(read < last)
 
 
-@compiled(types.void(state_type, general_type, types.int64), inline=False)
+@compiled(inline=False)
 def throw_away(state: State, general: General, actor: Integer) -> None:
     """Be done with all pieces for an actor that has ended, and count them."""
     first, notes = general.read_start[actor], general.scratch_start[actor]

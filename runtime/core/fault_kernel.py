@@ -13,8 +13,6 @@ the kernel does, and DELAY waits for nanoseconds before it. Only part 0 waits.
 
 from __future__ import annotations
 
-from numba import types
-
 from penstock.runtime.core.atomics import call_kernel, compiled, load_word
 from penstock.runtime.core.os_calls import now, sleep
 
@@ -25,7 +23,7 @@ NAP = 1_000_000
 """Nanoseconds after which a delay looks whether the run has stopped."""
 
 
-@compiled(types.void(types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def wait(nanoseconds: int, stop: int) -> None:
     """Wait, unless the run stops meanwhile."""
     end = now() + nanoseconds

@@ -5,12 +5,10 @@ The kernels where data enters and leaves a program, see
 
 from __future__ import annotations
 
-from numba import types
-
 from penstock.runtime.core.atomics import compiled, copy_bytes, load_word, store_word
 
 
-@compiled(types.int64(types.int64))
+@compiled()
 def _advance(table: int) -> int:
     """The pointer at a table's cursor, which moves on."""
     cursor = load_word(table)

@@ -4,8 +4,7 @@ The calls of an act, in compiled code: plainly, or each noted in the log of the 
 
 from __future__ import annotations
 
-from numba import types
-
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
     address_of,
@@ -17,36 +16,13 @@ from penstock.runtime.core.atomics import (
     store_word,
 )
 from penstock.runtime.core.os_calls import now
-from penstock.runtime.core.state import fail, layout_type, state_type
-from penstock.runtime.core.state_layout import (
-    ACT,
-    ACTOR,
-    ACTS,
-    CODE,
-    CUT_SHORT,
-    END,
-    GONE,
-    LOG,
-    LOG_HEAD,
-    LOG_ROW,
-    MOST_PARTS,
-    ROOM,
-    RUNNING,
-    START,
-    STOP,
-    WHAT,
-    WHOLE,
-    WHOLE_ACTS,
-    WRONG_ACTOR,
-    WRONG_CALL,
-    WRONG_CODE,
-    State,
-)
+from penstock.runtime.core.state import fail
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.work_sharing import share_out
 from penstock.runtime.program.tables import Layout
 
 
-@compiled(types.int64(layout_type, state_type, types.int64, types.int64, types.int64))
+@compiled()
 def make_call(
     layout: Layout, state: State, seat: Integer, actor: Integer, call: Integer
 ) -> int:
@@ -56,24 +32,26 @@ def make_call(
     """
     control = state.control
     row = address_of(state.rows, peek(layout.row, call))
-    parts = min(peek(layout.parts, call), control[MOST_PARTS])
+    parts = min(peek(layout.parts, call), control[w.MOST_PARTS])
     if parts == 1:
         code = int(call_kernel(peek(layout.kernel, call), row, 0, 1))
     else:
         code = share_out(state, seat, peek(layout.kernel, call), row, parts)
     if code != 0:
-        state.seats[seat + WRONG_ACTOR] = actor + 1
-        state.seats[seat + WRONG_CALL] = call
-        state.seats[seat + WRONG_CODE] = code
+        state.seats[seat + w.WRONG_ACTOR] = actor + 1
+        state.seats[seat + w.WRONG_CALL] = call
+        state.seats[seat + w.WRONG_CODE] = code
         fail(state, actor, call, code)
     elif (
-        parts > 1 and load_acquire(control, STOP) != RUNNING and not control[WHOLE_ACTS]
+        parts > 1
+        and load_acquire(control, w.STOP) != w.RUNNING
+        and not control[w.WHOLE_ACTS]
     ):
-        return CUT_SHORT
+        return w.CUT_SHORT
     return code
 
 
-@compiled(types.boolean(layout_type, state_type, types.int64, types.int64))
+@compiled()
 def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) -> bool:
     """Make the calls of an actor; False if one fails, which is noted, or all stop."""
     last = peek(layout.call_start, actor + 1)
@@ -86,37 +64,37 @@ def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) ->
 # The log -----------------------------------------------------------------------------
 
 
-@compiled(types.boolean(types.int64, types.int64))
+@compiled()
 def has_rows(log: Integer, rows: Integer) -> bool:
     """Whether there is room for so many rows in a log."""
-    left = load_word(log + 8 * GONE) + load_word(log + 8 * ROOM) - load_word(log)
+    left = load_word(log + 8 * w.GONE) + load_word(log + 8 * w.ROOM) - load_word(log)
     return bool(rows <= left)
 
 
-@compiled(types.int64(types.int64, types.int64, types.int64, types.int64))
+@compiled()
 def open_row(log: Integer, what: Integer, actor: Integer, act: Integer) -> int:
     """Note in a log that something starts; the address of its row."""
     count = load_word(log)
-    place = count % load_word(log + 8 * ROOM)
-    row = int(log) + 8 * (LOG_HEAD + LOG_ROW * place)
-    store_word(row + 8 * WHAT, what)
-    store_word(row + 8 * ACTOR, actor)
-    store_word(row + 8 * ACT, act)
+    place = count % load_word(log + 8 * w.ROOM)
+    row = int(log) + 8 * (w.LOG_HEAD + w.LOG_ROW * place)
+    store_word(row + 8 * w.WHAT, what)
+    store_word(row + 8 * w.ACTOR, actor)
+    store_word(row + 8 * w.ACT, act)
     store_word(log, count + 1)
     # Who reads the log meanwhile knows that it starts from now on.
-    store_word(row + 8 * START, now())
+    store_word(row + 8 * w.START, now())
     return row
 
 
-@compiled(types.void(types.int64, types.int64))
+@compiled()
 def close_row(row: Integer, code: Integer) -> None:
     """Note that something has ended with a code."""
-    store_word(row + 8 * CODE, code)
+    store_word(row + 8 * w.CODE, code)
     # A row is whole once it has an end.
-    store_word(row + 8 * END, now())
+    store_word(row + 8 * w.END, now())
 
 
-@compiled(types.boolean(layout_type, state_type, types.int64, types.int64, types.int64))
+@compiled()
 def record_calls(
     layout: Layout, state: State, seat: Integer, worker: Integer, actor: Integer
 ) -> bool:
@@ -124,10 +102,10 @@ def record_calls(
     What `call_kernels` does, with a row in the log of the worker for the act, and one
     for each call unless it is the only one.
     """
-    log = load_word(state.control[LOG] + 8 * worker)
-    act = int(state.actors[layout.place[actor] + ACTS])
+    log = load_word(state.control[w.LOG] + 8 * worker)
+    act = int(state.actors[layout.place[actor] + w.ACTS])
     first, last = layout.call_start[actor], layout.call_start[actor + 1]
-    whole = open_row(log, WHOLE, actor, act)
+    whole = open_row(log, w.WHOLE, actor, act)
     code = 0
     for call in range(first, last):
         row = open_row(log, call - first, actor, act) if last - first > 1 else 0

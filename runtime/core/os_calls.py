@@ -82,7 +82,7 @@ pause = cast("Callable[[], None]", _pause)
 """Tell the processor that this thread waits for another one in a loop."""
 
 
-@compiled(types.void(types.int64, types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def sleep_on(word: Integer, seen: Integer, limit: Integer) -> None:
     """
     Sleep until `wake_all` is called for the word at an address, unless the lower half
@@ -95,39 +95,39 @@ def sleep_on(word: Integer, seen: Integer, limit: Integer) -> None:
         _usleep(50)
 
 
-@compiled(types.void(types.int64), inline=False)
+@compiled(inline=False)
 def sleep(nanoseconds: Integer) -> None:
     """Sleep for about so long, less than a second."""
     _usleep(nanoseconds // MICROSECOND)
 
 
-@compiled(types.void(), inline=False)
+@compiled(inline=False)
 def give_way() -> None:
     """Let another thread that waits for this core run first, if there is one."""
     if _HAS_FUTEX:
         _syscall(_YIELD, 0, 0, 0, 0, 0, 0)
 
 
-@compiled(types.void(types.int64), inline=False)
+@compiled(inline=False)
 def wake_all(word: Integer) -> None:
     """Wake all threads of this process that sleep on the word at an address."""
     if _HAS_FUTEX:
         _syscall(_FUTEX, word, _WAKE, _ALL, 0, 0, 0)
 
 
-@compiled(types.int64(), inline=False)
+@compiled(inline=False)
 def core_number() -> int:
     """The number of the core that runs this thread, or -1 where nobody knows."""
     return _getcpu() if _HAS_FUTEX else -1
 
 
-@compiled(types.int64(), inline=False)
+@compiled(inline=False)
 def thread_number() -> int:
     """The number of this thread in the system, or 0 where nobody knows."""
     return _syscall(_GETTID, 0, 0, 0, 0, 0, 0) if _HAS_FUTEX else 0
 
 
-@compiled(types.void(types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def allow_cores(thread: Integer, cores: Integer) -> None:
     """
     Keep a thread to some cores, given its number in the system and the address of a

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from numba import types
-
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
     call_kernel,
@@ -28,7 +27,6 @@ from penstock.runtime.core.atomics import (
     poke,
     store_release,
     store_word,
-    words,
 )
 from penstock.runtime.core.kernel_calls import call_kernels, record_calls
 from penstock.runtime.core.os_calls import give_way, now, pause
@@ -41,52 +39,13 @@ from penstock.runtime.core.state import (
     enter,
     has_come,
     layout_at,
-    layout_type,
     release,
     ring_bell,
     seize,
     state_at,
-    state_type,
     stop,
 )
-from penstock.runtime.core.state_layout import (
-    ACTS,
-    BELL,
-    CLOSED,
-    CONDITION,
-    DEADLOCKED,
-    ENDED_WELL,
-    FRESH,
-    HEAD,
-    LEFT,
-    LENT,
-    LENT_ROW,
-    LOOP,
-    MISALIGNED,
-    MODE,
-    OBSERVER,
-    OPEN,
-    OWN,
-    PLAIN_LOOP,
-    POINTER_AT,
-    QUEUED,
-    ROUND,
-    RUNNING,
-    SEAT_WORDS,
-    SHIFT,
-    SLEEPERS,
-    STOP,
-    STOPPED,
-    TABLES,
-    TAIL,
-    TAKEN,
-    TARGET,
-    THREAD_OF_CALLER,
-    UNFINISHED,
-    WAKE,
-    WORD_AT,
-    State,
-)
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.work_sharing import help_with
 from penstock.runtime.program.tables import Layout, Words
 
@@ -103,7 +62,7 @@ NOBODY = -1
 # Acts --------------------------------------------------------------------------------
 
 
-@compiled(types.boolean(layout_type, state_type, types.int64))
+@compiled()
 def can_act(layout: Layout, state: State, actor: Integer) -> bool:
     """
     Whether all conditions of an actor hold.
@@ -112,7 +71,7 @@ def can_act(layout: Layout, state: State, actor: Integer) -> bool:
     """
     counters = state.counters
     place = peek(layout.place, actor)
-    condition = peek(state.actors, place + CONDITION)
+    condition = peek(state.actors, place + w.CONDITION)
     last = peek(layout.condition_start, actor + 1)
     while condition < last:
         watched = load_acquire(counters, peek(layout.watched, condition))
@@ -120,15 +79,11 @@ def can_act(layout: Layout, state: State, actor: Integer) -> bool:
         if watched + peek(layout.credits, condition) - own <= 0:
             break
         condition += 1
-    poke(state.actors, place + CONDITION, condition)
+    poke(state.actors, place + w.CONDITION, condition)
     return condition == last
 
 
-@compiled(
-    types.int64(
-        layout_type, state_type, types.int64, types.int64, types.int64, types.int64
-    )
-)
+@compiled()
 def enqueue(
     layout: Layout,
     state: State,
@@ -139,29 +94,18 @@ def enqueue(
 ) -> Integer:
     """Add an actor to the ring if it is not there and can act; the ring's new tail."""
     place = peek(layout.place, actor)
-    if peek(state.actors, place + QUEUED) != 0:
+    if peek(state.actors, place + w.QUEUED) != 0:
         return tail
-    if peek(state.actors, place + ACTS) >= state.control[TARGET]:
+    if peek(state.actors, place + w.ACTS) >= state.control[w.TARGET]:
         return tail
     if not can_act(layout, state, actor):
         return tail
-    poke(state.actors, place + QUEUED, 1)
+    poke(state.actors, place + w.QUEUED, 1)
     poke(state.rings, ring + (tail & mask), actor)
     return tail + 1
 
 
-@compiled(
-    types.int64(
-        layout_type,
-        state_type,
-        types.int64,
-        types.int64,
-        types.int64,
-        words,
-        types.int64,
-        types.int64,
-    )
-)
+@compiled()
 def enqueue_all(
     layout: Layout,
     state: State,
@@ -178,7 +122,7 @@ def enqueue_all(
     return tail
 
 
-@compiled(types.void(layout_type, state_type, types.int64))
+@compiled()
 def finish_act(layout: Layout, state: State, actor: Integer) -> None:
     """Move an actor on to its next slots and let its neighbours see that it acted."""
     rows, counters = state.rows, state.counters
@@ -190,8 +134,8 @@ def finish_act(layout: Layout, state: State, actor: Integer) -> None:
             address = peek(layout.first, i)
         poke(rows, word, address)
     place = peek(layout.place, actor)
-    poke(state.actors, place + ACTS, peek(state.actors, place + ACTS) + 1)
-    poke(state.actors, place + CONDITION, peek(layout.condition_start, actor))
+    poke(state.actors, place + w.ACTS, peek(state.actors, place + w.ACTS) + 1)
+    poke(state.actors, place + w.CONDITION, peek(layout.condition_start, actor))
     last = peek(layout.owned_start, actor + 1)
     for i in range(peek(layout.owned_start, actor), last):
         counter = peek(layout.owned, i)
@@ -203,20 +147,20 @@ def finish_act(layout: Layout, state: State, actor: Integer) -> None:
 # Runs --------------------------------------------------------------------------------
 
 
-@compiled(types.boolean(layout_type, state_type), inline=False)
+@compiled(inline=False)
 def is_stuck(layout: Layout, state: State) -> bool:
     """Whether the run cannot end: nobody acts, and no actor can."""
     if not seize(state):
         return False
     control = state.control
-    if control[MODE] != PLAIN_LOOP:
-        asked = call_kernel(control[LOOP], control[TABLES], NOBODY, 0)
+    if control[w.MODE] != w.PLAIN_LOOP:
+        asked = call_kernel(control[w.LOOP], control[w.TABLES], NOBODY, 0)
         release(state)
-        return asked == 0 and control[OPEN] > 0
-    stuck = control[OPEN] > 0
+        return asked == 0 and control[w.OPEN] > 0
+    stuck = control[w.OPEN] > 0
     for actor in range(layout.place.size):
-        acts = state.actors[layout.place[actor] + ACTS]
-        if acts < control[TARGET] and can_act(layout, state, actor):
+        acts = state.actors[layout.place[actor] + w.ACTS]
+        if acts < control[w.TARGET] and can_act(layout, state, actor):
             stuck = False
             break
     release(state)
@@ -226,32 +170,30 @@ def is_stuck(layout: Layout, state: State) -> bool:
 def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], bool]:
     """What `act` is, which leaves rows in the log of the worker if it is recorded."""
 
-    @compiled(
-        types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
-    )
+    @compiled(inline=False)
     def act(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
         """
         Let the actors of a worker act as long as they can, or until past the deadline
         if that is not 0, and leave its seat, which the thread has. False if none of
         them can act.
         """
-        seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
-        head, tail = seats[seat + HEAD], seats[seat + TAIL]
-        left = seats[seat + LEFT]
+        seat, seats, control = worker * w.SEAT_WORDS, state.seats, state.control
+        head, tail = seats[seat + w.HEAD], seats[seat + w.TAIL]
+        left = seats[seat + w.LEFT]
         ring = layout.ring_start[worker]
         mask = layout.ring_start[worker + 1] - ring - 1
         shared = layout.member_start.size > 2
         members = layout.member_start[worker], layout.member_start[worker + 1]
         boundary = layout.boundary_start[worker], layout.boundary_start[worker + 1]
-        if seats[seat + FRESH]:
-            seats[seat + FRESH] = 0
+        if seats[seat + w.FRESH]:
+            seats[seat + w.FRESH] = 0
             tail = enqueue_all(
                 layout, state, ring, mask, tail, layout.members, *members
             )
         acted = False
         since_poll, until_clock, last_clock = POLL_PERIOD, 1, 0
 
-        while left > 0 and load_acquire(control, STOP) == RUNNING:
+        while left > 0 and load_acquire(control, w.STOP) == w.RUNNING:
             since_poll += 1
             if shared and (head == tail or since_poll >= POLL_PERIOD):
                 since_poll = 0
@@ -264,14 +206,14 @@ def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], boo
             head += 1
             acted = True
             place = peek(layout.place, actor)
-            poke(state.actors, place + QUEUED, 0)
+            poke(state.actors, place + w.QUEUED, 0)
             if is_recorded:
                 if not record_calls(layout, state, seat, worker, actor):
                     break
             elif not call_kernels(layout, state, seat, actor):
                 break
             finish_act(layout, state, actor)
-            left -= peek(state.actors, place + ACTS) == control[TARGET]
+            left -= peek(state.actors, place + w.ACTS) == control[w.TARGET]
             first, last = (
                 peek(layout.neighbour_start, actor),
                 peek(layout.neighbour_start, actor + 1),
@@ -287,12 +229,12 @@ def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], boo
                 until_clock = CLOCK_PERIOD if time - last_clock < SPIN else 1
                 last_clock = time
 
-        seats[seat + HEAD], seats[seat + TAIL] = head, tail
-        store_release(seats, seat + LEFT, left)
+        seats[seat + w.HEAD], seats[seat + w.TAIL] = head, tail
+        store_release(seats, seat + w.LEFT, left)
         # Before the seat is free: who has all seats has to see a run that has ended.
         # Another thread may have made the last act before this one had the seat.
-        ended = acted and left == 0 and fetch_add(control, OPEN, -1) == 1
-        store_release(seats, seat + TAKEN, 0)
+        ended = acted and left == 0 and fetch_add(control, w.OPEN, -1) == 1
+        store_release(seats, seat + w.TAKEN, 0)
         # Nobody but the caller waits for the end; it is here if there is a deadline.
         if ended and deadline == 0:
             ring_bell(state)
@@ -305,35 +247,30 @@ act = acting(False)
 """There is no test in its loop whether it is recorded."""
 
 
-@compiled(
-    types.boolean(types.int64, layout_type, state_type, types.int64), inline=False
-)
+@compiled(inline=False)
 def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
     """
     Let the actors of a worker act as long as they can, or until past the deadline if
     that is not 0. False if another thread has the seat or none of them can act.
     """
-    seat, seats, control = worker * SEAT_WORDS, state.seats, state.control
-    if load_acquire(seats, seat + LEFT) == 0:
+    seat, seats, control = worker * w.SEAT_WORDS, state.seats, state.control
+    if load_acquire(seats, seat + w.LEFT) == 0:
         return False
     while not enter(state, seat):
         if layout.free[worker]:
             return False
         pause()
     # Who has a seat sees what was written before the run.
-    loop = control[LOOP]
+    loop = control[w.LOOP]
     if loop != 0:
-        return call_kernel(loop, control[TABLES], worker, deadline) != 0
+        return call_kernel(loop, control[w.TABLES], worker, deadline) != 0
     return act(worker, layout, state, deadline)
 
 
 # Threads -----------------------------------------------------------------------------
 
 
-@compiled(
-    types.boolean(types.int64, layout_type, state_type, types.int64, types.int64),
-    inline=False,
-)
+@compiled(inline=False)
 def find_work(
     thread: Integer, layout: Layout, state: State, looks: Integer, deadline: Integer
 ) -> bool:
@@ -352,11 +289,11 @@ def find_work(
                 return True
     helped = False
     for worker in range(workers):
-        helped |= help_with(state, worker * SEAT_WORDS)
+        helped |= help_with(state, worker * w.SEAT_WORDS)
     return helped
 
 
-@compiled(types.void(types.int64, layout_type, state_type, types.int64), inline=False)
+@compiled(inline=False)
 def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> None:
     """
     Take part in runs: the caller's thread until the run ends, it has slept or the
@@ -366,20 +303,20 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
     looks = turn = bell = since = 0
     is_listed = was_open = False
     while True:
-        reason = load_acquire(control, STOP)
-        is_open = reason == RUNNING and load_acquire(control, OPEN) > 0
-        if reason == CLOSED or (is_caller and (not is_open or has_come(state))):
+        reason = load_acquire(control, w.STOP)
+        is_open = reason == w.RUNNING and load_acquire(control, w.OPEN) > 0
+        if reason == w.CLOSED or (is_caller and (not is_open or has_come(state))):
             break
-        if turn != control[ROUND] or was_open != is_open:
-            turn, was_open, looks = int(control[ROUND]), is_open, 0
+        if turn != control[w.ROUND] or was_open != is_open:
+            turn, was_open, looks = int(control[w.ROUND]), is_open, 0
         if (
             is_open
-            and thread != OBSERVER
+            and thread != w.OBSERVER
             and find_work(thread, layout, state, looks, deadline)
         ):
             looks = 0
             if is_listed:
-                fetch_add(control, SLEEPERS, -1)
+                fetch_add(control, w.SLEEPERS, -1)
                 is_listed = False
             if is_caller and now() > deadline:
                 break
@@ -389,15 +326,15 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
             since = now()
         elif is_listed:
             if is_open and is_stuck(layout, state):
-                stop(state, DEADLOCKED)
+                stop(state, w.DEADLOCKED)
             elif not (
                 # All seats may have been taken by who asked whether all is stuck.
                 is_open
-                and thread != OBSERVER
+                and thread != w.OBSERVER
                 and find_work(thread, layout, state, STEAL_AFTER, deadline)
             ):
                 doze(state, bell, is_caller)
-            fetch_add(control, SLEEPERS, -1)
+            fetch_add(control, w.SLEEPERS, -1)
             is_listed, looks = False, 0
             if is_caller:
                 break
@@ -409,52 +346,52 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
                 give_way()
             else:
                 # Whatever happens from here on rings the bell, so look once more.
-                bell = load_acquire(control, BELL)
-                fetch_add(control, SLEEPERS, 1)
+                bell = load_acquire(control, w.BELL)
+                fetch_add(control, w.SLEEPERS, 1)
                 is_listed = True
     if is_listed:
-        fetch_add(control, SLEEPERS, -1)
+        fetch_add(control, w.SLEEPERS, -1)
 
 
-@compiled(types.void(types.int64, types.boolean), inline=False)
+@compiled(inline=False)
 def lend(table: Integer, is_single: bool) -> None:
     """Let registers lie where they are lent from in a run of one act, or at home."""
     row = int(table) + 8
     for _ in range(load_word(table)):
-        address = load_word(row + 8 * OWN)
-        pointer = load_word(load_word(row + 8 * POINTER_AT))
-        if is_single and pointer & load_word(row + 8 * MISALIGNED) == 0:
-            address = pointer + load_word(row + 8 * SHIFT)
-        store_word(load_word(row + 8 * WORD_AT), address)
-        row += 8 * LENT_ROW
+        address = load_word(row + 8 * w.OWN)
+        pointer = load_word(load_word(row + 8 * w.POINTER_AT))
+        if is_single and pointer & load_word(row + 8 * w.MISALIGNED) == 0:
+            address = pointer + load_word(row + 8 * w.SHIFT)
+        store_word(load_word(row + 8 * w.WORD_AT), address)
+        row += 8 * w.LENT_ROW
 
 
-@compiled(types.void(types.int64, types.int64, types.boolean), inline=False)
+@compiled(inline=False)
 def begin(tables: Integer, acts: Integer, wake: bool) -> None:
     """Start a run of so many acts, while no other run is under way."""
     layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
     seats, control = state.seats, state.control
     while not seize(state):
         pause()
-    control[TARGET] += acts
-    control[ROUND] += 1
-    if control[LENT] != 0:
-        lend(control[LENT], acts == 1)
+    control[w.TARGET] += acts
+    control[w.ROUND] += 1
+    if control[w.LENT] != 0:
+        lend(control[w.LENT], acts == 1)
     count = 0
     for worker in range(layout.free.size):
-        seat = worker * SEAT_WORDS
+        seat = worker * w.SEAT_WORDS
         left = layout.member_start[worker + 1] - layout.member_start[worker]
-        seats[seat + HEAD] = seats[seat + TAIL] = 0
-        seats[seat + LEFT] = left
-        seats[seat + FRESH] = 1
+        seats[seat + w.HEAD] = seats[seat + w.TAIL] = 0
+        seats[seat + w.LEFT] = left
+        seats[seat + w.FRESH] = 1
         count += left > 0
-    store_release(control, OPEN, count)
+    store_release(control, w.OPEN, count)
     release(state)
     if wake:
         call_threads(state)
 
 
-@compiled(types.int64(types.int64, types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def take_part(tables: Integer, thread: Integer, limit: Integer) -> int:
     """
     Let the caller's thread take part in a run until it ends or dozes, or for about a
@@ -462,34 +399,34 @@ def take_part(tables: Integer, thread: Integer, limit: Integer) -> int:
     """
     state = state_at(tables + STATE_OFFSET)
     serve(thread, layout_at(tables), state, now() + limit)
-    if state.control[STOP] != RUNNING:
-        return STOPPED
-    return UNFINISHED if load_acquire(state.control, OPEN) > 0 else ENDED_WELL
+    if state.control[w.STOP] != w.RUNNING:
+        return w.STOPPED
+    return w.UNFINISHED if load_acquire(state.control, w.OPEN) > 0 else w.ENDED_WELL
 
 
-@compiled(types.int64(types.int64, types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def start(tables: Integer, acts: Integer, limit: Integer) -> int:
     """Start a run of so many acts, and let the caller's thread take part in it."""
     control = state_at(tables + STATE_OFFSET).control
-    begin(tables, acts, control[WAKE] != 0)
-    return take_part(tables, control[THREAD_OF_CALLER], limit)
+    begin(tables, acts, control[w.WAKE] != 0)
+    return take_part(tables, control[w.THREAD_OF_CALLER], limit)
 
 
-@compiled(types.void(types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def attend(tables: Integer, thread: Integer) -> None:
     """Let a thread take part in all runs until the core is closed."""
     serve(thread, layout_at(tables), state_at(tables + STATE_OFFSET), 0)
 
 
-@compiled(types.void(types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def halt(tables: Integer, reason: Integer) -> None:
     """End a run for a reason, whether or not it has ended, and wake all threads."""
     state = state_at(tables + STATE_OFFSET)
-    store_release(state.control, STOP, reason)
+    store_release(state.control, w.STOP, reason)
     ring_bell(state)
 
 
-@compiled(types.void(types.int64, types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def move_on(tables: Integer, counter: Integer, value: Integer) -> None:
     """Set a counter that belongs to the caller, and wake those who wait for it."""
     state = state_at(tables + STATE_OFFSET)
@@ -498,13 +435,13 @@ def move_on(tables: Integer, counter: Integer, value: Integer) -> None:
     ring_bell(state)
 
 
-@compiled(types.boolean(types.int64), inline=False)
+@compiled(inline=False)
 def take_all_seats(tables: Integer) -> bool:
     """Keep all threads from acting until `leave_all_seats`; False if one acts."""
     return seize(state_at(tables + STATE_OFFSET))
 
 
-@compiled(types.void(types.int64), inline=False)
+@compiled(inline=False)
 def leave_all_seats(tables: Integer) -> None:
     """Let threads act again."""
     release(state_at(tables + STATE_OFFSET))

@@ -10,11 +10,7 @@ that other threads may do parts of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
-from numba import types
-
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
     address_of,
@@ -25,7 +21,6 @@ from penstock.runtime.core.atomics import (
     load_acquire,
     replace,
     store_release,
-    words,
 )
 from penstock.runtime.core.os_calls import (
     MICROSECOND,
@@ -35,28 +30,7 @@ from penstock.runtime.core.os_calls import (
     thread_number,
     wake_all,
 )
-from penstock.runtime.core.state_layout import (
-    BELL,
-    CORES,
-    FAILED,
-    FAILED_ACTOR,
-    FAILED_CALL,
-    FAILED_CODE,
-    LEFT_OUT,
-    MODE,
-    NAP,
-    OPEN,
-    OTHERS,
-    RUNNING,
-    SEAT_WORDS,
-    SLEEPERS,
-    STOP,
-    STREAM,
-    TAKEN,
-    UNTIL,
-    UNTIL_VALUE,
-    State,
-)
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.program.tables import Layout
 
 SPIN = 50 * MICROSECOND
@@ -68,10 +42,8 @@ thread does alone. To wake a core that sleeps takes up to a third of a milliseco
 virtual machines.
 """
 
-layout_type = types.NamedUniTuple(words, len(Layout._fields), Layout)
-state_type = types.NamedUniTuple(words, len(State._fields), State)
-layout_at = cast("Callable[[Integer], Layout]", arrays_at(layout_type))
-state_at = cast("Callable[[Integer], State]", arrays_at(state_type))
+layout_at = arrays_at(Layout)
+state_at = arrays_at(State)
 STATE_OFFSET = 16 * len(Layout._fields)
 """Bytes from the table of the layout's arrays to that of the state's."""
 
@@ -79,35 +51,35 @@ STATE_OFFSET = 16 * len(Layout._fields)
 # Sleep and wake-up -------------------------------------------------------------------
 
 
-@compiled(types.void(state_type))
+@compiled()
 def ring_bell(state: State) -> None:
     """Wake the threads that sleep, after something was written that they wait for."""
     control = state.control
     fence()
-    if control[SLEEPERS] > 0:
-        fetch_add(control, BELL, 1)
-        wake_all(address_of(control, BELL))
+    if control[w.SLEEPERS] > 0:
+        fetch_add(control, w.BELL, 1)
+        wake_all(address_of(control, w.BELL))
 
 
-@compiled(types.void(state_type), inline=False)
+@compiled(inline=False)
 def keep_off(state: State) -> None:
     """If this is the caller's thread, keep all others off the core it is on."""
     control = state.control
     core = core_number()
-    if control[CORES] == 0 or core == control[LEFT_OUT]:
+    if control[w.CORES] == 0 or core == control[w.LEFT_OUT]:
         return
     own = thread_number()
     for thread in state.threads:
         if thread == own:
             return
-    control[LEFT_OUT] = core
-    control[OTHERS] = control[CORES] & ~(1 << core)
+    control[w.LEFT_OUT] = core
+    control[w.OTHERS] = control[w.CORES] & ~(1 << core)
     for thread in state.threads:
         if thread != 0:
-            allow_cores(thread, address_of(control, OTHERS))
+            allow_cores(thread, address_of(control, w.OTHERS))
 
 
-@compiled(types.void(state_type), inline=False)
+@compiled(inline=False)
 def call_threads(state: State) -> None:
     """
     Wake the threads that sleep because there is work for them.
@@ -120,74 +92,74 @@ def call_threads(state: State) -> None:
     control = state.control
     fence()
     keep_off(state)
-    if control[SLEEPERS] > 0:
-        fetch_add(control, BELL, 1)
-        wake_all(address_of(control, BELL))
+    if control[w.SLEEPERS] > 0:
+        fetch_add(control, w.BELL, 1)
+        wake_all(address_of(control, w.BELL))
 
 
-@compiled(types.void(state_type, types.int64), inline=False)
+@compiled(inline=False)
 def stop(state: State, reason: Integer) -> None:
     """End the run for a reason, unless it has ended."""
-    if replace(state.control, STOP, RUNNING, reason):
+    if replace(state.control, w.STOP, w.RUNNING, reason):
         ring_bell(state)
 
 
-@compiled(types.void(state_type, types.int64, types.boolean))
+@compiled()
 def doze(state: State, bell: Integer, is_caller: bool) -> None:
     """
     Sleep until the bell rings again, for at most a while during a run. In a stream,
     which may have nothing to do for long, only the caller looks again.
     """
     control = state.control
-    running = control[STOP] == RUNNING and load_acquire(control, OPEN) > 0
-    running = running and (is_caller or control[MODE] != STREAM)
-    limit = address_of(control, NAP) if running else 0
-    sleep_on(address_of(control, BELL), bell, limit)
+    running = control[w.STOP] == w.RUNNING and load_acquire(control, w.OPEN) > 0
+    running = running and (is_caller or control[w.MODE] != w.STREAM)
+    limit = address_of(control, w.NAP) if running else 0
+    sleep_on(address_of(control, w.BELL), bell, limit)
 
 
-@compiled(types.boolean(state_type), inline=False)
+@compiled(inline=False)
 def has_come(state: State) -> bool:
     """Whether there is what the caller's thread works for."""
-    counter = state.control[UNTIL]
+    counter = state.control[w.UNTIL]
     if counter == 0:
         return False
-    return load_acquire(state.counters, counter - 1) >= state.control[UNTIL_VALUE]
+    return load_acquire(state.counters, counter - 1) >= state.control[w.UNTIL_VALUE]
 
 
-@compiled(types.void(state_type, types.int64, types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def fail(state: State, actor: Integer, call: Integer, code: Integer) -> None:
     """End the run because a call failed, unless it has ended."""
     control = state.control
-    if replace(control, STOP, RUNNING, FAILED):
-        control[FAILED_ACTOR] = actor
-        control[FAILED_CALL] = call
-        control[FAILED_CODE] = code
+    if replace(control, w.STOP, w.RUNNING, w.FAILED):
+        control[w.FAILED_ACTOR] = actor
+        control[w.FAILED_CALL] = call
+        control[w.FAILED_CODE] = code
         ring_bell(state)
 
 
 # Seats -------------------------------------------------------------------------------
 
 
-@compiled(types.boolean(state_type, types.int64))
+@compiled()
 def enter(state: State, seat: Integer) -> bool:
     """Take a seat, and with it the worker's actors, unless another thread has it."""
-    taken = load_acquire(state.seats, seat + TAKEN)
-    return taken == 0 and replace(state.seats, seat + TAKEN, 0, 1)
+    taken = load_acquire(state.seats, seat + w.TAKEN)
+    return taken == 0 and replace(state.seats, seat + w.TAKEN, 0, 1)
 
 
-@compiled(types.boolean(state_type), inline=False)
+@compiled(inline=False)
 def seize(state: State) -> bool:
     """Take all seats, so that nobody acts; False if one is taken."""
-    for seat in range(0, state.seats.size, SEAT_WORDS):
+    for seat in range(0, state.seats.size, w.SEAT_WORDS):
         if not enter(state, seat):
-            for entered in range(0, seat, SEAT_WORDS):
-                store_release(state.seats, entered + TAKEN, 0)
+            for entered in range(0, seat, w.SEAT_WORDS):
+                store_release(state.seats, entered + w.TAKEN, 0)
             return False
     return True
 
 
-@compiled(types.void(state_type), inline=False)
+@compiled(inline=False)
 def release(state: State) -> None:
     """Leave all seats."""
-    for seat in range(0, state.seats.size, SEAT_WORDS):
-        store_release(state.seats, seat + TAKEN, 0)
+    for seat in range(0, state.seats.size, w.SEAT_WORDS):
+        store_release(state.seats, seat + w.TAKEN, 0)

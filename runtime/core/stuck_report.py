@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.runtime.core.state_layout import DRAINING, ENDED
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.program.tables import CALLER, Tables, Words
 
 
@@ -17,7 +17,7 @@ def waits_in(
     """
     found = tables.waits(counters)
     for index, phase in enumerate(phases):
-        if phase == DRAINING:
+        if phase == w.DRAINING:
             found[index] = [
                 f"the end of register '{tables.registers[register].name}'"
                 f" from {_who(tables, tables.registers[register].producer)}"
@@ -48,7 +48,7 @@ def stuck_in(
         f"'{actor.name}' at act {acts[index]}: "
         + "; ".join(waits.get(index) or nothing)
         for index, actor in enumerate(tables.actors)
-        if phases[index] != ENDED
+        if phases[index] != w.ENDED
     ]
     return [*_missing(tables, counters, thrown), *lines]
 

@@ -21,23 +21,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.entry_points import halt
-from penstock.runtime.core.state_layout import (
-    ACTS,
-    CLAIMS,
-    CONDITION,
-    DONE,
-    ENDED,
-    OPEN,
-    PHASE,
-    QUEUED,
-    RUNNING,
-    SEAT_WORDS,
-    STOP,
-    TAKEN,
-    TARGET,
-    State,
-)
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.stuck_report import waits_in
 from penstock.runtime.errors import PenstockError, printable
 from penstock.runtime.options import is_real
@@ -155,7 +141,11 @@ class Watcher:
         vigil = _Vigil(-1, self._look(), clock())
         while not self._ended.wait(pause):
             control = self._state.control
-            if self._acts is None or control[OPEN] == 0 or control[STOP] != RUNNING:
+            if (
+                self._acts is None
+                or control[w.OPEN] == 0
+                or control[w.STOP] != w.RUNNING
+            ):
                 continue
             # Where a look takes long, what it sees is of some moment between.
             before, look, after = clock(), self._look(), clock()
@@ -181,11 +171,11 @@ class Watcher:
 
     def _look(self) -> Look:
         state = self._state
-        seats = state.seats.reshape(-1, SEAT_WORDS)
+        seats = state.seats.reshape(-1, w.SEAT_WORDS)
         return Look(
-            state.actors[self._layout.place + ACTS],
-            seats[:, (CLAIMS, DONE)],
-            int(state.control[TARGET]),
+            state.actors[self._layout.place + w.ACTS],
+            seats[:, (w.CLAIMS, w.DONE)],
+            int(state.control[w.TARGET]),
         )
 
     def _stop(self, vigil: _Vigil, now: float) -> None:
@@ -194,7 +184,7 @@ class Watcher:
             if self._acts is None or self._run != vigil.run:
                 return
             self.stuck = self._lines(vigil, now, self._acts)
-            if self.watchdog.fails and self._state.control[STOP] == RUNNING:
+            if self.watchdog.fails and self._state.control[w.STOP] == w.RUNNING:
                 halt(self._memory.address, STALLED)
         head = f"no progress for {now - vigil.since:.1f} s"
         try:
@@ -207,15 +197,15 @@ class Watcher:
         state, layout, tables = self._state, self._layout, self._tables
         # A copy, as somebody may go on meanwhile.
         actors, counters = state.actors.copy(), state.counters.copy()
-        phases = actors[layout.place + PHASE].tolist()
+        phases = actors[layout.place + w.PHASE].tolist()
         waits = waits_in(tables, counters, phases)
         before = vigil.look.target - acts
         names = self._kernels()
         lines: list[str] = []
         for index, actor in enumerate(tables.actors):
             place = int(layout.place[index])
-            done = int(actors[place + ACTS]) - before * tables.turns[index]
-            if done >= acts * tables.turns[index] or phases[index] == ENDED:
+            done = int(actors[place + w.ACTS]) - before * tables.turns[index]
+            if done >= acts * tables.turns[index] or phases[index] == w.ENDED:
                 continue
             if self._is_acting(index, actors):
                 # A device may have added actors of its own.
@@ -232,11 +222,11 @@ class Watcher:
     def _is_acting(self, index: int, actors: Words) -> bool:
         """Whether a thread has begun an act of an actor and not ended it."""
         layout, place = self._layout, int(self._layout.place[index])
-        seat = self._tables.actors[index].worker * SEAT_WORDS
+        seat = self._tables.actors[index].worker * w.SEAT_WORDS
         return bool(
-            self._state.seats[seat + TAKEN]
-            and actors[place + QUEUED] == 0
-            and actors[place + CONDITION] == layout.condition_start[index + 1]
+            self._state.seats[seat + w.TAKEN]
+            and actors[place + w.QUEUED] == 0
+            and actors[place + w.CONDITION] == layout.condition_start[index + 1]
         )
 
 

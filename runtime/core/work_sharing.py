@@ -11,8 +11,7 @@ likely to find in the caches of its core what it wrote there in the kernel befor
 
 from __future__ import annotations
 
-from numba import types
-
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
     call_kernel,
@@ -30,44 +29,25 @@ from penstock.runtime.core.state import (
     call_threads,
     doze,
     ring_bell,
-    state_type,
 )
-from penstock.runtime.core.state_layout import (
-    BELL,
-    CLAIM,
-    CLAIM_BITS,
-    CLAIMS,
-    DONE,
-    FAILURE,
-    HALF,
-    KERNEL,
-    NO_FAILURE,
-    NO_PART,
-    PARTS,
-    ROW,
-    RUNNING,
-    SLEEPERS,
-    STOP,
-    WHOLE_ACTS,
-    State,
-)
+from penstock.runtime.core.state_layout import State
 
 
-@compiled(types.int64(state_type, types.int64, types.boolean))
+@compiled()
 def claim(state: State, seat: Integer, is_own: bool) -> int:
     """The part of the kernel on a board that is now ours; NO_PART if none is left."""
     seats = state.seats
     while True:
-        claims = load_acquire(seats, seat + CLAIMS)
-        first, end = claims >> CLAIM_BITS & CLAIM, claims & CLAIM
+        claims = load_acquire(seats, seat + w.CLAIMS)
+        first, end = claims >> w.CLAIM_BITS & w.CLAIM, claims & w.CLAIM
         if first == end:
-            return NO_PART
-        left = claims + (1 << CLAIM_BITS) if is_own else claims - 1
-        if replace(seats, seat + CLAIMS, claims, left):
+            return w.NO_PART
+        left = claims + (1 << w.CLAIM_BITS) if is_own else claims - 1
+        if replace(seats, seat + w.CLAIMS, claims, left):
             return first if is_own else end - 1
 
 
-@compiled(types.int64(state_type, types.int64, types.boolean), inline=False)
+@compiled(inline=False)
 def do_parts(state: State, seat: Integer, is_own: bool) -> int:
     """
     Do parts of the kernel on a board until all are claimed; how many.
@@ -76,36 +56,36 @@ def do_parts(state: State, seat: Integer, is_own: bool) -> int:
     """
     seats, control, count = state.seats, state.control, 0
     part = claim(state, seat, is_own)
-    while part != NO_PART:
-        failed = load_acquire(seats, seat + FAILURE) >> 32
-        is_wanted = control[WHOLE_ACTS] or load_acquire(control, STOP) == RUNNING
+    while part != w.NO_PART:
+        failed = load_acquire(seats, seat + w.FAILURE) >> 32
+        is_wanted = control[w.WHOLE_ACTS] or load_acquire(control, w.STOP) == w.RUNNING
         if part < failed and is_wanted:
-            kernel, row = seats[seat + KERNEL], seats[seat + ROW]
-            code = call_kernel(kernel, row, part, seats[seat + PARTS])
+            kernel, row = seats[seat + w.KERNEL], seats[seat + w.ROW]
+            code = call_kernel(kernel, row, part, seats[seat + w.PARTS])
             if code != 0:
-                fetch_min(seats, seat + FAILURE, part << 32 | (code & HALF))
+                fetch_min(seats, seat + w.FAILURE, part << 32 | (code & w.HALF))
         count += 1
         part = claim(state, seat, is_own)
     return count
 
 
-@compiled(types.boolean(state_type, types.int64), inline=False)
+@compiled(inline=False)
 def help_with(state: State, seat: Integer) -> bool:
     """Do parts that another thread has put on a board; False if there are none."""
     count = do_parts(state, seat, False)
     if count == 0:
         return False
-    fetch_add(state.seats, seat + DONE, count)
+    fetch_add(state.seats, seat + w.DONE, count)
     ring_bell(state)
     return True
 
 
-@compiled(types.void(state_type, types.int64, types.int64), inline=False)
+@compiled(inline=False)
 def await_parts(state: State, seat: Integer, count: Integer) -> None:
     """Wait until other threads have done this many parts of the kernel on a board."""
     seats, control = state.seats, state.control
     start = now()
-    while load_acquire(seats, seat + DONE) < count:
+    while load_acquire(seats, seat + w.DONE) < count:
         waited = now() - start
         if waited < SPIN:
             pause()
@@ -113,31 +93,28 @@ def await_parts(state: State, seat: Integer, count: Integer) -> None:
         if waited < PATIENCE:
             give_way()
             continue
-        bell = load_acquire(control, BELL)
-        fetch_add(control, SLEEPERS, 1)
-        if load_acquire(seats, seat + DONE) < count:
+        bell = load_acquire(control, w.BELL)
+        fetch_add(control, w.SLEEPERS, 1)
+        if load_acquire(seats, seat + w.DONE) < count:
             doze(state, bell, True)
-        fetch_add(control, SLEEPERS, -1)
+        fetch_add(control, w.SLEEPERS, -1)
 
 
-@compiled(
-    types.int64(state_type, types.int64, types.int64, types.int64, types.int64),
-    inline=False,
-)
+@compiled(inline=False)
 def share_out(
     state: State, seat: Integer, kernel: Integer, row: Integer, parts: Integer
 ) -> int:
     """The code of a kernel that this thread does with all that have time for it."""
     seats = state.seats
-    seats[seat + KERNEL] = kernel
-    seats[seat + ROW] = row
-    seats[seat + PARTS] = parts
-    seats[seat + DONE] = 0
-    seats[seat + FAILURE] = NO_FAILURE
+    seats[seat + w.KERNEL] = kernel
+    seats[seat + w.ROW] = row
+    seats[seat + w.PARTS] = parts
+    seats[seat + w.DONE] = 0
+    seats[seat + w.FAILURE] = w.NO_FAILURE
     # Numbered, as a thread may be between its look at the claims and its own.
-    turn = ((seats[seat + CLAIMS] >> 32) + 1) & (HALF >> 1)
-    store_release(seats, seat + CLAIMS, turn << 32 | parts)
+    turn = ((seats[seat + w.CLAIMS] >> 32) + 1) & (w.HALF >> 1)
+    store_release(seats, seat + w.CLAIMS, turn << 32 | parts)
     call_threads(state)
     await_parts(state, seat, parts - do_parts(state, seat, True))
-    failure = seats[seat + FAILURE]
-    return 0 if failure == NO_FAILURE else ((failure & HALF) << 32) >> 32
+    failure = seats[seat + w.FAILURE]
+    return 0 if failure == w.NO_FAILURE else ((failure & w.HALF) << 32) >> 32

@@ -6,8 +6,8 @@ import ctypes
 from collections import deque
 from collections.abc import Callable
 
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.io_kernels import CALLBACK_FAILED, KernelFunction
-from penstock.runtime.core.state_layout import DRAINING, ENDED, NORMAL
 from penstock.runtime.core.stuck_report import stuck_in
 from penstock.runtime.errors import (
     DeadlockError,
@@ -201,7 +201,7 @@ class SequentialRun:
     def stuck(self) -> list[str]:
         """A line for each actor of a stream that has not ended."""
         phases = [
-            ENDED if over else DRAINING if draining else NORMAL
+            w.ENDED if over else w.DRAINING if draining else w.NORMAL
             for over, draining in zip(self.is_over, self.is_draining, strict=True)
         ]
         counters, thrown = self.counters(), self.left_over

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.runtime.core.state_layout import ACTS, DRAINING, ENDED, PHASE, State
+from penstock.runtime.core import state_layout as w
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.program.tables import Call, Layout, Tables
@@ -34,10 +35,10 @@ class ResumedRun(SequentialRun):
         self.failures.update(failures)
         actors, counters = self._state.actors, self._state.counters
         places = self._layout.place
-        phases = actors[places + PHASE].tolist()
-        self.done = actors[places + ACTS].tolist()
-        self.is_draining = [phase == DRAINING for phase in phases]
-        self.is_over = [phase == ENDED for phase in phases]
+        phases = actors[places + w.PHASE].tolist()
+        self.done = actors[places + w.ACTS].tolist()
+        self.is_draining = [phase == w.DRAINING for phase in phases]
+        self.is_over = [phase == w.ENDED for phase in phases]
         for register in range(len(tables.registers)):
             self.made[register] = int(counters[tables.produced_at(register)])
             self.has_end[register] = bool(counters[tables.ended_at(register)])
@@ -65,7 +66,7 @@ class ResumedRun(SequentialRun):
         super().finish(actor)
         state, layout = self._state, self._layout
         # Faults are counted by it.
-        state.actors[layout.place[actor] + ACTS] = self.done[actor]
+        state.actors[layout.place[actor] + w.ACTS] = self.done[actor]
         if not self._is_plain:
             return
         first, last = layout.rotation_start[actor], layout.rotation_start[actor + 1]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from penstock.runtime.core.state_layout import CUT_SHORT
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.program.tables import Tables
@@ -192,7 +192,7 @@ class VirtualClock:
     def call_all(self, act: Act) -> None:
         """Make the calls of the last act, and note them in it."""
         made: list[int] = []
-        code = CUT_SHORT
+        code = w.CUT_SHORT
         try:
             for place, call in self.program.calls_of(act.actor):
                 made.append(place)

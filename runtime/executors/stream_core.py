@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.core import RETRY_SECONDS, Core
 from penstock.runtime.core.entry_points import (
     begin,
@@ -18,23 +19,6 @@ from penstock.runtime.core.entry_points import (
     take_all_seats,
     take_part,
 )
-from penstock.runtime.core.state_layout import (
-    ACTS,
-    DEADLOCKED,
-    ENDLESS,
-    LOOP,
-    MODE,
-    OBSERVER,
-    OPEN,
-    PHASE,
-    RUNNING,
-    STOP,
-    STREAM,
-    UNTIL,
-    UNTIL_VALUE,
-    WAITS,
-)
-from penstock.runtime.core.state_layout import CLOSED as CORE_CLOSED
 from penstock.runtime.core.stuck_report import stuck_in
 from penstock.runtime.core.watchdog import CoreMemory, Watchdog
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
@@ -64,7 +48,7 @@ class StreamCore(Core):
         self._waiters = 0
         state = self._memory.state
         self._counters = state.counters
-        self._control[MODE] = STREAM
+        self._control[w.MODE] = w.STREAM
         self._helpers = Helpers(own=self._count - self._first)
         self._failure: PenstockError | None = None
         self._settling = threading.Lock()
@@ -77,8 +61,8 @@ class StreamCore(Core):
         if self.tables.actors:
             self._start_threads()
             if self._watcher is not None:
-                self._watcher.begin(ENDLESS)
-            begin(self._memory.address, ENDLESS, self._wake)
+                self._watcher.begin(w.ENDLESS)
+            begin(self._memory.address, w.ENDLESS, self._wake)
 
     def watch(
         self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
@@ -94,7 +78,7 @@ class StreamCore(Core):
     @property
     def failure(self) -> PenstockError | None:
         """What has ended the stream before its time."""
-        if self._failure is None and self._control[STOP] not in (RUNNING, CORE_CLOSED):
+        if self._failure is None and self._control[w.STOP] not in (w.RUNNING, w.CLOSED):
             self._end_stream()
         return self._failure
 
@@ -105,7 +89,7 @@ class StreamCore(Core):
         """
         self._check_caller()
         self._closed = True
-        halt(self._memory.address, CORE_CLOSED)
+        halt(self._memory.address, w.CLOSED)
         self._end_stream()
         super().close()
 
@@ -117,8 +101,8 @@ class StreamCore(Core):
             self._note_failure()
 
     def _note_failure(self) -> None:
-        if self._failure is None and self._control[STOP] not in (RUNNING, CORE_CLOSED):
-            self._failure = self._error(ENDLESS)
+        if self._failure is None and self._control[w.STOP] not in (w.RUNNING, w.CLOSED):
+            self._failure = self._error(w.ENDLESS)
 
     def _settle_stream(self) -> None:
         with self._settling:
@@ -128,7 +112,7 @@ class StreamCore(Core):
             address = self._memory.address
             while not take_all_seats(address):
                 time.sleep(RETRY_SECONDS)
-            failure = self._settled(self._failure, ENDLESS)
+            failure = self._settled(self._failure, w.ENDLESS)
             if isinstance(self._failure, TaskError) and failure is not None:
                 self._failure = failure
             self._is_settled = True
@@ -137,7 +121,7 @@ class StreamCore(Core):
     @property
     def is_over(self) -> bool:
         """Whether all actors have ended."""
-        return int(self._control[OPEN]) == 0
+        return int(self._control[w.OPEN]) == 0
 
     def has_room(self, register: int) -> bool:
         """Whether the caller may fill another slot."""
@@ -193,7 +177,7 @@ class StreamCore(Core):
         """Raise what has ended the stream before its time."""
         if self._closed:
             raise PenstockError(CLOSED)
-        if self._control[STOP] != RUNNING and (failure := self.failure) is not None:
+        if self._control[w.STOP] != w.RUNNING and (failure := self.failure) is not None:
             raise failure
 
     def verify(self) -> None:
@@ -242,15 +226,15 @@ class StreamCore(Core):
         address = self._memory.address
         if not self._worker.acquire(blocking=False):
             self._waiters += 1
-            take_part(address, OBSERVER, SHORT_SLICE)
+            take_part(address, w.OBSERVER, SHORT_SLICE)
             self._waiters -= 1
             return
         try:
             self._helpers.present = True
-            self._control[UNTIL_VALUE] = value
-            self._control[UNTIL] = counter + 1
+            self._control[w.UNTIL_VALUE] = value
+            self._control[w.UNTIL] = counter + 1
             take_part(address, self._caller, SHORT_SLICE)
-            self._control[UNTIL] = 0
+            self._control[w.UNTIL] = 0
         finally:
             self._helpers.present = False
             self._worker.release()
@@ -259,11 +243,11 @@ class StreamCore(Core):
             move_on(address, -1, 0)
 
     def _error(self, acts: int) -> PenstockError:
-        if self._control[STOP] != DEADLOCKED:
+        if self._control[w.STOP] != w.DEADLOCKED:
             return super()._error(acts)
         state, places = self._memory.state, self.tables.layout.place
-        acts_made = state.actors[places + ACTS].tolist()
-        phases = state.actors[places + PHASE].tolist()
+        acts_made = state.actors[places + w.ACTS].tolist()
+        phases = state.actors[places + w.PHASE].tolist()
         thrown = self._thrown()
         lines = stuck_in(self.tables, self._counters, acts_made, phases, thrown)
         return DeadlockError(lines)
@@ -288,12 +272,12 @@ def is_idle(memory: CoreMemory, helpers: Helpers) -> bool:
         return True
     if not take_all_seats(memory.address):
         return False
-    expected = outlook(memory.address, int(control[LOOP]))
+    expected = outlook(memory.address, int(control[w.LOOP]))
     leave_all_seats(memory.address)
     # Who found no seat free meanwhile may have gone to sleep.
     move_on(memory.address, -1, 0)
     is_logged = helpers.log is not None and helpers.log.is_due
-    return expected == WAITS or (is_logged and not helpers.present)
+    return expected == w.WAITS or (is_logged and not helpers.present)
 
 
 def left_over_of(

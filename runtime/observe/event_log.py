@@ -15,18 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.runtime.core.state_layout import (
-    CODE,
-    CUT_SHORT,
-    END,
-    GONE,
-    LOG_HEAD,
-    LOG_ROW,
-    ROOM,
-    ROWS,
-    START,
-    WHOLE,
-)
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.executors.simulator import Act, Simulation
@@ -72,9 +61,9 @@ class Log:
             room = [0] * tables.workers
             for actor, turns in zip(tables.actors, tables.turns, strict=True):
                 room[actor.worker] += (acts or 0) * turns * rows_of(len(actor.calls))
-        self._words = [np.zeros(LOG_HEAD + LOG_ROW * n, np.int64) for n in room]
+        self._words = [np.zeros(w.LOG_HEAD + w.LOG_ROW * n, np.int64) for n in room]
         for words, rows in zip(self._words, room, strict=True):
-            words[ROOM] = rows
+            words[w.ROOM] = rows
         self._table: Words = np.array([x.ctypes.data for x in self._words], np.int64)
 
     @property
@@ -97,16 +86,16 @@ class Log:
     def open(self, what: int, actor: int, act: int) -> int:
         """Note that something starts; the row that is to be closed when it ends."""
         words = self._words[self.tables.actors[actor].worker]
-        row = LOG_HEAD + LOG_ROW * int(words[ROWS] % words[ROOM])
-        words[row : row + LOG_ROW] = (what, actor, act, time.monotonic_ns(), 0, 0)
-        words[ROWS] += 1
+        row = w.LOG_HEAD + w.LOG_ROW * int(words[w.ROWS] % words[w.ROOM])
+        words[row : row + w.LOG_ROW] = (what, actor, act, time.monotonic_ns(), 0, 0)
+        words[w.ROWS] += 1
         return row
 
     def close(self, actor: int, row: int, code: int) -> None:
         """Note that what an actor did has ended with a code."""
         words = self._words[self.tables.actors[actor].worker]
-        words[row + CODE] = code
-        words[row + END] = time.monotonic_ns()
+        words[row + w.CODE] = code
+        words[row + w.END] = time.monotonic_ns()
 
     def add(self, simulation: Simulation) -> None:
         """
@@ -119,7 +108,7 @@ class Log:
         for act in acts:
             if act.is_end:
                 continue
-            self._add(act, WHOLE, act.start, act.end, act.code)
+            self._add(act, w.WHOLE, act.start, act.end, act.code)
             if len(self.tables.actors[act.actor].calls) == 1:
                 continue
             length, count = act.end - act.start, len(act.calls)
@@ -132,7 +121,7 @@ class Log:
     def _add(self, act: Act, what: int, start: int, end: int, code: int) -> None:
         row = self.open(what, act.actor, act.number)
         words = self._words[self.tables.actors[act.actor].worker]
-        words[row + START], words[row + END], words[row + CODE] = start, end, code
+        words[row + w.START], words[row + w.END], words[row + w.CODE] = start, end, code
 
     def rows(self) -> list[Row]:
         """All rows that are there, those of one worker in the order of their starts."""
@@ -143,8 +132,8 @@ class Log:
 
     def _present(self, words: Words) -> Words:
         """The rows of a worker that were not taken."""
-        gone, count, room = int(words[GONE]), int(words[ROWS]), int(words[ROOM])
-        table = words[LOG_HEAD:].reshape(-1, LOG_ROW)
+        gone, count, room = int(words[w.GONE]), int(words[w.ROWS]), int(words[w.ROOM])
+        table = words[w.LOG_HEAD :].reshape(-1, w.LOG_ROW)
         if gone == count:
             return table[:0]
         first, last = gone % room, (count - 1) % room + 1
@@ -181,13 +170,13 @@ class StreamLog(Log):
     def is_due(self) -> bool:
         """Whether a worker may soon have no more room."""
         return bool(self._kept) or any(
-            2 * (words[ROWS] - words[GONE]) > words[ROOM] for words in self._words
+            2 * (words[w.ROWS] - words[w.GONE]) > words[w.ROOM] for words in self._words
         )
 
     def open(self, what: int, actor: int, act: int) -> int:
         """Note that something starts, and make room for that."""
         words = self._words[self.tables.actors[actor].worker]
-        if words[ROWS] - words[GONE] == words[ROOM]:
+        if words[w.ROWS] - words[w.GONE] == words[w.ROOM]:
             rows, _ = self._take(self.tables.actors[actor].worker, 0)
             self._kept += rows
         return super().open(what, actor, act)
@@ -213,16 +202,16 @@ class StreamLog(Log):
         """
         words = self._words[worker]
         table = self._present(words)
-        is_whole = (table[:, END] != 0) & (table[:, CODE] == 0)
+        is_whole = (table[:, w.END] != 0) & (table[:, w.CODE] == 0)
         count = len(table) if is_whole.all() else int(is_whole.argmin())
         rows = self._rows(worker, table[:count])
         self._last[worker] = max([self._last[worker], *(row.end for row in rows)])
         if count < len(table):
-            until = int(table[count, START]) or self._last[worker]
-        free, room = words[LOG_HEAD:].reshape(-1, LOG_ROW), int(words[ROOM])
-        gone = int(words[GONE])
+            until = int(table[count, w.START]) or self._last[worker]
+        free, room = words[w.LOG_HEAD :].reshape(-1, w.LOG_ROW), int(words[w.ROOM])
+        gone = int(words[w.GONE])
         free[np.arange(gone, gone + count) % room] = 0
-        words[GONE] = gone + count
+        words[w.GONE] = gone + count
         return rows, until
 
 
@@ -238,7 +227,7 @@ class RecordedRun(SequentialRun):
     def make_calls(self, actor: int) -> None:
         """Make the calls of the next act of an actor, and note when."""
         calls = self.tables.actors[actor].calls
-        with self._noted(WHOLE, actor) as self._whole:
+        with self._noted(w.WHOLE, actor) as self._whole:
             for index, call in self.calls_of(actor):
                 with self._noted(index, actor) if len(calls) > 1 else nullcontext():
                     self.call(actor, call)
@@ -254,7 +243,7 @@ class RecordedRun(SequentialRun):
     @contextmanager
     def _noted(self, what: int, actor: int) -> Generator[int]:
         row = self._log.open(what, actor, self.done[actor])
-        code = CUT_SHORT
+        code = w.CUT_SHORT
         try:
             yield row
             code = 0

@@ -99,14 +99,14 @@ _gettime: Callable[[int, Integer], int] = types.ExternalFunction(
 )
 
 
-@compiled(types.int64(types.int64))
+@compiled()
 def read_clock(words: Integer) -> int:
     """The nanoseconds that this thread has worked; needs memory for two words."""
     _gettime(_CLOCK, words)
     return int(load_word(words)) * 1_000_000_000 + int(load_word(words + 8))
 
 
-@compiled(types.int64(*[types.int64] * 6), inline=False, for_python=True)
+@compiled(inline=False, for_python=True)
 def time_calls(
     kernel: Integer,
     row: Integer,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from penstock.runtime.core.state_layout import WHOLE
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.observe.event_log import Log, Row
 from penstock.runtime.observe.program_info import Op, Subject, Task
@@ -340,8 +340,8 @@ class Telling(Generic[LogKind]):
         task = self._subject.tasks[row.actor]
         place = self._run.run, row.act, row.worker, row.start, end, task
         whole = Event("task", task.name, *place)
-        if row.what == WHOLE and len(task.ops) != 1:
+        if row.what == w.WHOLE and len(task.ops) != 1:
             return (whole,)
-        op = task.ops[0 if row.what == WHOLE else row.what]
+        op = task.ops[0 if row.what == w.WHOLE else row.what]
         inner = Event("op", op.name, *place, op)
-        return (inner,) if row.what != WHOLE else (whole, inner)
+        return (inner,) if row.what != w.WHOLE else (whole, inner)

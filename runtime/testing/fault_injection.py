@@ -28,10 +28,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.io_kernels import Callback
-from penstock.runtime.core.state_layout import ACTS, AHEAD, MOVES, SEEN, STOP, State
+from penstock.runtime.core.state_layout import State
 from penstock.runtime.errors import DeadlockError, MessageError, PenstockError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream_core import StreamCore, is_idle
@@ -131,14 +132,14 @@ class _FaultyTables(Tables):
         wires = np.zeros(len(self.wires) * CACHE_LINE, np.int64)
         for number, wire in enumerate(self.wires):
             place = number * CACHE_LINE
-            wires[place + SEEN] = wires[place + MOVES] = own[wire.counter]
+            wires[place + w.SEEN] = wires[place + w.MOVES] = own[wire.counter]
         return np.concatenate([own, wires])
 
     def waits(self, counters: Words) -> dict[int, list[str]]:
         """What actors wait for by what they have and by what they see."""
         seen = counters.copy()
         for wire in self.wires:
-            seen[wire.counter] = counters[wire.place + SEEN]
+            seen[wire.counter] = counters[wire.place + w.SEEN]
         found = super().waits(counters)
         for actor, reasons in super().waits(seen).items():
             known = found.get(actor, [])
@@ -154,14 +155,14 @@ class _FaultyTables(Tables):
         for message, wire in zip(self._messages, self.wires, strict=True):
             start = self._start(message)
             ended = message.fills and counters[self.ended_at(message.register)]
-            told = int(counters[wire.place + SEEN]) - start
+            told = int(counters[wire.place + w.SEEN]) - start
             done = int(counters[wire.counter]) - start
             what = f"slots of register '{self.registers[message.register].name}'"
             verb = "filled" if message.fills else "read"
             name = self.actors[message.actor].name
             if told != done and (is_over or ended or told > done):
                 lines.append(f"'{name}' {verb} {done} {what}, but told of {told}")
-            elif counters[wire.place + AHEAD]:
+            elif counters[wire.place + w.AHEAD]:
                 lines.append(f"'{name}' told of {what} before it had {verb} them")
         return lines
 
@@ -292,8 +293,8 @@ class _Plan:
     def point_to(self, places: Words, state: State) -> None:
         """Let the faults happen in a core."""
         for (actor, _), words in self._words.items():
-            words[0] = state.actors[places[actor] + ACTS :].ctypes.data
-            words[1] = state.control[STOP:].ctypes.data
+            words[0] = state.actors[places[actor] + w.ACTS :].ctypes.data
+            words[1] = state.control[w.STOP :].ctypes.data
 
     def explained(self, error: PenstockError, state: State) -> PenstockError:
         """A deadlock with what else is wrong in it."""

@@ -18,14 +18,13 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import pytest
-from numba import cfunc, types
+from numba import cfunc
 
 from penstock.runtime.core.atomics import (
     arrays_at,
     fetch_add,
     load_word,
     store_word,
-    words,
 )
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import KERNEL
@@ -62,7 +61,7 @@ class Account(NamedTuple):
     filled: Words
 
 
-account_at = arrays_at(types.NamedUniTuple(words, 2, Account))
+account_at = arrays_at(Account)
 
 
 @cfunc(KERNEL)
