@@ -46,6 +46,9 @@ from penstock.dialects.utils.signless import drop_signs, is_unsigned
 PARALLEL = "parallel"
 REDUCTION = "reduction"
 
+ScalarOp: TypeAlias = "Callable[..., Operation] | str"
+"""The class of a scalar op, or the name of a method of the builder that makes one."""
+
 ScalarBody: TypeAlias = "Callable[[KernelBuilder, Sequence[SSAValue]], SSAValue]"
 """Builds scalar ops from scalars; the value returned is the element written."""
 
@@ -64,6 +67,12 @@ class KernelBuilder:
         """Insert an op with one result and return that result."""
         self._builder.insert(op)
         return op.results[0]
+
+    def apply(self, scalar: ScalarOp, *operands: SSAValue) -> SSAValue:
+        """Insert the scalar op of a class, or call the method of this name."""
+        if isinstance(scalar, str):
+            return getattr(self, scalar)(*operands)
+        return self.insert(scalar(*operands))
 
     def effect(self, op: Operation) -> None:
         """Insert an op that has no result."""

@@ -56,6 +56,7 @@ class LeakyReluOp(UnaryOp):
     """
 
     name = "op.leaky_relu"
+    FLOPS: ClassVar = 3
 
     alpha = prop_def(F64Attr)
 
@@ -69,9 +70,6 @@ class LeakyReluOp(UnaryOp):
     def __init__(self, operand: SSAValue | Operation, alpha: float = 0.01):
         super().__init__(operand)
         self.alpha = FloatAttr(alpha, f64)
-
-    def scalar_flops(self) -> int:
-        return 3
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a = operands[0]
@@ -158,9 +156,7 @@ class SigmoidOp(UnaryOp):
     """
 
     name = "op.sigmoid"
-
-    def scalar_flops(self) -> int:
-        return 7
+    FLOPS: ClassVar = 7
 
     # exp(x) / (1 + exp(x)) is the same function, and exp of no positive number
     # overflows.
@@ -192,14 +188,8 @@ class TanhOp(UnaryOp):
     """
 
     name = "op.tanh"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(math.TanhOp(operands[0]))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.tanh(operands[0])
+    NUMPY: ClassVar = "tanh"
+    SCALAR: ClassVar = math.TanhOp
 
 
 GELU_SCALE = sqrt(2 / pi)

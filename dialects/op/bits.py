@@ -50,17 +50,10 @@ class BitAndOp(BinaryOp):
 
     name = "op.bit_and"
     ELEMENTS: ClassVar[Elements] = INTEGERS
+    NUMPY: ClassVar = "bitwise_and"
+    SCALAR: ClassVar = arith.AndIOp
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(arith.AndIOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.bitwise_and(*operands)
 
 
 @irdl_op_definition
@@ -75,17 +68,10 @@ class BitOrOp(BinaryOp):
 
     name = "op.bit_or"
     ELEMENTS: ClassVar[Elements] = INTEGERS
+    NUMPY: ClassVar = "bitwise_or"
+    SCALAR: ClassVar = arith.OrIOp
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(arith.OrIOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.bitwise_or(*operands)
 
 
 @irdl_op_definition
@@ -100,17 +86,10 @@ class BitXorOp(BinaryOp):
 
     name = "op.bit_xor"
     ELEMENTS: ClassVar[Elements] = INTEGERS
+    NUMPY: ClassVar = "bitwise_xor"
+    SCALAR: ClassVar = arith.XOrIOp
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(arith.XOrIOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.bitwise_xor(*operands)
 
 
 @irdl_op_definition
@@ -126,11 +105,10 @@ class ShiftLeftOp(BinaryOp):
 
     name = "op.shift_left"
     ELEMENTS: ClassVar[Elements] = INTEGERS
+    NUMPY: ClassVar = "left_shift"
+    FLOPS: ClassVar = 3
 
     traits = traits_def(Pure())
-
-    def scalar_flops(self) -> int:
-        return 3
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a, b = operands
@@ -138,11 +116,6 @@ class ShiftLeftOp(BinaryOp):
         fits = _are_places(k, b)
         shifted = k.insert(arith.ShLIOp(a, k.select(fits, b, zero)))
         return k.select(fits, shifted, zero)
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.left_shift(*operands)
 
 
 @irdl_op_definition
@@ -159,11 +132,10 @@ class ShiftRightOp(BinaryOp):
 
     name = "op.shift_right"
     ELEMENTS: ClassVar[Elements] = INTEGERS
+    NUMPY: ClassVar = "right_shift"
+    FLOPS: ClassVar = 3
 
     traits = traits_def(Pure())
-
-    def scalar_flops(self) -> int:
-        return 3
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a, b = operands
@@ -174,11 +146,6 @@ class ShiftRightOp(BinaryOp):
             return k.select(fits, shifted, zero)
         most = k.constant(_width(a.type) - 1, a.type)
         return k.insert(arith.ShRSIOp(a, k.select(fits, b, most)))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.right_shift(*operands)
 
 
 def _are_places(k: KernelBuilder, b: SSAValue) -> SSAValue:

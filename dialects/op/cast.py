@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     UnrealizedConversionCastOp,
     i1,
 )
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -23,10 +22,11 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import Pure
 from xdsl.utils.hints import isa
 
+from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
 from penstock.dialects.op.sbp import SbpSignature
 from penstock.dialects.op.tensor_op import tensor_type
@@ -37,8 +37,18 @@ if TYPE_CHECKING:
     from penstock.dialects.op.tensor_op import Array
 
 
+class CastToSameType(OpPattern["CastOp"]):
+    """
+    cast(x) = x if the type is x's own.
+    """
+
+    def rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
+        if op.operand.type == op.result.type:
+            rewriter.replace(op, [], [op.operand])
+
+
 @irdl_op_definition
-class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
+class CastOp(ArrayOp, CanonicalOp):
     """
     Each element as the nearest number of another type.
 
@@ -52,6 +62,7 @@ class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.cast"
+    PATTERNS: ClassVar = (CastToSameType,)
 
     operand = operand_def(TensorType)
     to = prop_def(Attribute)
@@ -97,12 +108,6 @@ class CastOp(ArrayOp, HasCanonicalizationPatternsInterface):
         from penstock.dialects.utils.numpy_types import dtype_of
 
         return operands[0].astype(dtype_of(self.to))
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import CastToSameType
-
-        return (CastToSameType(),)
 
 
 def to_float(value: SSAValue, target: AnyFloat) -> Operation:

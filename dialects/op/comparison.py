@@ -68,13 +68,9 @@ class EqualOp(ComparisonOp):
 
     name = "op.equal"
     PREDICATE: ClassVar[str] = "eq"
+    NUMPY: ClassVar = "equal"
 
     traits = traits_def(Commutative())
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.equal(*operands)
 
 
 @irdl_op_definition
@@ -89,13 +85,9 @@ class NotEqualOp(ComparisonOp):
 
     name = "op.not_equal"
     PREDICATE: ClassVar[str] = "ne"
+    NUMPY: ClassVar = "not_equal"
 
     traits = traits_def(Commutative())
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.not_equal(*operands)
 
 
 @irdl_op_definition
@@ -110,11 +102,7 @@ class LessOp(ComparisonOp):
 
     name = "op.less"
     PREDICATE: ClassVar[str] = "lt"
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.less(*operands)
+    NUMPY: ClassVar = "less"
 
 
 @irdl_op_definition
@@ -129,11 +117,7 @@ class LessEqualOp(ComparisonOp):
 
     name = "op.less_equal"
     PREDICATE: ClassVar[str] = "le"
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.less_equal(*operands)
+    NUMPY: ClassVar = "less_equal"
 
 
 @irdl_op_definition
@@ -148,11 +132,7 @@ class GreaterOp(ComparisonOp):
 
     name = "op.greater"
     PREDICATE: ClassVar[str] = "gt"
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.greater(*operands)
+    NUMPY: ClassVar = "greater"
 
 
 @irdl_op_definition
@@ -167,11 +147,7 @@ class GreaterEqualOp(ComparisonOp):
 
     name = "op.greater_equal"
     PREDICATE: ClassVar[str] = "ge"
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.greater_equal(*operands)
+    NUMPY: ClassVar = "greater_equal"
 
 
 ################################################################################
@@ -191,17 +167,10 @@ class LogicalAndOp(BinaryOp):
 
     name = "op.logical_and"
     ELEMENTS: ClassVar[Elements] = BOOLEANS
+    NUMPY: ClassVar = "logical_and"
+    SCALAR: ClassVar = arith.AndIOp
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(arith.AndIOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.logical_and(*operands)
 
 
 @irdl_op_definition
@@ -216,17 +185,10 @@ class LogicalOrOp(BinaryOp):
 
     name = "op.logical_or"
     ELEMENTS: ClassVar[Elements] = BOOLEANS
+    NUMPY: ClassVar = "logical_or"
+    SCALAR: ClassVar = arith.OrIOp
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(arith.OrIOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.logical_or(*operands)
 
 
 @irdl_op_definition
@@ -241,17 +203,10 @@ class LogicalXorOp(BinaryOp):
 
     name = "op.logical_xor"
     ELEMENTS: ClassVar[Elements] = BOOLEANS
+    NUMPY: ClassVar = "logical_xor"
+    SCALAR: ClassVar = arith.XOrIOp
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(arith.XOrIOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.logical_xor(*operands)
 
 
 @irdl_op_definition
@@ -266,14 +221,10 @@ class LogicalNotOp(UnaryOp):
 
     name = "op.logical_not"
     ELEMENTS: ClassVar[Elements] = BOOLEANS
+    NUMPY: ClassVar = "logical_not"
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.insert(arith.XOrIOp(operands[0], k.constant(1, i1)))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.logical_not(operands[0])
 
 
 @irdl_op_definition
@@ -287,6 +238,7 @@ class WhereOp(ArrayOp):
     """
 
     name = "op.where"
+    SCALAR: ClassVar = "select"
 
     condition = operand_def(TensorType)
     lhs = operand_def(TensorType)
@@ -306,9 +258,6 @@ class WhereOp(ArrayOp):
         ANY_ELEMENTS.verify(*choices)
         element = same_element_type([self.lhs, self.rhs])
         return (broadcast_type(element, [condition, *choices]),)
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.select(*operands)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         choice = SbpSignature((BROADCAST, PARTIAL, PARTIAL), (PARTIAL,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     BytesAttr,
@@ -47,6 +47,7 @@ class ConstantOp(TensorOp):
     """
 
     name = "op.constant"
+    FLOPS: ClassVar = 0
 
     value: Elements = prop_def(DenseIntOrFPElementsAttr | SplatAttr)
     result = result_def(TensorType)
@@ -114,9 +115,6 @@ class ConstantOp(TensorOp):
             cut = _raw(whole)[*(slice(*pair) for pair in bounds), ...].tobytes()
             value = compact(DenseIntOrFPElementsAttr(type, BytesAttr(cut)))
         return self.remade(operands, parts, {"value": value})
-
-    def flops(self) -> int:
-        return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return (array_of(self.value),)

@@ -7,7 +7,7 @@ Operands are broadcast as NumPy does. `penstock.dialects.op.activation`, `cast`,
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -27,14 +27,20 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.interfaces import (
     ConditionallySpeculatableInterface,
-    HasCanonicalizationPatternsInterface,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import Commutative, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.op.canonicalization import (
+    CanonicalOp,
+    OpPattern,
+    has_floats,
+    is_filled,
+    keep_operand,
+)
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
 from penstock.dialects.op.tensor_op import (
@@ -47,7 +53,7 @@ from penstock.dialects.op.verify import same_element_type
 from penstock.dialects.utils.signless import UNSIGNED, is_unsigned
 
 if TYPE_CHECKING:
-    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
     from penstock.dialects.op.tensor_op import Array
 
 ################################################################################
@@ -102,16 +108,28 @@ def broadcast_type(element: Attribute, tensors: Sequence[TensorType]) -> TensorT
 
 class ArrayOp(ElementwiseOp, ABC):
     """
-    An elementwise op whose meaning is one expression on arrays.
+    An elementwise op whose meaning is one expression on arrays: a function of NumPy
+    and a scalar op, or what a subclass makes of `compute` and `scalar`.
     """
 
-    @abstractmethod
+    NUMPY: ClassVar[str]
+    """The function of NumPy that computes the result."""
+
+    SCALAR: ClassVar[ScalarOp]
+    """The scalar op, or the method of the builder, that computes one element."""
+
+    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
+        return k.apply(self.SCALAR, *operands)
+
     def compute(self, *operands: Array) -> Array:
         """
         The result in terms of NumPy, of the dtype of the result.
 
         Overflow, NaN and division of floats by zero raise no warnings in here.
         """
+        import numpy as np
+
+        return getattr(np, self.NUMPY)(*operands)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -124,7 +142,7 @@ class ArrayOp(ElementwiseOp, ABC):
         Scalar operations for one element of the result, where a call of a function
         such as exp, a comparison, a selection and a conversion each count as one.
         """
-        return 1
+        return self.FLOPS
 
     def flops(self) -> int:
         return element_count(self.results[0].type) * self.scalar_flops()
@@ -183,8 +201,21 @@ class BinaryOp(ArrayOp, ABC):
 ################################################################################
 
 
+class AddZero(OpPattern["AddOp"]):
+    """
+    x + 0 = 0 + x = x, where the zero of floats is -0.0: 0.0 would make 0.0 of -0.0.
+    """
+
+    def rewrite(self, op: AddOp, rewriter: PatternRewriter) -> None:
+        zero = -0.0 if has_floats(op.result) else 0
+        if is_filled(op.rhs, zero):
+            keep_operand(op, op.lhs, rewriter)
+        elif is_filled(op.lhs, zero):
+            keep_operand(op, op.rhs, rewriter)
+
+
 @irdl_op_definition
-class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
+class AddOp(BinaryOp, CanonicalOp):
     """
     The sum of two tensors.
 
@@ -194,29 +225,28 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.add"
+    NUMPY: ClassVar = "add"
+    SCALAR: ClassVar = "add"
+    PATTERNS: ClassVar = (AddZero,)
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.add(*operands)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), SUMS)
 
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
 
-        return np.add(*operands)
+class SubtractZero(OpPattern["SubOp"]):
+    """
+    x - 0 = x, where the zero of floats is 0.0: -0.0 would make 0.0 of -0.0.
+    """
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import AddZero
-
-        return (AddZero(),)
+    def rewrite(self, op: SubOp, rewriter: PatternRewriter) -> None:
+        if is_filled(op.rhs, 0):
+            keep_operand(op, op.lhs, rewriter)
 
 
 @irdl_op_definition
-class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
+class SubOp(BinaryOp, CanonicalOp):
     """
     The difference of two tensors.
 
@@ -226,29 +256,30 @@ class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.sub"
+    NUMPY: ClassVar = "subtract"
+    SCALAR: ClassVar = "sub"
+    PATTERNS: ClassVar = (SubtractZero,)
 
     traits = traits_def(Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.sub(*operands)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), SUMS)
 
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
 
-        return np.subtract(*operands)
+class MultiplyByOne(OpPattern["MulOp"]):
+    """
+    x * 1 = 1 * x = x.
+    """
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import SubtractZero
-
-        return (SubtractZero(),)
+    def rewrite(self, op: MulOp, rewriter: PatternRewriter) -> None:
+        if is_filled(op.rhs, 1):
+            keep_operand(op, op.lhs, rewriter)
+        elif is_filled(op.lhs, 1):
+            keep_operand(op, op.rhs, rewriter)
 
 
 @irdl_op_definition
-class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
+class MulOp(BinaryOp, CanonicalOp):
     """
     The product of two tensors, element by element.
 
@@ -258,34 +289,31 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.mul"
+    NUMPY: ClassVar = "multiply"
+    SCALAR: ClassVar = "mul"
+    PATTERNS: ClassVar = (MultiplyByOne,)
 
     traits = traits_def(Commutative(), Pure())
 
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.mul(*operands)
-
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), *PRODUCTS)
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.multiply(*operands)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import MultiplyByOne
-
-        return (MultiplyByOne(),)
 
 
 DIVISION_BY_ZERO = "integer division by zero"
 
 
+class DivideByOne(OpPattern["DivOp"]):
+    """
+    x / 1 = x.
+    """
+
+    def rewrite(self, op: DivOp, rewriter: PatternRewriter) -> None:
+        if is_filled(op.rhs, 1):
+            keep_operand(op, op.lhs, rewriter)
+
+
 @irdl_op_definition
-class DivOp(
-    BinaryOp, ConditionallySpeculatableInterface, HasCanonicalizationPatternsInterface
-):
+class DivOp(BinaryOp, ConditionallySpeculatableInterface, CanonicalOp):
     """
     The quotient of two tensors; that of integers is rounded toward zero.
 
@@ -298,6 +326,7 @@ class DivOp(
     """
 
     name = "op.div"
+    PATTERNS: ClassVar = (DivideByOne,)
 
     traits = traits_def(NoMemoryEffect())
 
@@ -336,12 +365,6 @@ class DivOp(
             raise ZeroDivisionError(DIVISION_BY_ZERO)
         return np.floor_divide(np.subtract(a, np.fmod(a, b)), b)
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import DivideByOne
-
-        return (DivideByOne(),)
-
 
 @irdl_op_definition
 class PowOp(BinaryOp):
@@ -355,17 +378,10 @@ class PowOp(BinaryOp):
 
     name = "op.pow"
     ELEMENTS: ClassVar[Elements] = FLOATS
+    NUMPY: ClassVar = "power"
+    SCALAR: ClassVar = math.PowFOp
 
     traits = traits_def(Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        a, b = operands
-        return k.insert(math.PowFOp(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.power(*operands)
 
 
 @irdl_op_definition
@@ -379,16 +395,10 @@ class MaximumOp(BinaryOp):
     """
 
     name = "op.maximum"
+    NUMPY: ClassVar = "maximum"
+    SCALAR: ClassVar = "maximum"
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.maximum(*operands)
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.maximum(*operands)
 
 
 @irdl_op_definition
@@ -402,16 +412,10 @@ class MinimumOp(BinaryOp):
     """
 
     name = "op.minimum"
+    NUMPY: ClassVar = "minimum"
+    SCALAR: ClassVar = "minimum"
 
     traits = traits_def(Commutative(), Pure())
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.minimum(*operands)
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.minimum(*operands)
 
 
 ################################################################################
@@ -431,6 +435,7 @@ class NegOp(UnaryOp):
 
     name = "op.neg"
     ELEMENTS: ClassVar[Elements] = NUMBERS
+    NUMPY: ClassVar = "negative"
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a = operands[0]
@@ -440,11 +445,6 @@ class NegOp(UnaryOp):
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), UNARY_SUM)
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.negative(operands[0])
 
 
 @irdl_op_definition
@@ -459,17 +459,13 @@ class AbsOp(UnaryOp):
 
     name = "op.abs"
     ELEMENTS: ClassVar[Elements] = NUMBERS
+    NUMPY: ClassVar = "absolute"
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a = operands[0]
         if isinstance(a.type, AnyFloat):
             return k.insert(math.AbsFOp(a))
         return a if is_unsigned(a.type) else k.insert(math.AbsIOp(a))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.absolute(operands[0])
 
 
 @irdl_op_definition
@@ -483,11 +479,7 @@ class ReciprocalOp(UnaryOp):
     """
 
     name = "op.reciprocal"
+    NUMPY: ClassVar = "reciprocal"
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.div(k.constant(1, operands[0].type), operands[0])
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.reciprocal(operands[0])

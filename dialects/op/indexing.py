@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
@@ -62,6 +62,7 @@ class GatherElementsOp(TensorOp):
     """
 
     name = "op.gather_elements"
+    FLOPS: ClassVar = 0
 
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
@@ -82,9 +83,6 @@ class GatherElementsOp(TensorOp):
         axis = normal_axis(self.axis.value.data, data.get_num_dims())
         check_inside(indices, data, axis)
         return (TensorType(data.element_type, indices.get_shape()),)
-
-    def flops(self) -> int:
-        return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         data, indices = operands
@@ -121,6 +119,7 @@ class GatherNdOp(TensorOp):
     """
 
     name = "op.gather_nd"
+    FLOPS: ClassVar = 0
 
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
@@ -146,9 +145,6 @@ class GatherNdOp(TensorOp):
         check_shape("the batch axes", batch_type(indices, batch), shape[:batch])
         rest = shape[batch + depth :]
         return (TensorType(data.element_type, [*places, *rest]),)
-
-    def flops(self) -> int:
-        return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

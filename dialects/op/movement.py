@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
@@ -25,7 +24,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
@@ -36,6 +35,11 @@ from penstock.dialects.op.axes import (
     I64List,
     dense,
     int_list,
+)
+from penstock.dialects.op.canonicalization import (
+    CanonicalOp,
+    OpPattern,
+    same_static_type,
 )
 from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.sbp import (
@@ -65,8 +69,35 @@ OUT_OF_RANGE = "gather index out of range"
 ################################################################################
 
 
+class ReshapeToSameType(OpPattern["ReshapeOp"]):
+    """
+    reshape(x) = x if the shape is x's own.
+    """
+
+    def rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        if same_static_type(op.source, op.result):
+            rewriter.replace(op, [], [op.source])
+
+
+class ReshapeOfReshape(OpPattern["ReshapeOp"]):
+    """
+    reshape(reshape(x, a), b) = reshape(x, b).
+    """
+
+    def rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(inner := op.source.owner, ReshapeOp):
+            return
+        outer = ReshapeOp.create(
+            operands=[inner.source],
+            result_types=[op.result.type],
+            properties=op.properties,
+            attributes=op.attributes,
+        )
+        rewriter.replace(op, outer)
+
+
 @irdl_op_definition
-class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ReshapeOp(TensorOp, CanonicalOp):
     """
     The same elements in the same row-major order under another shape. One extent may
     be -1: it is what the number of elements leaves.
@@ -77,6 +108,8 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.reshape"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (ReshapeToSameType, ReshapeOfReshape)
 
     source = operand_def(TensorType)
     shape = prop_def(I64List)
@@ -112,9 +145,6 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ReshapeOp:
         return self.remade(operands, parts, {"shape": int_list(parts[0].shape)})
 
-    def flops(self) -> int:
-        return 0
-
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return (InPlacePair(0, 0, view=True),)
 
@@ -125,15 +155,6 @@ class ReshapeOp(TensorOp, HasCanonicalizationPatternsInterface):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         k.copy(k.view(ins[0], memref_type(outs[0]).get_shape()), outs[0])
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import (
-            ReshapeOfReshape,
-            ReshapeToSameType,
-        )
-
-        return (ReshapeToSameType(), ReshapeOfReshape())
 
 
 def leading_axes(source: Sequence[int], result: Sequence[int]) -> list[tuple[int, int]]:
@@ -184,8 +205,40 @@ def reshaped(source: TensorType, shape: Sequence[int]) -> TensorType:
 ################################################################################
 
 
+class IdentityTranspose(OpPattern["TransposeOp"]):
+    """
+    transpose(x, [0, 1, ...]) = x.
+    """
+
+    def rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        permutation = op.permutation.get_values()
+        if permutation != tuple(range(len(permutation))):
+            return
+        if op.source.type == op.result.type:
+            rewriter.replace(op, [], [op.source])
+
+
+class TransposeOfTranspose(OpPattern["TransposeOp"]):
+    """
+    transpose(transpose(x, p), q) = transpose(x, [p[q[0]], p[q[1]], ...]).
+    """
+
+    def rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(inner := op.source.owner, TransposeOp):
+            return
+        axes = inner.permutation.get_values()
+        permutation = [axes[axis] for axis in op.permutation.get_values()]
+        outer = TransposeOp.create(
+            operands=[inner.source],
+            result_types=[op.result.type],
+            properties={"permutation": int_list(permutation)},
+            attributes=op.attributes,
+        )
+        rewriter.replace(op, outer)
+
+
 @irdl_op_definition
-class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
+class TransposeOp(TensorOp, CanonicalOp):
     """
     A tensor with its axes in another order: axis `i` of the result is axis
     `permutation[i]` of the operand.
@@ -196,6 +249,8 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.transpose"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (IdentityTranspose, TransposeOfTranspose)
 
     source = operand_def(TensorType)
     permutation = prop_def(I64List)
@@ -222,9 +277,6 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
         axes = enumerate(self.permutation.get_values())
         return (*(signature([axis], [index]) for index, axis in axes), UNARY_SUM)
 
-    def flops(self) -> int:
-        return 0
-
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         shape, order = tensor_type(self.source).get_shape(), self.permutation
         moved = [axis for axis in order.get_values() if shape[axis] != 1]
@@ -248,15 +300,6 @@ class TransposeOp(TensorOp, HasCanonicalizationPatternsInterface):
             lambda k, scalars: scalars[0],
         )
 
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import (
-            IdentityTranspose,
-            TransposeOfTranspose,
-        )
-
-        return (IdentityTranspose(), TransposeOfTranspose())
-
 
 def transposed(source: TensorType, permutation: Sequence[int]) -> TensorType:
     """
@@ -272,8 +315,18 @@ def transposed(source: TensorType, permutation: Sequence[int]) -> TensorType:
     return TensorType(source.element_type, [shape[axis] for axis in permutation])
 
 
+class ExpandToSameType(OpPattern["ExpandOp"]):
+    """
+    expand(x) = x if the shape is x's own.
+    """
+
+    def rewrite(self, op: ExpandOp, rewriter: PatternRewriter) -> None:
+        if same_static_type(op.source, op.result):
+            rewriter.replace(op, [], [op.source])
+
+
 @irdl_op_definition
-class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ExpandOp(TensorOp, CanonicalOp):
     """
     A tensor broadcast to a shape as NumPy does: missing axes in front are added, and
     extents of 1 are repeated.
@@ -284,6 +337,8 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.expand"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (ExpandToSameType,)
 
     source = operand_def(TensorType)
     shape = prop_def(I64List)
@@ -314,9 +369,6 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> ExpandOp:
         return self.remade(operands, parts, {"shape": int_list(parts[0].shape)})
 
-    def flops(self) -> int:
-        return 0
-
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         source = tensor_type(self.source)
         if not source.has_static_shape():
@@ -333,12 +385,6 @@ class ExpandOp(TensorOp, HasCanonicalizationPatternsInterface):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         k.elementwise(ins, outs[0], lambda k, scalars: scalars[0])
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import ExpandToSameType
-
-        return (ExpandToSameType(),)
 
 
 def expanded(source: TensorType, shape: Sequence[int]) -> TensorType:
@@ -380,6 +426,7 @@ class GatherOp(TensorOp):
     """
 
     name = "op.gather"
+    FLOPS: ClassVar = 0
 
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
@@ -417,9 +464,6 @@ class GatherOp(TensorOp):
         before = [signature([i, None], [i]) for i in range(axis)]
         after = [signature([i, None], [i + moved]) for i in range(axis + 1, data)]
         return (*by_index, *before, *after, signature([PARTIAL, None], [PARTIAL]))
-
-    def flops(self) -> int:
-        return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
     f64,
 )
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
@@ -26,7 +25,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
@@ -39,6 +38,7 @@ from penstock.dialects.op.axes import (
     int_list,
     one_per_axis,
 )
+from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.number import Number
 from penstock.dialects.op.sbp import SbpSignature, signature
@@ -71,8 +71,20 @@ class PadModeAttr(EnumAttribute[PadMode], SpacedOpaqueSyntaxAttribute):
     name = "op.pad_mode"
 
 
+class PadByNothing(OpPattern["PadOp"]):
+    """
+    pad(x) = x if nothing is added on any axis.
+    """
+
+    def rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
+        if any(before or after for before, after in op.pads):
+            return
+        if op.source.type == op.result.type:
+            rewriter.replace(op, [], [op.source])
+
+
 @irdl_op_definition
-class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
+class PadOp(TensorOp, CanonicalOp):
     """
     A tensor with elements added before and after it on each axis: `value` (0 where it
     is left out), or with a mode `edge` or `reflect` its own elements.
@@ -87,6 +99,8 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.pad"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (PadByNothing,)
 
     source = operand_def(TensorType)
     before = prop_def(I64List)
@@ -142,9 +156,6 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
         is_linear = self.mode.data != PadMode.CONSTANT or self.value.value.data == 0
         splits = [signature([axis], [axis]) for axis in kept]
         return [*splits, UNARY_SUM] if is_linear else splits
-
-    def flops(self) -> int:
-        return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -228,12 +239,6 @@ class PadOp(TensorOp, HasCanonicalizationPatternsInterface):
                 loops, extents, self.pads, strict=True
             )
         ]
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import PadByNothing
-
-        return (PadByNothing(),)
 
 
 def _nearest(k: KernelBuilder, place: SSAValue, extent: int) -> SSAValue:

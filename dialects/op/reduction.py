@@ -36,9 +36,7 @@ from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
 from penstock.dialects.op.verify import highest, lowest, normal_axis
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
     from penstock.dialects.op.tensor_op import Array
 
 
@@ -52,6 +50,12 @@ class ReduceOp(TensorOp, ABC):
     ELEMENTS: ClassVar[Elements]
     """What the op combines."""
 
+    NUMPY: ClassVar[str]
+    """The function of NumPy that combines two elements."""
+
+    SCALAR: ClassVar[ScalarOp]
+    """The scalar op, or the method of the builder, that combines two elements."""
+
     operand = operand_def(TensorType)
     axes = prop_def(I64List, default_value=int_list([]))
     keepdims = opt_prop_def(UnitAttr)
@@ -62,13 +66,9 @@ class ReduceOp(TensorOp, ABC):
         "`:` type($operand) `->` type($result)"
     )
 
-    @abstractmethod
-    def ufunc(self) -> np.ufunc:
-        """The function of NumPy that combines two elements."""
-
-    @abstractmethod
     def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         """Build the scalar op that combines two elements."""
+        return k.apply(self.SCALAR, a, b)
 
     @abstractmethod
     def neutral(self, element: Attribute) -> float:
@@ -114,7 +114,7 @@ class ReduceOp(TensorOp, ABC):
 
         (array,) = operands
         with np.errstate(all="ignore"):
-            result = self.ufunc().reduce(
+            result = getattr(np, self.NUMPY).reduce(
                 array,
                 axis=self.normal_axes,
                 dtype=array.dtype,
@@ -192,16 +192,10 @@ class ReduceMaxOp(ReduceOp):
     name = "op.reduce_max"
 
     ELEMENTS: ClassVar = ANY_ELEMENTS
+    NUMPY: ClassVar = "maximum"
+    SCALAR: ClassVar = "maximum"
 
     traits = traits_def(Pure())
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.maximum
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.maximum(a, b)
 
     def neutral(self, element: Attribute) -> float:
         return lowest(element)
@@ -226,16 +220,10 @@ class ReduceMeanOp(ReduceOp):
     name = "op.reduce_mean"
 
     ELEMENTS: ClassVar = FLOATS
+    NUMPY: ClassVar = "add"
+    SCALAR: ClassVar = "add"
 
     traits = traits_def(Pure())
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.add
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.add(a, b)
 
     def neutral(self, element: Attribute) -> float:
         return 0
@@ -292,16 +280,10 @@ class ReduceMinOp(ReduceOp):
     name = "op.reduce_min"
 
     ELEMENTS: ClassVar = ANY_ELEMENTS
+    NUMPY: ClassVar = "minimum"
+    SCALAR: ClassVar = "minimum"
 
     traits = traits_def(Pure())
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.minimum
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.minimum(a, b)
 
     def neutral(self, element: Attribute) -> float:
         return highest(element)
@@ -326,16 +308,10 @@ class ReduceProdOp(ReduceOp):
     name = "op.reduce_prod"
 
     ELEMENTS: ClassVar = NUMBERS
+    NUMPY: ClassVar = "multiply"
+    SCALAR: ClassVar = "mul"
 
     traits = traits_def(Pure())
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.multiply
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.mul(a, b)
 
     def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         return k.mul_factor(a, b) if isinstance(a.type, AnyFloat) else k.mul(a, b)
@@ -361,20 +337,14 @@ class ReduceSumOp(ReduceOp):
     name = "op.reduce_sum"
 
     ELEMENTS: ClassVar = NUMBERS
+    NUMPY: ClassVar = "add"
+    SCALAR: ClassVar = "add"
 
     traits = traits_def(Pure())
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         sums = [signature([axis], [PARTIAL]) for axis in self.normal_axes]
         return (*super().sbp_signatures(devices), *sums, UNARY_SUM)
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.add
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.add(a, b)
 
     def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         return k.add_term(a, b) if isinstance(a.type, AnyFloat) else k.add(a, b)

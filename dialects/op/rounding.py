@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat
@@ -30,14 +30,8 @@ class RoundOp(UnaryOp):
     """
 
     name = "op.round"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(math.RoundEvenOp(operands[0]))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.rint(operands[0])
+    NUMPY: ClassVar = "rint"
+    SCALAR: ClassVar = math.RoundEvenOp
 
 
 @irdl_op_definition
@@ -52,14 +46,8 @@ class Log1pOp(UnaryOp):
     """
 
     name = "op.log1p"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(math.Log1pOp(operands[0]))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.log1p(operands[0])
+    NUMPY: ClassVar = "log1p"
+    SCALAR: ClassVar = math.Log1pOp
 
 
 @irdl_op_definition

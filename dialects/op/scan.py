@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
@@ -33,9 +33,7 @@ from penstock.dialects.op.tensor_op import (
 from penstock.dialects.op.verify import normal_axis
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
     from penstock.dialects.op.tensor_op import Array
 
 
@@ -47,6 +45,12 @@ class ScanOp(TensorOp, ABC):
 
     NEUTRAL: ClassVar[int]
     """The number that changes no element it is combined with."""
+
+    NUMPY: ClassVar[str]
+    """The function of NumPy that combines two elements."""
+
+    SCALAR: ClassVar[ScalarOp]
+    """The scalar op, or the method of the builder, that combines two elements."""
 
     operand = operand_def(TensorType)
     axis = prop_def(I64Attr)
@@ -61,13 +65,9 @@ class ScanOp(TensorOp, ABC):
         "attr-dict `:` type($operand) `->` type($result)"
     )
 
-    @abstractmethod
-    def ufunc(self) -> np.ufunc:
-        """The function of NumPy that combines two elements."""
-
-    @abstractmethod
     def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         """Build the scalar op that combines two elements."""
+        return k.apply(self.SCALAR, a, b)
 
     def infer_types(self) -> Sequence[TensorType]:
         type = tensor_type(self.operand)
@@ -93,7 +93,7 @@ class ScanOp(TensorOp, ABC):
         lines = np.moveaxis(operands[0], axis, -1)
         lines = lines[..., ::-1] if self.reverse is not None else lines
         with np.errstate(all="ignore"):
-            sums = self.ufunc().accumulate(lines, -1, dtype=lines.dtype)
+            sums = getattr(np, self.NUMPY).accumulate(lines, -1, dtype=lines.dtype)
         if self.exclusive is not None:
             first = np.full_like(sums[..., :1], self.NEUTRAL)
             sums = np.concatenate([first, sums[..., :-1]], -1)
@@ -145,14 +145,8 @@ class CumSumOp(ScanOp):
 
     name = "op.cum_sum"
     NEUTRAL: ClassVar[int] = 0
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.add
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.add(a, b)
+    NUMPY: ClassVar = "add"
+    SCALAR: ClassVar = "add"
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), signature([PARTIAL], [PARTIAL]))
@@ -171,11 +165,5 @@ class CumProdOp(ScanOp):
 
     name = "op.cum_prod"
     NEUTRAL: ClassVar[int] = 1
-
-    def ufunc(self) -> np.ufunc:
-        import numpy as np
-
-        return np.multiply
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.mul(a, b)
+    NUMPY: ClassVar = "multiply"
+    SCALAR: ClassVar = "mul"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -22,7 +21,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -36,6 +35,11 @@ from penstock.dialects.op.axes import (
     offset_by,
     one_per_axis,
     place_of_part,
+)
+from penstock.dialects.op.canonicalization import (
+    CanonicalOp,
+    OpPattern,
+    same_static_type,
 )
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import (
@@ -89,8 +93,18 @@ def bytes_before_parts(
 ################################################################################
 
 
+class ConcatOfOne(OpPattern["ConcatOp"]):
+    """
+    concat(x) = x.
+    """
+
+    def rewrite(self, op: ConcatOp, rewriter: PatternRewriter) -> None:
+        if len(op.ins) == 1 and op.ins[0].type == op.result.type:
+            rewriter.replace(op, [], [op.ins[0]])
+
+
 @irdl_op_definition
-class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
+class ConcatOp(TensorOp, CanonicalOp):
     """
     Tensors one after the other along an axis; all other extents are the same.
 
@@ -101,6 +115,8 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.concat"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (ConcatOfOne,)
 
     ins = var_operand_def(TensorType)
     axis = prop_def(I64Attr)
@@ -124,9 +140,6 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return _other_axes(self, self.axis.value.data)
 
-    def flops(self) -> int:
-        return 0
-
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         before = bytes_before_parts(self.ins, self.result, self.axis.value.data)
         return tuple(
@@ -149,12 +162,6 @@ class ConcatOp(TensorOp, HasCanonicalizationPatternsInterface):
             starts = offset_by(rank, axis, offset)
             copy_part(k, part, outs[0], starts, [1] * rank, is_target=False)
             offset += memref_type(part).get_shape()[axis]
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import ConcatOfOne
-
-        return (ConcatOfOne(),)
 
 
 def concatenated(ins: Sequence[SSAValue], axis: int) -> TensorType:
@@ -194,8 +201,18 @@ def _total(a: int, b: int) -> int:
     return DYNAMIC_INDEX if DYNAMIC_INDEX in (a, b) else a + b
 
 
+class SplitIntoOne(OpPattern["SplitOp"]):
+    """
+    split(x, [n]) = x.
+    """
+
+    def rewrite(self, op: SplitOp, rewriter: PatternRewriter) -> None:
+        if len(op.parts) == 1 and op.parts[0].type == op.source.type:
+            rewriter.replace(op, [], [op.source])
+
+
 @irdl_op_definition
-class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
+class SplitOp(TensorOp, CanonicalOp):
     """
     A tensor cut along an axis into parts of the given sizes.
 
@@ -206,6 +223,8 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.split"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (SplitIntoOne,)
 
     source = operand_def(TensorType)
     axis = prop_def(I64Attr)
@@ -234,9 +253,6 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return _other_axes(self, self.axis.value.data)
 
-    def flops(self) -> int:
-        return 0
-
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         before = bytes_before_parts(self.parts, self.source, self.axis.value.data)
         return tuple(
@@ -261,12 +277,6 @@ class SplitOp(TensorOp, HasCanonicalizationPatternsInterface):
             starts = offset_by(rank, axis, offset)
             copy_part(k, part, ins[0], starts, [1] * rank, is_target=True)
             offset += size
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import SplitIntoOne
-
-        return (SplitIntoOne(),)
 
 
 def split_types(
@@ -299,8 +309,20 @@ def split_types(
 ################################################################################
 
 
+class SliceOfEverything(OpPattern["SliceOp"]):
+    """
+    slice(x) = x if every element is taken, in x's own order.
+    """
+
+    def rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        if any(step != 1 for step in op.steps.get_values()):
+            return
+        if same_static_type(op.source, op.result):
+            rewriter.replace(op, [], [op.source])
+
+
 @irdl_op_definition
-class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
+class SliceOp(TensorOp, CanonicalOp):
     """
     The elements from `starts` up to but without `ends` by `steps`, one of each an
     axis, read as Python reads `start:end:step`: negative places count from the end,
@@ -314,6 +336,8 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "op.slice"
+    FLOPS: ClassVar = 0
+    PATTERNS: ClassVar = (SliceOfEverything,)
 
     source = operand_def(TensorType)
     starts = prop_def(I64List)
@@ -363,9 +387,6 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
         kept = [axis for axis, cut in enumerate(slices) if _takes_all(*cut)]
         return _along(self, kept)
 
-    def flops(self) -> int:
-        return 0
-
     def _starts_and_steps(self, shape: Sequence[int]) -> tuple[list[int], list[int]]:
         """The first place on each axis of a shape, and the step to the next one."""
         ranges = [
@@ -390,12 +411,6 @@ class SliceOp(TensorOp, HasCanonicalizationPatternsInterface):
     ) -> None:
         starts, steps = self._starts_and_steps(memref_type(ins[0]).get_shape())
         copy_part(k, outs[0], ins[0], starts, steps, is_target=True)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.op.canonicalization import SliceOfEverything
-
-        return (SliceOfEverything(),)
 
 
 def sliced(

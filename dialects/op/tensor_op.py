@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -89,6 +89,9 @@ class TensorOp(IRDLOperation, ABC):
         KnownAttributes(*OF_VALUES, "in_place", "layouts", "no_attention", "no_rows")
     )
 
+    FLOPS: ClassVar[int] = 1
+    """Scalar operations for one element of a result; a multiply-add is two."""
+
     @abstractmethod
     def infer_types(self) -> Sequence[TensorType]:
         """
@@ -136,7 +139,9 @@ class TensorOp(IRDLOperation, ABC):
 
     def flops(self) -> int:
         """Scalar operations of one execution; a multiply-add is two."""
-        return sum(element_count(value.type) for value in self.results)
+        if self.FLOPS == 0:
+            return 0
+        return self.FLOPS * sum(element_count(value.type) for value in self.results)
 
     def cost(self) -> Cost:
         """What one execution takes. All shapes must be static."""

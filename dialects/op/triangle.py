@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import SSAValue
@@ -88,6 +88,7 @@ class TriangleOp(TensorOp):
     """
 
     name = "op.triangle"
+    FLOPS: ClassVar = 0
 
     inside = operand_def(TensorType)
     outside = operand_def(TensorType)
@@ -114,9 +115,6 @@ class TriangleOp(TensorOp):
                 f"expected at least 2 extents of no less than 0, got {[*shape]}"
             )
         return (TensorType(element, shape),)
-
-    def flops(self) -> int:
-        return 0
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return (filled(self.shape.get_values(), operands, self.offset.value.data),)

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects import math
-from xdsl.dialects.math import FloatingPointLikeUnaryMathOperation as FloatFunction
-from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
 from penstock.dialects.op.elementwise import UnaryOp
 
-if TYPE_CHECKING:
-    from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
-
-
-class FunctionOp(UnaryOp, ABC):
-    """An op that applies a function of floats for which there is one scalar op."""
-
-    SCALAR: ClassVar[type[FloatFunction]]
-    UFUNC: ClassVar[str]
-    """The name of the function in NumPy."""
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(self.SCALAR(operands[0]))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return getattr(np, self.UFUNC)(operands[0])
-
 
 @irdl_op_definition
-class SinOp(FunctionOp):
+class SinOp(UnaryOp):
     """
     The sine of each element, an angle in radians.
 
@@ -45,12 +21,12 @@ class SinOp(FunctionOp):
     """
 
     name = "op.sin"
-    SCALAR: ClassVar[type[FloatFunction]] = math.SinOp
-    UFUNC: ClassVar[str] = "sin"
+    SCALAR: ClassVar = math.SinOp
+    NUMPY: ClassVar = "sin"
 
 
 @irdl_op_definition
-class CosOp(FunctionOp):
+class CosOp(UnaryOp):
     """
     The cosine of each element, an angle in radians.
 
@@ -60,12 +36,12 @@ class CosOp(FunctionOp):
     """
 
     name = "op.cos"
-    SCALAR: ClassVar[type[FloatFunction]] = math.CosOp
-    UFUNC: ClassVar[str] = "cos"
+    SCALAR: ClassVar = math.CosOp
+    NUMPY: ClassVar = "cos"
 
 
 @irdl_op_definition
-class TanOp(FunctionOp):
+class TanOp(UnaryOp):
     """
     The tangent of each element, an angle in radians.
 
@@ -75,12 +51,12 @@ class TanOp(FunctionOp):
     """
 
     name = "op.tan"
-    SCALAR: ClassVar[type[FloatFunction]] = math.TanOp
-    UFUNC: ClassVar[str] = "tan"
+    SCALAR: ClassVar = math.TanOp
+    NUMPY: ClassVar = "tan"
 
 
 @irdl_op_definition
-class AsinOp(FunctionOp):
+class AsinOp(UnaryOp):
     """
     The angle between -pi/2 and pi/2 whose sine each element is; a NaN outside of
     -1..1.
@@ -91,12 +67,12 @@ class AsinOp(FunctionOp):
     """
 
     name = "op.asin"
-    SCALAR: ClassVar[type[FloatFunction]] = math.AsinOp
-    UFUNC: ClassVar[str] = "arcsin"
+    SCALAR: ClassVar = math.AsinOp
+    NUMPY: ClassVar = "arcsin"
 
 
 @irdl_op_definition
-class AcosOp(FunctionOp):
+class AcosOp(UnaryOp):
     """
     The angle between 0 and pi whose cosine each element is; a NaN outside of -1..1.
 
@@ -106,12 +82,12 @@ class AcosOp(FunctionOp):
     """
 
     name = "op.acos"
-    SCALAR: ClassVar[type[FloatFunction]] = math.AcosOp
-    UFUNC: ClassVar[str] = "arccos"
+    SCALAR: ClassVar = math.AcosOp
+    NUMPY: ClassVar = "arccos"
 
 
 @irdl_op_definition
-class AtanOp(FunctionOp):
+class AtanOp(UnaryOp):
     """
     The angle between -pi/2 and pi/2 whose tangent each element is.
 
@@ -121,12 +97,12 @@ class AtanOp(FunctionOp):
     """
 
     name = "op.atan"
-    SCALAR: ClassVar[type[FloatFunction]] = math.AtanOp
-    UFUNC: ClassVar[str] = "arctan"
+    SCALAR: ClassVar = math.AtanOp
+    NUMPY: ClassVar = "arctan"
 
 
 @irdl_op_definition
-class SinhOp(FunctionOp):
+class SinhOp(UnaryOp):
     """
     The hyperbolic sine of each element.
 
@@ -136,12 +112,12 @@ class SinhOp(FunctionOp):
     """
 
     name = "op.sinh"
-    SCALAR: ClassVar[type[FloatFunction]] = math.SinhOp
-    UFUNC: ClassVar[str] = "sinh"
+    SCALAR: ClassVar = math.SinhOp
+    NUMPY: ClassVar = "sinh"
 
 
 @irdl_op_definition
-class CoshOp(FunctionOp):
+class CoshOp(UnaryOp):
     """
     The hyperbolic cosine of each element.
 
@@ -151,12 +127,12 @@ class CoshOp(FunctionOp):
     """
 
     name = "op.cosh"
-    SCALAR: ClassVar[type[FloatFunction]] = math.CoshOp
-    UFUNC: ClassVar[str] = "cosh"
+    SCALAR: ClassVar = math.CoshOp
+    NUMPY: ClassVar = "cosh"
 
 
 @irdl_op_definition
-class AsinhOp(FunctionOp):
+class AsinhOp(UnaryOp):
     """
     The number whose hyperbolic sine each element is.
 
@@ -166,12 +142,12 @@ class AsinhOp(FunctionOp):
     """
 
     name = "op.asinh"
-    SCALAR: ClassVar[type[FloatFunction]] = math.AsinhOp
-    UFUNC: ClassVar[str] = "arcsinh"
+    SCALAR: ClassVar = math.AsinhOp
+    NUMPY: ClassVar = "arcsinh"
 
 
 @irdl_op_definition
-class AcoshOp(FunctionOp):
+class AcoshOp(UnaryOp):
     """
     The number from 0 on whose hyperbolic cosine each element is; a NaN below 1.
 
@@ -181,12 +157,12 @@ class AcoshOp(FunctionOp):
     """
 
     name = "op.acosh"
-    SCALAR: ClassVar[type[FloatFunction]] = math.AcoshOp
-    UFUNC: ClassVar[str] = "arccosh"
+    SCALAR: ClassVar = math.AcoshOp
+    NUMPY: ClassVar = "arccosh"
 
 
 @irdl_op_definition
-class AtanhOp(FunctionOp):
+class AtanhOp(UnaryOp):
     """
     The number whose hyperbolic tangent each element is; a NaN outside of -1..1.
 
@@ -196,5 +172,5 @@ class AtanhOp(FunctionOp):
     """
 
     name = "op.atanh"
-    SCALAR: ClassVar[type[FloatFunction]] = math.AtanhOp
-    UFUNC: ClassVar[str] = "arctanh"
+    SCALAR: ClassVar = math.AtanhOp
+    NUMPY: ClassVar = "arctanh"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import math
 from xdsl.ir import SSAValue
@@ -27,14 +27,8 @@ class ExpOp(UnaryOp):
     """
 
     name = "op.exp"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.exp(operands[0])
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.exp(operands[0])
+    NUMPY: ClassVar = "exp"
+    SCALAR: ClassVar = "exp"
 
 
 @irdl_op_definition
@@ -48,14 +42,8 @@ class LogOp(UnaryOp):
     """
 
     name = "op.log"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.log(operands[0])
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.log(operands[0])
+    NUMPY: ClassVar = "log"
+    SCALAR: ClassVar = "log"
 
 
 @irdl_op_definition
@@ -69,14 +57,8 @@ class SqrtOp(UnaryOp):
     """
 
     name = "op.sqrt"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.sqrt(operands[0])
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.sqrt(operands[0])
+    NUMPY: ClassVar = "sqrt"
+    SCALAR: ClassVar = "sqrt"
 
 
 @irdl_op_definition
@@ -90,9 +72,7 @@ class RsqrtOp(UnaryOp):
     """
 
     name = "op.rsqrt"
-
-    def scalar_flops(self) -> int:
-        return 2
+    FLOPS: ClassVar = 2
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.div(k.constant(1, operands[0].type), k.sqrt(operands[0]))
@@ -115,9 +95,7 @@ class ErfOp(UnaryOp):
     """
 
     name = "op.erf"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(math.ErfOp(operands[0]))
+    SCALAR: ClassVar = math.ErfOp
 
     def compute(self, *operands: Array) -> Array:
         return erf(operands[0])
@@ -134,14 +112,8 @@ class FloorOp(UnaryOp):
     """
 
     name = "op.floor"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(math.FloorOp(operands[0]))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.floor(operands[0])
+    NUMPY: ClassVar = "floor"
+    SCALAR: ClassVar = math.FloorOp
 
 
 @irdl_op_definition
@@ -155,14 +127,8 @@ class CeilOp(UnaryOp):
     """
 
     name = "op.ceil"
-
-    def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        return k.insert(math.CeilOp(operands[0]))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        return np.ceil(operands[0])
+    NUMPY: ClassVar = "ceil"
+    SCALAR: ClassVar = math.CeilOp
 
 
 def erf(array: Array) -> Array:
