@@ -271,23 +271,41 @@ def verify_fed(
 ) -> None:
     """
     Raise `VerifyException` if an actor reads a register that nobody writes, or writes
-    one over a register that no actor of its job does.
+    one over a register that it does not read at a rate which suits the slots.
     """
     name = actor.sym_name.data
     for register in names_of(actor.reads):
         if register not in writers:
             raise VerifyException(f"@{name} reads @{register}, which no actor writes")
     for register in names_of(actor.writes):
-        op = table[register]
-        if not isinstance(op, RegisterOp) or op.over is None:
-            continue
-        below = op.over.root_reference.data
-        writer = table.get(writers.get(below, ""))
-        if not isinstance(writer, ActorOp) or writer.job_name != actor.job_name:
-            who = "actor" if actor.job is None else f"actor of job '{actor.job.data}'"
-            raise VerifyException(
-                f"@{name} writes @{register} over @{below}, which no {who} writes"
-            )
+        verify_frames(actor, register, table)
+
+
+def verify_frames(
+    actor: ActorOp, register: str, table: Mapping[str, Operation]
+) -> None:
+    """
+    Raise `VerifyException` unless an actor which writes a register over another one
+    makes as many pieces of each that it reads of that one as slots lie over it.
+    Otherwise pieces would come to lie over others than they are made of.
+    """
+    op = table[register]
+    is_shown = any(view.names[1] == register for view in actor.view_list)
+    if not isinstance(op, RegisterOp) or op.over is None or is_shown:
+        return
+    name, rates = actor.sym_name.data, actor.rates
+    what = f"@{name} writes @{register} over @{(below := op.over.root_reference.data)}"
+    if below not in names_of(actor.reads):
+        raise VerifyException(f"{what}, which it does not read")
+    under = table[below]
+    assert isinstance(under, RegisterOp), "checked with the register"
+    slots = op.slots.value.data // under.slots.value.data
+    made, taken = rates.get(register, 1), rates.get(below, 1)
+    if made * slots != taken:
+        raise VerifyException(
+            f"{what}, {slots} in each slot, but the pieces of these last for {made} "
+            f"and {taken} acts"
+        )
 
 
 def verify_jobs(

@@ -287,12 +287,15 @@ launch.program @p rank 0 {
 
 !t = memref<16xf32>
 
-// What a register lies over has bytes by an actor.
+// What lies over a register is made of that one's pieces.
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 128
   launch.register @x in @c0 at 0 slots 1 : !t
   launch.register @y in @c0 at 0 slots 2 over @x : !t
-  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, which no actor writes}}
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, which it does not read}}
   launch.actor @y_ on <0, cpu:0> stream 0 reads [] writes [@y] {
     launch.feed "y" to @y
   }
@@ -302,16 +305,32 @@ launch.program @p rank 0 {
 
 !t = memref<16xf32>
 
-// It is one of the same job.
+// Two pieces of each would lie over one slot after the other, not both over the same.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 128
+  launch.register @x in @c0 at 0 slots 2 : !t
+  launch.register @y in @c0 at 0 slots 2 over @x : !t
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, 1 in each slot, but the pieces of these last for 1 and 2 acts}}
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] every [@x = 2] {
+  }
+}
+
+// -----
+
+!t = memref<16xf32>
+
+// Without rates, two slots would show each piece of one in turn.
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 128
   launch.register @x in @c0 at 0 slots 1 : !t
-  launch.register @y in @c0 at 0 slots 2 over @x : !t
-  launch.actor @x_ job "a" on <0, cpu:0> stream 0 reads [] writes [@x] {
+  launch.register @y in @c0 at 0 slots 2 over @x : memref<8xf32>
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] {
     launch.feed "x" to @x
   }
-  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, which no actor of job 'b' writes}}
-  launch.actor @y_ job "b" on <0, cpu:0> stream 0 reads [] writes [@y] {
-    launch.feed "y" to @y
+  // expected-error@+1 {{launch.actor: @y_ writes @y over @x, 2 in each slot, but the pieces of these last for 1 and 1 acts}}
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@x] writes [@y] {
   }
 }
