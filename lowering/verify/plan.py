@@ -33,8 +33,9 @@ others wrote. Then
 * what has two sides or more has all of them, and they fit: registers, copies, and the
   parts of variables, ops and collectives on several devices (`verify_plan_symmetry`
   says the rules);
-* what a task that computes or assigns reads and writes lies in the memory that kernels
-  on its device work in; for a processor that is all memory of its host;
+* what a task reads and writes, other than a copy, lies in the memory that kernels on its
+  device work in, inputs and outputs included; for a processor that is all memory of its
+  host;
 * registers of two jobs share bytes only if the jobs exclude each other, or as one
   interface, which lies in one place for all jobs; nothing else lies on variables and
   interfaces, which last from run to run, but views of them; tasks and aliases use what
@@ -117,7 +118,7 @@ def out_of_reach(plan_graph: PlanGraph) -> Iterator[Finding]:
     """Registers in memory in which the kernels of their users cannot work."""
     cases: dict[DeviceAttr, MemoryCaseAttr] = {}
     for task, access in zip(plan_graph.tasks, plan_graph.access, strict=True):
-        if task.kind not in ("assign", "compute"):
+        if task.kind in ("copy", "variable"):
             continue
         if (own := cases.get(task.device)) is None:
             own = cases[task.device] = MemoryCaseAttr.of(task.device)

@@ -585,6 +585,7 @@ plan.plan @memory {
   %d = regst.register "d" slots 1 on <0, device cuda:0> : !r
   %o = regst.register "o" slots 1 on <0, device cuda:1> : !r
   %bad = regst.register "bad" slots 1 on <0, host> : !r
+  %f = regst.register "f" slots 1 on <0, device cuda:0> : !r
   plan.task "h" on <0, cpu:0> stream <compute, 0> ins() outs(%h, %p, %n : !r, !r, !r) {
     %v, %w, %u = "test.op"() : () -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
     plan.yield %v, %w, %u : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
@@ -601,6 +602,12 @@ plan.plan @memory {
   ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
     %v, %w = "test.op"() : () -> (tensor<4xf32>, tensor<4xf32>)
     plan.yield %v, %w : tensor<4xf32>, tensor<4xf32>
+  }
+  // The host feeds an input.
+  // expected-error@+1 {{task 'fed' works in #regst.memory_case<0, host>, but register 'f' lies in #regst.memory_case<0, device cuda:0>}}
+  plan.task "fed" on <0, cpu:0> stream <compute, 0> ins() outs(%f : !r) {
+    %v = job.input "fed" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
   }
   // expected-error@+1 {{task 'near' works in #regst.memory_case<0, host>, but register 'o' lies in #regst.memory_case<0, device cuda:1>}}
   plan.task "near" on <0, cpu:0> stream <compute, 0> ins(%p, %n, %o : !r, !r, !r) {

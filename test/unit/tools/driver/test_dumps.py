@@ -19,8 +19,8 @@ import pytest
 from xdsl.dialects.builtin import BytesAttr, ModuleOp, StringAttr, SymbolRefAttr, i32
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.passes import ModulePass
-from xdsl.printer import Printer
 
+from penstock.dialects.utils.exact_printer import ExactPrinter
 from penstock.dialects.utils.value_names import name_value
 from penstock.lowering.pipelines import PIPELINES
 from penstock.tools.cli import entry
@@ -94,7 +94,7 @@ class Dumps:
             return []
         if module_errors(module):
             return []
-        texts = [str(module)]
+        texts = [text_of(module)]
         for each in passes:
             known = self._after.get((texts[-1], spec_of(each)))
             if known is not None:
@@ -106,7 +106,7 @@ class Dumps:
                 self._compiler.apply(module, [each])
             except Rejected:
                 break
-            texts.append(str(module))
+            texts.append(text_of(module))
             self._after[texts[-2], spec_of(each)] = texts[-1]
         return texts
 
@@ -127,14 +127,16 @@ class Dumps:
         if left is None:
             self._read_back(dump, module)
         self._compiler.apply(module, new)
-        if str(module) != dump:
+        if text_of(module) != dump:
             self._compiler.apply(module, following)
-            assert str(module) == texts[-1], "it ends otherwise"
+            assert text_of(module) == texts[-1], "it ends otherwise"
             return
         self._left.setdefault(dump, set()).update(map(spec_of, new))
         if following and not self._is_resumed(dump, following):
             self._compiler.apply(module, following[:1])
-            assert str(module) == texts[1], f"{following[0].name} makes other IR of it"
+            assert text_of(module) == texts[1], (
+                f"{following[0].name} makes other IR of it"
+            )
             self._resumed.add((dump, spec_of(following[0])))
 
     def _is_resumed(self, dump: str, following: Sequence[ModulePass]) -> bool:
@@ -142,20 +144,20 @@ class Dumps:
 
     def _read_back(self, dump: str, module: ModuleOp) -> None:
         self.unlike += 1
-        assert str(module) == dump, "it is printed otherwise when it is read back"
+        assert text_of(module) == dump, "it is printed otherwise when it is read back"
         assert not module_errors(module), "it does not verify when it is read back"
         if self._generic:
-            again = str(self._parse(generic_text(module)))
+            again = text_of(self._parse(text_of(module, generic=True)))
             assert again == dump, "its generic form means something else"
 
     def _parse(self, text: str) -> ModuleOp:
         return self._compiler.parse(text.encode(), "dump.mlir")
 
 
-def generic_text(module: ModuleOp) -> str:
-    """The text of a module with all ops in their generic form."""
+def text_of(module: ModuleOp, *, generic: bool = False) -> str:
+    """The text of a module as the driver prints it, or its generic form."""
     text = StringIO()
-    Printer(text, print_generic_format=True).print_op(module)
+    ExactPrinter(text, print_generic_format=generic).print_op(module)
     return text.getvalue()
 
 
