@@ -1,9 +1,13 @@
 """Penstock: neural-network jobs compiled to static plans and run by actors."""
 
+import sys
+
 # What type checkers take for `typing.TYPE_CHECKING`, without importing `typing`.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from penstock.runtime.errors import PenstockError
     from penstock.tools.driver import exceptions as errors
     from penstock.tools.frontend.onnx.session import OnnxSession
@@ -48,6 +52,24 @@ _MODULES = {
     "errors": "penstock.tools.driver.exceptions",
     "ops": "penstock.tools.frontend.python.ops",
 }
+
+
+class _MovedModules:
+    """Finds what is at no place by the names of 0.1, as the last of all finders."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: object = None, target: object = None
+    ) -> "ModuleSpec | None":
+        """The module at its new place; None for names that are not old ones."""
+        if not name.startswith("penstock."):
+            return None
+        from penstock.moved import spec_of
+
+        return spec_of(name)
+
+
+sys.meta_path.append(_MovedModules)
 
 
 def __getattr__(name: str) -> object:

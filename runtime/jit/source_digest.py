@@ -34,7 +34,8 @@ def imported_modules(text: str) -> frozenset[str]:
     `runtime.kernels.cpu.matmul.tile`.
     """
     found: set[str] = set()
-    for module, names in _imports_in(_FOR_TYPES.sub("\n", text)):
+    for named, names in _imports_in(_FOR_TYPES.sub("\n", text)):
+        module = _place_of(named)
         if (path := _path(module)) is not None:
             found.add(module)
         if path is None or path.name == "__init__.py":
@@ -42,6 +43,15 @@ def imported_modules(text: str) -> frozenset[str]:
             inner = (f"{module}.{name}" for name in re.findall(r"\w+", names))
             found.update(name for name in inner if _path(name) is not None)
     return frozenset(found)
+
+
+def _place_of(module: str) -> str:
+    """A module as the package names it now, also if it is named as in 0.1."""
+    if _path(module) is not None:
+        return module
+    from penstock.moved import place_of
+
+    return place_of(f"penstock.{module}").removeprefix("penstock.")
 
 
 def _imports_in(text: str) -> Iterator[tuple[str, str]]:
