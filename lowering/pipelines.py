@@ -204,3 +204,17 @@ The text of each standard pipeline by its name: for jobs on one kind of device, 
 several jobs in one program, wherever they are placed: as they are, with a main job that
 launches them, and with those that set and save its variables.
 """
+
+ON_TRIAL: Mapping[str, Sequence[str]] = {
+    "main job": (
+        "job-add-sections",
+        "plan-add-ticks",
+        "plan-link-main",
+        "verify-ticks",
+    ),
+    "image layouts": ("op-assign-layouts",),
+}
+"""
+Features whose passes are in standard pipelines and yet optional: they gain little, or
+for few programs. Figures will decide whether they stay.
+"""

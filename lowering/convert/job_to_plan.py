@@ -34,6 +34,8 @@ copy, or a part of a boxing, that reads the result waits too, and is none that d
 wait. For tasks of another rank it takes a token: a constant `<other>.token` that is
 made after them, its copy `<other>.token.copy@<rank>.cpu.0`, which those share that wait
 for the same tasks there, and control registers before and behind.
+
+Example: `test/lowering/convert/convert-job-to-plan-example.mlir`.
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ A plan on several ranks becomes one program for each rank, named `<plan>_<rank>`
 they share registers, which is an error. With `simulate-ranks` it becomes one program
 `<plan>` for one process instead, under the least of its ranks: each rank has chunks and
 streams of its own there, and a copy between ranks is one between their memories.
+
+Example: `test/lowering/convert/convert-plan-to-launch-example.mlir`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ These jobs have the attribute `system`, and are listed behind the others. A modu
 has some of them gets those that it lacks, and one without variables gets none; a job
 without `system` that has the name of one is an error, and so is a variable that is a
 part of another one.
+
+Example: `test/lowering/job/job-add-model-jobs-example.mlir`.
 """
 
 from __future__ import annotations

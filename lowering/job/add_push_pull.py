@@ -20,6 +20,8 @@ the name of one is an error.
 
 With `shared`, only names that several jobs have get one: what a single job has it feeds
 or fetches itself, in one run and with slots of its own.
+
+Example: `test/lowering/job/job-add-push-pull-example.mlir`.
 """
 
 from __future__ import annotations

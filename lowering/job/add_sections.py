@@ -10,6 +10,8 @@ Each job, also of the system, gets an attribute `sections`:
 Names in a section are in the order of the ops, each once. What is fed from outside or
 handed out is nothing that jobs share: a foreign input or output is in no list. A job
 that has the attribute keeps it.
+
+Example: `test/lowering/job/job-add-sections-example.mlir`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ xDSL's `canonicalize` and `cse` run on each job apart: what folds does, what is 
 twice is computed once, and what nobody uses goes. The tasks of a plan keep the ops they
 have, so that a plan, which may be written by hand, comes out of a pipeline with the
 tasks it went in with.
+
+Example: `test/lowering/job/job-clean-example.mlir`.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ input comes whole from the host; its consumers may expect the first that fits of
 its operands are wanted. An op that has both stays as it is. On one device there is
 nothing to choose, and what ops ask for goes. The result of a `job.after` lies like the
 first operand; the others may lie in any way.
+
+Example: `test/lowering/job/job-infer-sbp-example.mlir`.
 """
 
 from __future__ import annotations

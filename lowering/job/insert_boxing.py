@@ -9,6 +9,8 @@ layout in which it is used (but for partial sums). A `job.after` needs its opera
 they are. What an op needs is said by its
 `operand_sbp`, which goes: from then on each operand lies as it is used. Ops on one
 device, and outputs, need whole tensors there.
+
+Example: `test/lowering/job/job-insert-boxing-example.mlir`.
 """
 
 from __future__ import annotations

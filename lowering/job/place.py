@@ -14,6 +14,8 @@ copy of it waits for these, too, and so is none of the first tensor's.
 
 Values that are made or used by an op on several devices stay as they are: it takes
 `job-infer-sbp` and `job-insert-boxing` to say which device needs which part of them.
+
+Example: `test/lowering/job/job-place-example.mlir`.
 """
 
 from __future__ import annotations

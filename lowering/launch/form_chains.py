@@ -23,6 +23,8 @@ stay what they were, so the planned memory does. An actor that calls a kernel an
 no chain says why: `no_chain`. Actors that act at other rates than the rest, kernels
 that may fail or have a `source`, waves, and calls whose results lie over other
 arguments, stay alone, and so do all if the list is in no order in which actors can act.
+
+Example: `test/lowering/launch/launch-form-chains-example.mlir`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ the ones before it
   which is compiled once more for the wave, next to each other.
 
 A call that is left says why: `no_wave`. Actors with a single call say nothing.
+
+Example: `test/lowering/launch/launch-form-waves-example.mlir`.
 """
 
 from __future__ import annotations

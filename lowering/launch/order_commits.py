@@ -12,6 +12,8 @@ after, and on a device all copies wait for it.
 
 A program of several ranks in which an actor of one would have to wait for another rank
 is an error: nothing there tells of it.
+
+Example: `test/lowering/launch/launch-order-commits-example.mlir`.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ the result, do not follow each other, which the attribute `no_schedule` says the
   left, fewer vectors of queries.
 
 Vectors have `vector_bytes`; by default what the processor has that compiles.
+
+Example: `test/lowering/launch/launch-schedule-attention-example.mlir`.
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ vectors that run on from line to line, and tiles in which at most 200 are combin
 Vectors have `vector_bytes`; by default what the processor has that compiles, so that a
 plan made elsewhere should be given this number. The number stands in the schedule: a
 processor with narrower vectors computes the same, if not as fast.
+
+Example: `test/lowering/launch/launch-schedule-contractions-example.mlir`.
 """
 
 from __future__ import annotations

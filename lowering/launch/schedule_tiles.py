@@ -19,6 +19,8 @@ attribute `schedule`, a `#launch.tiles`, may be written by hand.
   (`rows`).
 * *Folds*. As many phases around it as can be computed in registers
   (`penstock.lowering.codegen.body.epilogue`).
+
+Example: `test/lowering/launch/launch-schedule-tiles-example.mlir`.
 """
 
 from __future__ import annotations

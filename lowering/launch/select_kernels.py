@@ -13,6 +13,8 @@ Actors that call a kernel which can fail now, as it has a source of its own, say
 (`can_fail`). The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one
 that says so before is left alone. An error tells of each kernel that nothing can
 compute, and what refuses it why.
+
+Example: `test/lowering/launch/launch-select-kernels-example.mlir`.
 """
 
 from __future__ import annotations

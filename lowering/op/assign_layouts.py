@@ -30,6 +30,8 @@ and what packing them takes of all it takes: what another layout could save at m
 
 What has an attribute other than a placement stays as it is, and so does all that does
 not run on a single `cpu`. What already has channels last is left alone.
+
+Example: `test/lowering/op/op-assign-layouts-example.mlir`.
 """
 
 from __future__ import annotations

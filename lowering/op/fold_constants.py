@@ -7,6 +7,8 @@ bit. An op is left alone if a result would have more than `max_elements` element
 shape that is not known, or if it cannot be computed (an index out of range stays an
 error of the run). `op.triangle` stays, too: it says in a line what a matrix says. The
 constants that nothing uses any more are left to `dce`.
+
+Example: `test/lowering/op/op-fold-constants-example.mlir`.
 """
 
 from __future__ import annotations

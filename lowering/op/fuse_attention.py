@@ -30,6 +30,8 @@ Where a softmax is multiplied with something and stays as it is, its attribute
 `no_attention` says why. On several devices, where ops say how they are cut in parts,
 they stay apart. Ops that must write over an operand by a hint (`in_place`), or whose
 operand another op must, do too.
+
+Example: `test/lowering/op/op-fuse-attention-example.mlir`.
 """
 
 from __future__ import annotations

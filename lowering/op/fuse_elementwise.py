@@ -19,6 +19,8 @@ Hints (`in_place`) go on to the group where the result and the operand they are 
 are still there. What a hint says must lie over an operand keeps both: such an op is the
 last one of its group, the op that makes the operand is in another group, and so is what
 else reads the operand, unless it is in the same one.
+
+Example: `test/lowering/op/op-fuse-elementwise-example.mlir`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ On a `cpu`, a tensor of the type of the sums (`f32` or `f64`) that is added to t
 it after others, is what they start from (`starts`): so the result may lie over it, and
 what is written has been read before. The other addends follow; the order of additions
 changes.
+
+Example: `test/lowering/op/op-fuse-epilogues-example.mlir`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ what is as above is fused, and anything else is not. On several devices, where o
 how they are cut in parts, they stay apart. Ops that must write over an operand by a
 hint (`in_place`), or whose operand another op must, do too; other hints go on to the
 whole where the result and the operand they are about are still there.
+
+Example: `test/lowering/op/op-fuse-rows-example.mlir`.
 """
 
 from __future__ import annotations

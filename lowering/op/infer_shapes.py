@@ -12,6 +12,8 @@ reported at once:
 * an op that is neither a tensor op nor one of `job`, whose result is not static.
 
 Extents that follow from nothing stay open.
+
+Example: `test/lowering/op/op-infer-shapes-example.mlir`.
 """
 
 from collections.abc import Iterator

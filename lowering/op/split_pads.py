@@ -15,6 +15,8 @@ share one `op.pad`. Two kinds of convolutions keep their pads, as they cost litt
   `launch-schedule-contractions` would pack columns for if the image were padded (so
   not `upright` ones). As there, vectors have `vector_bytes`, and weights can lie in
   panels if they are a variable or a constant that nobody else reads.
+
+Example: `test/lowering/op/op-split-pads-example.mlir`.
 """
 
 from collections.abc import Hashable

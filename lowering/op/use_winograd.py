@@ -14,6 +14,8 @@ weights are a variable (the only one of its name in the module) that only such
 convolutions of the same job read; if it has at least 16 channels on both sides and
 `min_tiles` tiles; and if tiles save at least half of the products. On several devices
 everything stays as it is. Convolutions of one value share the tiles they are made of.
+
+Example: `test/lowering/op/op-use-winograd-example.mlir`.
 """
 
 from __future__ import annotations

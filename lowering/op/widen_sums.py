@@ -9,6 +9,8 @@ so that a `bf16` stops to grow after a few hundred terms; and only `f32` has til
 op with hints of its own about memory is left as it is, and so are products of matrices
 and convolutions on `cuda`, whose kernels add floats of 16 bits in 32 (but for those
 with one channel a group).
+
+Example: `test/lowering/op/op-widen-sums-example.mlir`.
 """
 
 from collections.abc import Hashable

@@ -21,6 +21,8 @@ nothing but pass a tick on. On each rank,
 A task uses the bytes of a register if it reads it, or what may be a view of it. Who
 writes what an output reads is known once `regst-mark-interfaces` has been there. A plan
 without sections is left as it is, and so is one that has ticks or places.
+
+Example: `test/lowering/plan/plan-add-ticks-example.mlir`.
 """
 
 from __future__ import annotations

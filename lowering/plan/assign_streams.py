@@ -28,6 +28,8 @@ many nanoseconds. For others the time is modelled from what `machine` says of th
 of their device: that of all scalar operations at `gflops` or of all bytes at `gbytes`,
 whichever is longer (for copies between devices, of the bytes at `link_gbytes`), and
 `task_ns` in addition. Between tasks on different streams `switch_ns` go by.
+
+Example: `test/lowering/plan/plan-assign-streams-example.mlir`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ copies, and two to boxings that slice. Here copies have two, so that the next pi
 on its way while this one is used; boxings are tasks like others, between copies. An
 input may ask for slots, to be fed ahead. What changes the number of pieces (repeat,
 accumulate) or wakes a job (ticks) is no task here.
+
+Example: `test/lowering/plan/plan-create-registers-example.mlir`.
 """
 
 from __future__ import annotations

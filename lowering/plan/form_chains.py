@@ -21,6 +21,8 @@ the stream may stand between them.
 
 Plans with registers that hold bytes are left alone, as are those with a task that has a
 chain.
+
+Example: `test/lowering/plan/plan-form-chains-example.mlir`.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ they make behind it, else in the order that there was.
 
 A task that computes and is in no wave says why: `no_wave`. Plans with registers that
 hold bytes are left alone, and so are those with tasks at different rates. Chains go.
+
+Example: `test/lowering/plan/plan-form-waves-example.mlir`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ Jobs that may run at the same time are on different compute streams: those of on
 of `exclusive` keep theirs, and each other job gets streams of its own after them.
 
 A plan whose tasks name no job, or that has no ticks or a main job, is left as it is.
+
+Example: `test/lowering/plan/plan-link-main-example.mlir`.
 """
 
 from __future__ import annotations

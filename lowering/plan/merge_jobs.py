@@ -31,6 +31,8 @@ it may run in parallel with. By `strategy`, jobs exclude each other
   what the plans said of themselves in its attribute `jobs`.
 
 A plan that is alone is left as it is, unless `alone` is set.
+
+Example: `test/lowering/plan/plan-merge-jobs-example.mlir`.
 """
 
 from __future__ import annotations

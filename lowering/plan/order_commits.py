@@ -17,6 +17,8 @@ above 0), and is told of the others by tokens, as behind a `job.after`.
 
 It comes after plan-order-updates, and before tasks are ordered. A job with a commit,
 and a plan whose registers have places, is left as it is.
+
+Example: `test/lowering/plan/plan-order-commits-example.mlir`.
 """
 
 from __future__ import annotations

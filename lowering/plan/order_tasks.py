@@ -38,6 +38,8 @@ assign-streams` takes them to be, one stream of each kind on each device.
 A value of dynamic shape counts with its maximum (`max_shape` of its task). Plans with
 the attribute `live_bytes`, with registers that hold bytes, or with tasks that have an
 `order`, are left alone, and so are those with values of unknown size.
+
+Example: `test/lowering/plan/plan-order-tasks-example.mlir`.
 """
 
 from __future__ import annotations

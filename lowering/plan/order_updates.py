@@ -15,6 +15,8 @@ instead, which is made before any of them.
 It comes before tasks have places in streams, so that they are ordered accordingly.
 Where they have some already, a reader behind the assignment in its stream is an error.
 A plan whose registers have places is left as it is.
+
+Example: `test/lowering/plan/plan-order-updates-example.mlir`.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ Plans without registers are left alone, and so are those whose tasks still hand 
 on, which order tasks, too. So is a merged plan, whose tasks name their jobs: the plan
 of each job has been here before, and the tasks of a main job wait for only some of
 their registers at a time, so that nothing implies these.
+
+Example: `test/lowering/plan/plan-reduce-events-example.mlir`.
 """
 
 from __future__ import annotations

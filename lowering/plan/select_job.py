@@ -9,6 +9,8 @@ be launched alone, and takes the memory that the job has among the others.
 A plan whose jobs are linked to a main job (`plan-link-main`) cannot be taken apart.
 Plans whose tasks say no job are left alone, and so are plans of other jobs, as long as
 there is one of this job.
+
+Example: `test/lowering/plan/plan-select-job-example.mlir`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ an equal op on the same kind of device, in as many parts, on this machine, round
 nanoseconds. What says a time already keeps it, and what was never measured has none:
 `plan-assign-streams{policy=critical-path}` models the time of that. Times are those of
 `penstock-run --tune`.
+
+Example: `test/lowering/plan/plan-write-times-example.mlir`.
 """
 
 from __future__ import annotations

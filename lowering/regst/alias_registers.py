@@ -64,6 +64,8 @@ act after act. The rules are `no_alias`, `given`, `never`, `variable`, `interfac
 * `source`: what is read lies on something else itself, or is listed later;
 * `slots`: readers hold what is read for longer then, and its slots do not let tasks act
   as often as their rates want.
+
+Example: `test/lowering/regst/regst-alias-registers-example.mlir`.
 """
 
 from __future__ import annotations

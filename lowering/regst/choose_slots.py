@@ -26,6 +26,8 @@ The attribute `interval_ns` of the plan has the interval of the `busiest` stream
 the one that is `chosen`. Plans that have blocks are left alone. A plan with rates keeps
 its slots, and says so in `no_interval`: its tasks have no act in common that could
 begin once an interval.
+
+Example: `test/lowering/regst/regst-choose-slots-example.mlir`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ stay where they are.
 
 Jobs that share a name must define it alike; if not, the error shows both definitions.
 Plans that have places are left alone, and so is one that is alone.
+
+Example: `test/lowering/regst/regst-mark-interfaces-example.mlir`.
 """
 
 from __future__ import annotations

@@ -64,6 +64,8 @@ installed packages and loaded files add, are selected by name.
 
 Plans that have blocks are left alone; if some registers have places and others none, it
 is an error.
+
+Example: `test/lowering/regst/regst-plan-memory-example.mlir`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ such registers are named, each with a cycle that only it breaks, and of equally 
 those that are the first in the list. If `budget` ends the search for the fewest, none
 of the named ones can be left out, and a last message says how many are needed at least.
 Other cycles need a register with a full slot at the start.
+
+Example: `test/lowering/verify/verify-deadlock-example.mlir`.
 """
 
 from __future__ import annotations

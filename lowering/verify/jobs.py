@@ -7,6 +7,8 @@ and one `max_shape` where its extents are open. A name is that of a variable, or
 inputs and outputs; a job has an input or an output of a name that other jobs have too,
 not both. An error shows both definitions. No jobs take from each other in a ring, of
 which none could run first.
+
+Example: `test/lowering/verify/verify-jobs-example.mlir`.
 """
 
 from __future__ import annotations

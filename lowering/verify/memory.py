@@ -15,6 +15,8 @@ one moment only, that at which most bytes are in use, if tasks act in the order 
 they are listed: a register is in use from its writer to the last task that uses it.
 
 Each plan is looked at alone.
+
+Example: `test/lowering/verify/verify-memory-example.mlir`.
 """
 
 from __future__ import annotations

@@ -46,6 +46,8 @@ others wrote. Then
 All that is wrong is listed. A plan may be checked at each step from registers on: those
 without places share no bytes yet, so there is less to be found. A plan on values is
 refused, as there is nothing to be checked.
+
+Example: `test/lowering/verify/verify-plan-example.mlir`.
 """
 
 from __future__ import annotations

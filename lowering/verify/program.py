@@ -34,6 +34,8 @@ same time, or else a main job does, with a lock that is proven to do so
 (`verify_program_main`).
 
 All that is wrong is listed.
+
+Example: `test/lowering/verify/verify-program-example.mlir`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ In a plan that has ticks, for each job
 * a source comes before the sink of its section.
 
 Plans without ticks, and plans on values, are left alone.
+
+Example: `test/lowering/verify/verify-ticks-example.mlir`.
 """
 
 from __future__ import annotations

@@ -9,15 +9,11 @@ makes `dialects/<name>.md` for each dialect and `passes.md` in the folder named.
 from __future__ import annotations
 
 import argparse
-import ast
-import dataclasses
-import inspect
 import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as get_upstream_dialects
@@ -72,7 +68,6 @@ from xdsl.irdl import (
     VarResultDef,
 )
 from xdsl.parser import Parser
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, OpTrait
 
@@ -83,12 +78,13 @@ from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import CountConstraint
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.splat import SplatAttr
-from penstock.lowering import get_all_passes
-from penstock.lowering.pipelines import PIPELINES
+from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
+from penstock.tools.reports.pass_examples import ExampleError
+from penstock.tools.reports.passes_page import passes_page
 
-Lines: TypeAlias = Iterator[str]
+ROOT = Path(__file__).resolve().parents[2]
+"""The project's folder, if this file is used where it was written."""
 
-_HEADING = "<!-- Written by `make docs` from the definitions: change those instead. -->"
 _LEGEND = """\
 In a syntax, words in backticks stand for themselves, `$name` for a part of the op, and
 what is in `( )?` may be left out. An example is valid where the values that it uses are
@@ -97,16 +93,21 @@ _CUSTOM = re.compile(r"custom<\w+>\(([^()]*)\)")
 _EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 
 
-def pages() -> dict[str, str]:
-    """The text of each page by its path below the folder of the documentation."""
+def pages(root: Path) -> dict[str, str]:
+    """
+    The text of each page by its path below the folder of the documentation.
+
+    Examples of passes are read below `root`, the project's folder; raises
+    `ExampleError` if one is missing.
+    """
     dialects = {name: factory() for name, factory in get_all_dialects().items()}
     made = {f"dialects/{name}.md": dialect_page(d) for name, d in dialects.items()}
-    return {**made, "passes.md": passes_page()}
+    return {**made, "passes.md": passes_page(root)}
 
 
 def write_pages(folder: Path) -> None:
     """Write all pages below a folder, which is made if need be."""
-    for name, text in pages().items():
+    for name, text in pages(ROOT).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -122,7 +123,7 @@ def dialect_page(dialect: Dialect) -> str:
     attributes = list(dialect.attributes)
     operations = list(dialect.operations)
     owner = sys.modules[_home_of(dialect)]
-    lines = [_HEADING, "", f"# Dialect `{dialect.name}`", "", _text_of(owner), ""]
+    lines = [HEADING, "", f"# Dialect `{dialect.name}`", "", text_of(owner), ""]
     attributes.sort(key=lambda attribute: issubclass(attribute, TypeAttribute))
     lines += _contents(attributes, operations)
     for title, kind in (("Attributes", False), ("Types", True)):
@@ -140,10 +141,6 @@ def dialect_page(dialect: Dialect) -> str:
 def _home_of(dialect: Dialect) -> str:
     """The module of a dialect: the one that the registry's function imports from."""
     return f"penstock.dialects.{dialect.name}"
-
-
-def _text_of(documented: object) -> str:
-    return inspect.cleandoc(getattr(documented, "__doc__", None) or "")
 
 
 def _contents(
@@ -166,7 +163,7 @@ def attribute_name(attribute: type[Attribute]) -> str:
 
 def attribute_section(attribute: type[Attribute]) -> Lines:
     """What an attribute or type says, and its parameters."""
-    yield from (f"### `{attribute_name(attribute)}`", "", _text_of(attribute), "")
+    yield from (f"### `{attribute_name(attribute)}`", "", text_of(attribute), "")
     cases: Iterable[str] = getattr(attribute, "enum_type", ())
     if listed := ", ".join(f"`{case}`" for case in cases):
         yield from (f"One of {listed}.", "")
@@ -174,19 +171,19 @@ def attribute_section(attribute: type[Attribute]) -> Lines:
         return
     parameters = attribute.get_irdl_definition().parameters
     rows = [(f"`{name}`", words(parameter.constr)) for name, parameter in parameters]
-    yield from _table(("parameter", "what it is"), rows)
+    yield from table(("parameter", "what it is"), rows)
 
 
 def operation_section(operation: type[Operation]) -> Lines:
     """What an op does: sentences, example, syntax, parts, traits and interfaces."""
     assert issubclass(operation, IRDLOperation), "all ops of ours are defined by IRDL"
     definition = operation.get_irdl_definition()
-    yield from (f"### `{operation.name}`", "", _text_of(operation), "")
+    yield from (f"### `{operation.name}`", "", text_of(operation), "")
     if definition.assembly_format is not None:
         yield "Syntax:"
         syntax = _CUSTOM.sub(r"\1", definition.assembly_format)
         yield from ("", "```", f"{operation.name} {syntax}", "```", "")
-    yield from _table(("part", "kind", "what it is"), list(_parts_of(definition)))
+    yield from table(("part", "kind", "what it is"), list(_parts_of(definition)))
     known = [x for x in operation.traits if isinstance(x, KnownAttributes)]
     names = sorted({f"`{name}`" for trait in known for name in trait.names})
     if names:
@@ -209,7 +206,7 @@ def canonicalization_lines(
     """The identities that `canonicalize` uses on an op."""
     yield from ("`canonicalize` knows:", "")
     for pattern in operation.get_canonicalization_patterns():
-        text = " ".join(_text_of(type(pattern)).split())
+        text = " ".join(text_of(type(pattern)).split())
         yield f"* {text}"
     yield ""
 
@@ -240,16 +237,6 @@ def _arity(value: object, optional: type, variadic: type) -> str:
     if isinstance(value, optional):
         return ", optional"
     return ", any number" if isinstance(value, variadic) else ""
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    if not rows:
-        return
-    yield f"| {' | '.join(titles)} |"
-    yield f"|{'---|' * len(titles)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
-    yield ""
 
 
 def trait_name(trait: OpTrait) -> str:
@@ -345,7 +332,7 @@ def _words_of_parameters(
 
 def examples_of(operation: type[Operation]) -> list[str]:
     """The examples in the docstring of an op."""
-    return _EXAMPLE.findall(_text_of(operation))
+    return _EXAMPLE.findall(text_of(operation))
 
 
 def read_example(text: str) -> ModuleOp:
@@ -404,73 +391,16 @@ def _cost_line(op: TensorOp) -> str:
     return f"The example takes {flops} flops and touches {size} bytes; {places}."
 
 
-################################################################################
-# Passes                                                                       #
-################################################################################
-
-
-def passes_page() -> str:
-    """The page of all passes: what each does, its options, its rule."""
-    passes = {name: factory() for name, factory in sorted(get_all_passes().items())}
-    lines = [_HEADING, "", "# Passes and pipelines", ""]
-    for name, pass_type in passes.items():
-        lines += pass_section(name, pass_type)
-    lines += ["## Pipelines", "", "What `penstock-opt --pipeline NAME` runs:", ""]
-    for name, text in PIPELINES.items():
-        lines += [f"`{name}`:", "", "```", text.replace(",", ",\n"), "```", ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def pass_section(name: str, pass_type: type[ModulePass]) -> Lines:
-    """What a pass does, its options, and the rule that it follows."""
-    yield from (f"## `{name}`", "")
-    sentence, rule = map(_text_of, (pass_type, sys.modules[pass_type.__module__]))
-    if not rule.startswith(sentence.rstrip(".")):
-        yield from (sentence, "")
-    yield from (rule, "")
-    yield from _table(
-        ("option", "type", "default", "what it is"), list(option_rows(pass_type))
-    )
-
-
-def option_rows(pass_type: type[ModulePass]) -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, default and meaning of each option of a pass."""
-    texts = field_texts(pass_type)
-    for field in dataclasses.fields(pass_type):
-        required = field.default is dataclasses.MISSING
-        yield (
-            f"`{field.name.replace('_', '-')}`",
-            f"`{inspect.formatannotation(field.type).strip(chr(39))}`",
-            "required" if required else f"`{str(field.default).lower()}`",
-            " ".join(texts.get(field.name, "").split()),
-        )
-
-
-def field_texts(cls: type) -> dict[str, str]:
-    """The string literal that follows each field of a class, by the field's name."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    definition = tree.body[0]
-    assert isinstance(definition, ast.ClassDef), "the source of a class"
-    texts: dict[str, str] = {}
-    for field, after in zip(definition.body, definition.body[1:], strict=False):
-        match field, after:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                texts[name] = inspect.cleandoc(text)
-            case _:
-                pass
-    return texts
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the pages below the folder that the arguments name."""
     parser = argparse.ArgumentParser(
         "penstock.tools.reports.docs", description="Write the reference pages."
     )
     parser.add_argument("folder", type=Path, help="where the pages go")
-    write_pages(parser.parse_args(argv).folder)
+    try:
+        write_pages(parser.parse_args(argv).folder)
+    except ExampleError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
 
 
 if __name__ == "__main__":
