@@ -393,7 +393,10 @@ def with_library(text: str) -> tuple[Model, str]:
     """A job as a program whose sum of products a library computes, and its name."""
     from penstock.dialects.launch import KernelOp, LibraryAttr
     from penstock.lowering.codegen.body.epilogue import phases_of
-    from penstock.lowering.codegen.cuda.library_calls import LibrarySum, library_sum_of
+    from penstock.lowering.codegen.cuda.library_calls import (
+        LibraryContraction,
+        library_contraction_of,
+    )
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.session import Model, lower
 
@@ -402,8 +405,8 @@ def with_library(text: str) -> tuple[Model, str]:
     lower(*front, model, "cuda")
     kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
     phases = [phases_of(kernel.body.block) for kernel in kernels]
-    sums = [library_sum_of(op, of_one) for of_one in phases for op in of_one]
-    (found,) = (each for each in sums if isinstance(each, LibrarySum))
+    sums = [library_contraction_of(op, of_one) for of_one in phases for op in of_one]
+    (found,) = (each for each in sums if isinstance(each, LibraryContraction))
     library = LIBRARIES[found.kind]
     folds = int(found.start is not None)
     found.op.attributes["schedule"] = LibraryAttr(library, folds)

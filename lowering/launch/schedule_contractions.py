@@ -88,7 +88,7 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.analysis.constant_arguments import called_kernels
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.epilogue import most_folds, phases_of
+from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
 from penstock.lowering.codegen.cpu.packed_operands import (
     argument_of,
     element_count,
@@ -689,7 +689,7 @@ def schedule_kernel(
             continue
         schedule = found
         if isinstance(found, Contraction):
-            folds = most_folds(found, phases, position)
+            folds = most_fused(found, phases, position)
             constant = stored_operand(op, found, constants)
             facts = vector_bytes, parts, folds, constant, matrices
             schedule = schedule_or_refusal(found, *facts)

@@ -43,7 +43,7 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import most_folds, phases_of
+from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.cuda.attention_groups import (
     best_queries,
@@ -147,7 +147,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         is_narrow = found.element in HALVES
         choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
         block, thread = best_tiles(rows, columns, others, processors, choices)
-        folds = most_folds(found, phases, position)
+        folds = most_fused(found, phases, position)
         stages = TENSOR_STAGES if is_narrow else 0
         op.attributes[SCHEDULE] = TilesAttr(block, thread, folds, stages)
 

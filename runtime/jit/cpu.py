@@ -34,7 +34,7 @@ from penstock.runtime.jit.object_file import (
 )
 from penstock.runtime.jit.package_digest import code_of_plugins, packages_in
 from penstock.runtime.jit.source_digest import digest_below, imported_modules
-from penstock.runtime.kernels.cpu.amx_permission import may_use_matrices
+from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def key_of(source: str) -> str:
     used = imported_modules(source) | {"runtime.jit.cpu"}
     facts = [source, digest_below(used), *code_of_plugins(packages_in(source))]
     if "runtime.kernels.cpu.matmul.amx" in used:
-        facts.append(f"matrices: {may_use_matrices()}")
+        facts.append(f"matrices: {may_use_amx()}")
     return content_hash(facts)
 
 

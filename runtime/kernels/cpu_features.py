@@ -11,7 +11,7 @@ from typing import cast
 
 from llvmlite import binding
 
-from penstock.runtime.kernels.cpu.amx_permission import may_use_matrices
+from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 
 @dataclass(frozen=True)
@@ -60,4 +60,4 @@ def processor_here() -> Processor:
     """The processor of this process."""
     features = cast("dict[str, bool]", binding.get_host_cpu_features())
     here = frozenset(name for name, has in features.items() if has)
-    return Processor(here, may_use_matrices())
+    return Processor(here, may_use_amx())

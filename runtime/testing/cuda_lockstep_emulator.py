@@ -456,7 +456,7 @@ def load_matrices(slots, place, turned=False):
     return tuple(matrices_of(np.ascontiguousarray(rows.T), turned))
 
 
-def load_matrices_turned(slots, place):
+def load_matrices_transposed(slots, place):
     """The same, each matrix with its rows as columns."""
     return load_matrices(slots, place, turned=True)
 

@@ -5,15 +5,15 @@
 // own. As many parts as there is work for share the units.
 // CHECK-LABEL: # kernel product
 // CHECK-NEXT:  from penstock.runtime.kernels.cpu.support import buffer_f32, c_kernel
-// CHECK-NEXT:  from penstock.runtime.kernels.cpu.matmul.tile import address_of, outer_strip
+// CHECK-NEXT:  from penstock.runtime.kernels.cpu.matmul.tile import address_of, outer_micro_kernel
 // CHECK-EMPTY:
 // CHECK-NEXT:  PARTS = 3
 // CHECK:       def finish_0(x, s, p0):
 // CHECK-NEXT:      [[V:v[0-9]+]] = s + p0
 // CHECK-NEXT:      [[W:v[0-9]+]] = x.maximum([[V]], x.f32(0.0))
 // CHECK-NEXT:      return [[W]]
-// CHECK:       strip_0 = outer_strip("f32", 6, 4, 16, a=(90, 1), b=150, c=150, rest=4, inputs=[(0, 1)], finish=finish_0)
-// CHECK-NEXT:  strip_0_tail = outer_strip("f32", 6, 2, 16, a=(90, 1), b=150, c=150, rest=4, masked=True, inputs=[(0, 1)], finish=finish_0)
+// CHECK:       micro_kernel_0 = outer_micro_kernel("f32", 6, 4, 16, a=(90, 1), b=150, c=150, rest=4, inputs=[(0, 1)], finish=finish_0)
+// CHECK-NEXT:  micro_kernel_0_tail = outer_micro_kernel("f32", 6, 2, 16, a=(90, 1), b=150, c=150, rest=4, masked=True, inputs=[(0, 1)], finish=finish_0)
 // CHECK:       def kernel(args, part, parts):
 // CHECK-NOT:       return 0
 // CHECK:           [[A:v[0-9]+]] = address_of(a)
@@ -22,9 +22,9 @@
 // CHECK-NEXT:      [[D:v[0-9]+]] = address_of(d)
 // CHECK-NEXT:      for [[I:i[0-9]+]] in range(3 * part // parts, 3 * (part + 1) // parts):
 // CHECK-NEXT:          if [[I]] < 2:
-// CHECK-NEXT:              strip_0([[A]], [[B]] + [[I]] * 256, [[O]] + [[I]] * 256, 100, 16, 90, 1, 1, ([[D]] + [[I]] * 256,))
+// CHECK-NEXT:              micro_kernel_0([[A]], [[B]] + [[I]] * 256, [[O]] + [[I]] * 256, 100, 16, 90, 1, 1, ([[D]] + [[I]] * 256,))
 // CHECK-NEXT:          else:
-// CHECK-NEXT:              strip_0_tail([[A]], [[B]] + [[I]] * 256, [[O]] + [[I]] * 256, 100, 6, 90, 1, 1, ([[D]] + [[I]] * 256,))
+// CHECK-NEXT:              micro_kernel_0_tail([[A]], [[B]] + [[I]] * 256, [[O]] + [[I]] * 256, 100, 6, 90, 1, 1, ([[D]] + [[I]] * 256,))
 // CHECK-NEXT:      return 0
 launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf32>, %d: memref<150xf32>, %o: memref<100x150xf32>) {
   %z = arith.constant 0.0 : f32
@@ -44,7 +44,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // CHECK-LABEL: # kernel blocks
 // CHECK:       from penstock.runtime.kernels.cpu.matmul.packing import pack, scratch
 // CHECK:       PARTS = 1
-// CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(30, 1), b=16, c=16, rest=0, blocked=True, fetch=True)
+// CHECK:       micro_kernel_0 = outer_micro_kernel("f32", 4, 1, 16, a=(30, 1), b=16, c=16, rest=0, blocked=True, fetch=True)
 // CHECK-NEXT:  pack_0 = pack("f32", 1, 16, (16, 1))
 // CHECK:       def kernel(args, part, parts):
 // CHECK-NEXT:      if part != 0:
@@ -54,7 +54,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // CHECK-NEXT:          for [[K:i[0-9]+]] in range(0, 30, 12):
 // CHECK-NEXT:              [[N:v[0-9]+]] = min(12, 30 - [[K]])
 // CHECK-NEXT:              pack_0([[B:v[0-9]+]] + [[K]] * 64, [[P]], 16, [[N]])
-// CHECK-NEXT:              strip_0([[A:v[0-9]+]] + [[I]] * 480 + [[K]] * 4, [[P]], [[O:v[0-9]+]] + [[I]] * 256, 4, 16, [[N]], 0, [[K]] + [[N]] == 30, ())
+// CHECK-NEXT:              micro_kernel_0([[A:v[0-9]+]] + [[I]] * 480 + [[K]] * 4, [[P]], [[O:v[0-9]+]] + [[I]] * 256, 4, 16, [[N]], 0, [[K]] + [[N]] == 30, ())
 // CHECK:           line_0((address_of(o), address_of(o),))
 launch.kernel @blocks target "cpu" (%a: memref<8x30xf32>, %b: memref<30x16xf32>, %o: memref<8x16xf32>) {
   linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 12], packed>} ins(%a, %b : memref<8x30xf32>, memref<30x16xf32>) outs(%o : memref<8x16xf32>)
@@ -84,12 +84,12 @@ launch.kernel @windows target "cpu" (%w: memref<4x5x2x2xf32>, %x: memref<5x6x6xf
 // Upright tiles read windows where they lie, two to a line of 6 here, for two panels of
 // weights; the last block ends with the line that is left over.
 // CHECK-LABEL: # kernel upright
-// CHECK:       from penstock.runtime.kernels.cpu.matmul.transposed_tile import upright_strip
-// CHECK:       strip_0 = upright_strip("f32", 1, 16, terms=((3, 64), (3, 8), (3, 1)), tiles=((1, 2, 6),), steps=(8, 1), turn=16, c=30, tail=(1, 6))
+// CHECK:       from penstock.runtime.kernels.cpu.matmul.transposed_tile import transposed_micro_kernel
+// CHECK:       micro_kernel_0 = transposed_micro_kernel("f32", 1, 16, terms=((3, 64), (3, 8), (3, 1)), tiles=((1, 2, 6),), steps=(8, 1), turn=16, c=30, tail=(1, 6))
 // CHECK:           for [[I:i[0-9]+]] in range(4):
 // CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] % 2
 // CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] // 2
-// CHECK-NEXT:          strip_0([[W:v[0-9]+]] + [[PANEL]] * 1728, [[X:v[0-9]+]] + [[BLOCK]] * 128, [[O:v[0-9]+]] + [[PANEL]] * 1920 + [[BLOCK]] * 96, min(2, 2 - [[BLOCK]] * 2), [[BLOCK]] == 1, ())
+// CHECK-NEXT:          micro_kernel_0([[W:v[0-9]+]] + [[PANEL]] * 1728, [[X:v[0-9]+]] + [[BLOCK]] * 128, [[O:v[0-9]+]] + [[PANEL]] * 1920 + [[BLOCK]] * 96, min(2, 2 - [[BLOCK]] * 2), [[BLOCK]] == 1, ())
 launch.kernel @upright target "cpu" (%x: memref<3x8x8xf32>, %w: memref<32x3x3x3xf32>, %o: memref<32x5x6xf32>) attributes {panels = [unit, #launch.panels<[1, 32, 27], axis 1, width 16, depth 27>, unit]} {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<32x5x6xf32>)
@@ -106,7 +106,7 @@ launch.kernel @upright target "cpu" (%x: memref<3x8x8xf32>, %w: memref<32x3x3x3x
 // What is out of an image is not read where windows are packed: the bounds of lines and of
 // columns are their extent, where the first element is, and what terms and columns add.
 // CHECK-LABEL: # kernel padded_windows
-// CHECK:       strip_0 = outer_strip("f32", 4, 1, 16, a=(45, 1), b=16
+// CHECK:       micro_kernel_0 = outer_micro_kernel("f32", 4, 1, 16, a=(45, 1), b=16
 // CHECK-NEXT:  pack_0 = pack_windows("f32", 1, 16, (((5, 36), (3, 6), (3, 1)), ((5, 6), (7, 1))), masked=True, bounds=[(6, -1, (0, 1, 0), (1, 0)), (6, -2, (0, 0, 1), (0, 1))])
 // The first of all is a line (6) and two columns before the image.
 // CHECK:       pack_0({{v[0-9]+}} - 32, panel_0
@@ -126,7 +126,7 @@ launch.kernel @padded_windows target "cpu" (%w: memref<4x5x3x3xf32>, %x: memref<
 // CHECK:           for [[I:i[0-9]+]] in range(10):
 // CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] % 2
 // CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] // 2
-// CHECK-NEXT:          strip_0([[A:v[0-9]+]] + [[BLOCK]] * 960, [[B:v[0-9]+]] + [[PANEL]] * 64, [[O:v[0-9]+]] + [[PANEL]] * 64 + [[BLOCK]] * 1024,
+// CHECK-NEXT:          micro_kernel_0([[A:v[0-9]+]] + [[BLOCK]] * 960, [[B:v[0-9]+]] + [[PANEL]] * 64, [[O:v[0-9]+]] + [[PANEL]] * 64 + [[BLOCK]] * 1024,
 launch.kernel @rows target "cpu" (%a: memref<40x30xf32>, %b: memref<30x32xf32>, %o: memref<40x32xf32>) {
   linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [8, 30]>} ins(%a, %b : memref<40x30xf32>, memref<30x32xf32>) outs(%o : memref<40x32xf32>)
 }
@@ -136,7 +136,7 @@ launch.kernel @rows target "cpu" (%a: memref<40x30xf32>, %b: memref<30x32xf32>, 
 // CHECK:           for [[I:i[0-9]+]] in range(6):
 // CHECK-NEXT:          [[BLOCK:v[0-9]+]] = [[I]] % 3
 // CHECK-NEXT:          [[PANEL:v[0-9]+]] = [[I]] // 3
-// CHECK-NEXT:          strip_0([[A:v[0-9]+]] + [[BLOCK]] * 960, [[B:v[0-9]+]] + [[PANEL]] * 64, [[O:v[0-9]+]] + [[PANEL]] * 64 + [[BLOCK]] * 1024,
+// CHECK-NEXT:          micro_kernel_0([[A:v[0-9]+]] + [[BLOCK]] * 960, [[B:v[0-9]+]] + [[PANEL]] * 64, [[O:v[0-9]+]] + [[PANEL]] * 64 + [[BLOCK]] * 1024,
 launch.kernel @columns target "cpu" (%a: memref<24x30xf32>, %b: memref<30x32xf32>, %o: memref<24x32xf32>) {
   linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [8, 30]>} ins(%a, %b : memref<24x30xf32>, memref<30x32xf32>) outs(%o : memref<24x32xf32>)
 }

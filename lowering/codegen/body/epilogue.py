@@ -99,12 +99,12 @@ class Input:
 
 
 @dataclass
-class Finish:
+class Epilogue:
     """The prologue and epilogue of a contraction's accumulators."""
 
     inputs: list[Input] = field(default_factory=list[Input])
-    start: Folded | None = None
-    after: list[Folded] = field(default_factory=list["Folded"])
+    start: FusedStage | None = None
+    after: list[FusedStage] = field(default_factory=list["FusedStage"])
 
     def phases(self) -> list[Operation]:
         """The phases that are folded."""
@@ -113,7 +113,7 @@ class Finish:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FusedStage:
     """A folded phase: its op, and what each of its block arguments is."""
 
     op: LinalgStructuredOperation
@@ -133,12 +133,12 @@ def root_of(value: SSAValue) -> SSAValue:
     return value
 
 
-def finish_of(
+def epilogue_of(
     contraction: Contraction,
     phases: Sequence[Operation],
     position: int,
     folds: tuple[int, int],
-) -> Finish | None:
+) -> Epilogue | None:
     """
     The prologue and epilogue that stages around a contraction make; None if one cannot
     be fused.
@@ -146,7 +146,7 @@ def finish_of(
     before, after = folds
     if before > min(1, position) or position + after >= len(phases):
         return None
-    finish = Finish()
+    finish = Epilogue()
     result = _result_of(phases[position])
     for phase in phases[position - before : position]:
         finish.start = _folded(contraction, finish, phase, result, starts=True)
@@ -160,13 +160,13 @@ def finish_of(
     return finish
 
 
-def most_folds(
+def most_fused(
     contraction: Contraction, phases: Sequence[Operation], position: int
 ) -> tuple[int, int]:
     """As many phases around a contraction as can be computed with it."""
 
     def works(before: int, after: int) -> bool:
-        found = finish_of(contraction, phases, position, (before, after))
+        found = epilogue_of(contraction, phases, position, (before, after))
         return found is not None
 
     before = int(works(1, 0))
@@ -183,11 +183,11 @@ def _result_of(phase: Operation) -> SSAValue:
 
 def _folded(
     contraction: Contraction,
-    finish: Finish,
+    finish: Epilogue,
     phase: Operation,
     result: SSAValue,
     starts: bool,
-) -> Folded | None:
+) -> FusedStage | None:
     """A phase in terms of the loops of a contraction, or None if that fails."""
     if (
         not isinstance(phase, LinalgStructuredOperation)
@@ -208,18 +208,20 @@ def _folded(
         if argument is False or (argument is None and starts):
             return None
         found.append(argument)
-    return Folded(phase, (*found, None))
+    return FusedStage(phase, (*found, None))
 
 
 def _argument(
     contraction: Contraction,
-    finish: Finish,
+    finish: Epilogue,
     nest: Nest,
     number: int,
     operand: SSAValue,
     result: SSAValue,
 ) -> int | arith.ConstantOp | bool | None:
-    """The meaning of a block argument, see `Folded`; False where it cannot be told."""
+    """
+    The meaning of a block argument, see `FusedStage`; False where it cannot be told.
+    """
     if not isa(operand.type, MemRefType):
         owner = operand.owner
         if not isinstance(owner, arith.ConstantOp):
@@ -339,7 +341,7 @@ class VectorScalars(Scalars):
         return f"x.{function}({', '.join(arguments)})"
 
 
-def finish_lines(finish: Finish, scalars: VectorScalars) -> Iterator[str]:
+def epilogue_lines(finish: Epilogue, scalars: VectorScalars) -> Iterator[str]:
     """
     The body of the function that makes of the sums `s` and of the inputs `p0`, `p1`...
     what is stored.
@@ -355,12 +357,12 @@ def finish_lines(finish: Finish, scalars: VectorScalars) -> Iterator[str]:
     yield f"return {value}"
 
 
-def is_trivial(finish: Finish) -> bool:
+def is_trivial(finish: Epilogue) -> bool:
     """Whether the sums are stored as they are."""
     return not finish.after and (finish.start is None or _is_zero(finish.start))
 
 
-def _is_zero(start: Folded) -> bool:
+def _is_zero(start: FusedStage) -> bool:
     """Whether a phase writes zeros."""
     yielded = start.op.body.block.last_op
     assert yielded is not None, "a linalg body ends in linalg.yield"
@@ -377,7 +379,7 @@ def is_zero(constant: arith.ConstantOp) -> bool:
 
 
 def _folded_lines(
-    folded: Folded, so_far: str, scalars: VectorScalars, numbers: Iterator[int]
+    folded: FusedStage, so_far: str, scalars: VectorScalars, numbers: Iterator[int]
 ) -> Generator[str, None, str]:
     """Lines that compute a phase; the generator's value is the name of its result."""
     names: dict[SSAValue, str] = {}

@@ -38,18 +38,24 @@ RESERVED = SUPPORT_NAMES | {
         "PHASES",
         "address_of",
         "columns",
-        "inner_strip",
+        "inner_micro_kernel",
         "line",
         "min",
-        "outer_strip",
+        "outer_micro_kernel",
         "pack",
     ),
-    *("pack_windows", "scratch", "upright_strip", "depthwise_strip", "pool_strip"),
+    *(
+        "pack_windows",
+        "scratch",
+        "transposed_micro_kernel",
+        "depthwise_micro_kernel",
+        "pooling_micro_kernel",
+    ),
 }
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
     r"[pvi][0-9]+"
-    r"|(body|columns?|finish|join|kept|line|load|pack|panel|phase|slots|store|strip"
+    r"|(body|columns?|finish|join|kept|line|load|pack|panel|phase|slots|store|micro_kernel"
     r"|turn)_[0-9]+(_tail|_plain)?"
 )
 

@@ -82,7 +82,7 @@ BLOCK = 4096
 
 
 @dataclass
-class Line:
+class VectorLoop:
     """A loop over elements that follow each other."""
 
     element: str
@@ -118,7 +118,7 @@ class Line:
 ################################################################################
 
 
-def line_of_for(op: scf.ForOp) -> Line | None:
+def vector_loop_of_for(op: scf.ForOp) -> VectorLoop | None:
     """A loop as a line, or None if it is none."""
     bounds = [number_of(value) for value in (op.lb, op.ub, op.step)]
     first, end, step = bounds
@@ -127,7 +127,7 @@ def line_of_for(op: scf.ForOp) -> Line | None:
     element = element_of(op.body.block)
     if element is None:
         return None
-    line = Line(element, end - first)
+    line = VectorLoop(element, end - first)
     variable, *carried = op.body.block.args
     yielded = op.body.block.last_op
     if yielded is None or not _add_folds(line, carried, yielded.operands, True):
@@ -186,7 +186,7 @@ def number_of(value: SSAValue) -> int | None:
 
 
 def _add_folds(
-    line: Line,
+    line: VectorLoop,
     carried: Sequence[SSAValue],
     yielded: Iterable[SSAValue],
     ordered: bool,
@@ -215,7 +215,7 @@ def may_reorder(op: Operation) -> bool:
     return bool(flags) and FastMathFlag.REASSOC in flags.data
 
 
-def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
+def _add(line: VectorLoop, op: Operation, variable: SSAValue) -> bool:
     """Note an op inside of a loop; whether a line can have it."""
     match op:
         case memref.LoadOp():
@@ -241,7 +241,7 @@ def _add(line: Line, op: Operation, variable: SSAValue) -> bool:
             return _stride(op.memref, op.indices, variable) == 1
         case _:
             line.ops.append(op)
-            return is_line_op(op, line.element)
+            return is_vector_loop_op(op, line.element)
 
 
 def _stride(
@@ -295,7 +295,7 @@ def _is_inside(value: SSAValue, variable: SSAValue) -> bool:
     return block is variable.owner
 
 
-def _keeps_order(line: Line) -> bool:
+def _keeps_order(line: VectorLoop) -> bool:
     """
     Whether nothing that is stored is loaded once, or at a place that is computed, where
     another turn may need it.
@@ -329,7 +329,7 @@ def is_vector_op(op: Operation, element: str) -> bool:
     return op.name in VECTOR_OPS
 
 
-def is_line_op(op: Operation, element: str) -> bool:
+def is_vector_loop_op(op: Operation, element: str) -> bool:
     """
     Whether there is an op for vectors of the element type, or to and from others that
     it is cast from and to.
@@ -344,7 +344,7 @@ def is_line_op(op: Operation, element: str) -> bool:
     return is_vector_op(op, element)
 
 
-def line_of_computation(computation: Computation, order: Order) -> Line | None:
+def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
     """The innermost loop of a `linalg` op as a line, or None if it is none."""
     op, nest, block = computation.op, computation.nest, computation.body
     if not order.loops or nest.extents[order.loops[-1]] < 2 or nest.has_bounds:
@@ -361,7 +361,7 @@ def line_of_computation(computation: Computation, order: Order) -> Line | None:
         or not _reads_result_in_place(computation, folds)
     ):
         return None
-    line = Line(element, nest.extents[loop])
+    line = VectorLoop(element, nest.extents[loop])
     last, result = block.last_op, block.args[-1]
     assert last is not None, "a linalg body ends in linalg.yield"
     if folds and not _add_folds(line, [result], last.operands, False):
@@ -376,7 +376,9 @@ def line_of_computation(computation: Computation, order: Order) -> Line | None:
         total = running_sum(computation)
         line.product = None if total is None else product_in(total)
     line.ops = [inner for inner in block.ops if inner not in (*line.folds, last)]
-    return line if all(is_line_op(inner, element) for inner in line.ops) else None
+    return (
+        line if all(is_vector_loop_op(inner, element) for inner in line.ops) else None
+    )
 
 
 def _reads_result_in_place(computation: Computation, folds: bool) -> bool:
@@ -390,7 +392,7 @@ def _reads_result_in_place(computation: Computation, folds: bool) -> bool:
     )
 
 
-def is_cut(nest: Nest, order: Order, line: Line) -> bool:
+def is_cut(nest: Nest, order: Order, line: VectorLoop) -> bool:
     """Whether a line is a loop on its own that is cut into blocks."""
     return len(order.loops) == 1 and not line.folds and nest.extents[0] > 2 * BLOCK
 
@@ -440,7 +442,7 @@ def only_read_before(loop: scf.ForOp) -> list[memref.LoadOp]:
         and _is_along_row(loops[0], op)
         and shape_of(op)[-1] == number_of(loop.ub) == number_of(loops[0].ub)
         and number_of(loop.lb) == number_of(loops[0].lb) == 0
-        and line_of_for(loops[0]) is not None
+        and vector_loop_of_for(loops[0]) is not None
     ]
 
 

@@ -4,9 +4,10 @@ The source of attention that has a schedule: loops over blocks of queries and ke
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         pack_0(...)                        # queries, so that SIMD lanes run along them
         for i1 in range(0, <keys>, <block>):
-            strip_0(...)                   # scores: queries times keys
+            micro_kernel_0(...)                   # scores: queries times keys
             turn_0(...)                    # their exponentials, and the running totals
-            strip_1(...)                   # values, added to the rows of the result
+            micro_kernel_1(...)                   # values, added to the rows of the
+            result
 
 If attention is causal, the loop over keys ends with the last one that a query of the
 block sees, and exponentials of those that only some of them see are 0 for the others.
@@ -32,7 +33,7 @@ from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.lowering.codegen.body.attention import Attention, Operand, attention_of
 from penstock.lowering.codegen.body.statements import sum_of
-from penstock.lowering.codegen.cpu.vector_loop import LineScalars
+from penstock.lowering.codegen.cpu.vector_loop import InnerLoopScalars
 
 if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
@@ -228,7 +229,7 @@ class AttentionPrinter:
 
     def _score(self) -> list[str]:
         """The function that makes a score of a sum of products."""
-        scalars = LineScalars()
+        scalars = InnerLoopScalars()
         names: dict[SSAValue, str] = {self.attention.score: "s"}
         inputs = [f"p{number}" for number in range(len(self.attention.inputs))]
         for (value, _), name in zip(self.attention.inputs, inputs, strict=True):
@@ -254,7 +255,9 @@ class AttentionPrinter:
         facts = [str(self.schedule.tile[0]), str(kind.vectors), str(lanes)]
         facts += [f"a={(k.key, k.column)}", f"b={width}", f"c={width}"]
         facts.append(f"rest={self.attention.keys % self.schedule.tile[0]}")
-        lines.append(self._definition("outer_strip", "strip", 0, kind, facts))
+        lines.append(
+            self._definition("outer_micro_kernel", "micro_kernel", 0, kind, facts)
+        )
         steps: list[tuple[int, int]] = []
         for number, (_, operand) in enumerate(self.attention.inputs):
             if is_packed(operand):
@@ -279,7 +282,7 @@ class AttentionPrinter:
         tile, _, lanes = self.schedule.tile
         facts = [str(tile), "1", str(lanes), f"a={k.key}", f"b={q.row}", "c=1"]
         facts.append(f"rest={self.attention.keys % tile}")
-        lines = [self._definition("inner_strip", "strip", 0, kind, facts)]
+        lines = [self._definition("inner_micro_kernel", "micro_kernel", 0, kind, facts)]
         steps = [(operand.key, operand.row) for _, operand in self.attention.inputs]
         facts = [str(AT_ONCE), str(lanes), f"finish_{self.number}", f"inputs={steps}"]
         facts += [f"rows={kind.queries}", f"width={self.schedule.keys}"]
@@ -299,7 +302,7 @@ class AttentionPrinter:
         inputs = [(1, 0)] if self.is_once else [(out.row, 1), (1, 0), (1, 0)]
         facts += [f"inputs={inputs}", f"finish={name}"]
         self.names.add(name)
-        return self._definition("outer_strip", "strip", 1, kind, facts)
+        return self._definition("outer_micro_kernel", "micro_kernel", 1, kind, facts)
 
     @property
     def _causal(self) -> list[str]:
@@ -467,7 +470,7 @@ class AttentionPrinter:
     def _print_scores(self, kind: _Kind, q: str, k: str, count: str) -> None:
         """Print what makes the sums of products of a block."""
         out, terms = self.printer, str(self.attention.terms)
-        name = self._name("strip", 0, kind)
+        name = self._name("micro_kernel", 0, kind)
         if self.schedule.is_columns:
             parts = k, self._panel(0), self._panel(1), count, str(kind.lanes), terms
             out.line(f"{name}({', '.join(parts)}, 1, 1, ())")
@@ -513,7 +516,7 @@ class AttentionPrinter:
                 used = self.attention.depth % lanes
             given = facts[1:] if self.is_once else [there, *facts]
             parts = self._panel(1), here, there, str(kind.queries), str(used), count
-            name = self._name("strip", 1, kind)
+            name = self._name("micro_kernel", 1, kind)
             out.line(f"{name}({', '.join(parts)}, 1, 1, {tuple_of(given)})")
 
 

@@ -30,7 +30,7 @@ from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.loop_nest import loop_order
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
-from penstock.lowering.codegen.body.vector_loop import line_of_computation
+from penstock.lowering.codegen.body.vector_loop import vector_loop_of
 from penstock.lowering.codegen.cpu.attention import (
     ATTENTION_NAMES,
     MAX_INPUTS,
@@ -41,22 +41,25 @@ from penstock.lowering.codegen.cpu.attention import (
 from penstock.lowering.codegen.cpu.matmul import (
     PANEL_NAMES,
     Group,
-    StripPrinter,
+    MatmulPrinter,
     group_of,
 )
 from penstock.lowering.codegen.cpu.matmul_int8 import (
     MATRIX_NAMES,
     QUAD_NAMES,
-    MatrixPrinter,
-    QuadPrinter,
+    AmxMatmulPrinter,
+    Int8MatmulPrinter,
 )
 from penstock.lowering.codegen.cpu.matmul_transposed import (
     UPRIGHT_NAMES,
-    UprightPrinter,
+    TransposedMatmulPrinter,
 )
-from penstock.lowering.codegen.cpu.outer_vector_loop import ColumnPrinter, columns_of
+from penstock.lowering.codegen.cpu.outer_vector_loop import (
+    OuterLoopPrinter,
+    outer_vector_loop_of,
+)
 from penstock.lowering.codegen.cpu.packed_operands import uses_of
-from penstock.lowering.codegen.cpu.vector_loop import LinePrinter
+from penstock.lowering.codegen.cpu.vector_loop import InnerLoopPrinter
 from penstock.lowering.codegen.cpu.window import (
     DEPTHWISE_NAMES,
     POOL_NAMES,
@@ -71,7 +74,7 @@ from penstock.lowering.codegen.cpu.winograd import (
 )
 from penstock.lowering.codegen.cpu.work_split import Split, splits_of
 
-Strips: TypeAlias = StripPrinter | TransformPrinter | WindowsPrinter
+MicroKernels: TypeAlias = MatmulPrinter | TransformPrinter | WindowsPrinter
 """What prints a phase that has a schedule."""
 
 
@@ -84,11 +87,11 @@ def cpu_source(kernel: KernelOp) -> str:
     return CpuPrinter(kernel).text()
 
 
-def printer_of(group: Group) -> type[StripPrinter]:
+def printer_of(group: Group) -> type[MatmulPrinter]:
     """The printer of a group's source."""
     if group.schedule.has_quads:
-        return MatrixPrinter if group.schedule.has_matrices else QuadPrinter
-    return UprightPrinter if group.schedule.is_upright else StripPrinter
+        return AmxMatmulPrinter if group.schedule.has_matrices else Int8MatmulPrinter
+    return TransposedMatmulPrinter if group.schedule.is_upright else MatmulPrinter
 
 
 class CpuPrinter(BodyPrinter):
@@ -98,21 +101,21 @@ class CpuPrinter(BodyPrinter):
 
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
-        self._lines = LinePrinter(self)
-        self._columns = ColumnPrinter(self)
-        self._strips = self._find_strips()
+        self._lines = InnerLoopPrinter(self)
+        self._columns = OuterLoopPrinter(self)
+        self._micro_kernels = self._find_micro_kernels()
         self._attention = self._find_attention()
         self._folded = {
             phase
-            for strip in self._strips.values()
-            for phase in strip.group.finish.phases()
+            for printer in self._micro_kernels.values()
+            for phase in printer.group.finish.phases()
         }
         self._splits = self._find_splits()
         self._check_panels()
 
-    def _find_strips(self) -> dict[Operation, Strips]:
+    def _find_micro_kernels(self) -> dict[Operation, MicroKernels]:
         """The contractions, transforms and the like that have a schedule."""
-        found: dict[Operation, Strips] = {}
+        found: dict[Operation, MicroKernels] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
             schedule = op.attributes.get(SCHEDULE)
@@ -140,8 +143,8 @@ class CpuPrinter(BodyPrinter):
         for op in phases_of(self.kernel.body.block):
             group = attention_group_of(op)
             if isinstance(group, AttentionGroup):
-                # Numbers of strips come before; each has some of its own.
-                number = len(self._strips) + len(found) * (MAX_INPUTS + 4)
+                # Numbers of micro-kernels come before; each has some of its own.
+                number = len(self._micro_kernels) + len(found) * (MAX_INPUTS + 4)
                 found[op] = AttentionPrinter(self, group, number)
             elif group is not None:
                 self.complain(op, group)
@@ -153,7 +156,7 @@ class CpuPrinter(BodyPrinter):
             self.kernel.body.block.args, self.kernel.panels, strict=True
         ):
             for op in uses_of(argument) if panels is not None else ():
-                if op not in self._strips:
+                if op not in self._micro_kernels:
                     self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
     def _find_splits(self) -> dict[Operation, Split]:
@@ -161,7 +164,7 @@ class CpuPrinter(BodyPrinter):
         alone = [
             op for op in phases_of(self.kernel.body.block) if op not in self._folded
         ]
-        if any(op in self._strips or op in self._attention for op in alone):
+        if any(op in self._micro_kernels or op in self._attention for op in alone):
             return {}
         return {split.op: split for split in splits_of(alone)}
 
@@ -175,10 +178,12 @@ class CpuPrinter(BodyPrinter):
             return split.parts
         phases = phases_of(self.kernel.body.block)
         alone = [op for op in phases if op not in self._folded]
-        strips = [self._strips.get(op) or self._attention.get(op) for op in alone]
-        if len(strips) != 1 or strips[0] is None:
+        micro_kernels = [
+            self._micro_kernels.get(op) or self._attention.get(op) for op in alone
+        ]
+        if len(micro_kernels) != 1 or micro_kernels[0] is None:
             return 1
-        return strips[0].group.parts
+        return micro_kernels[0].group.parts
 
     def range_over(self, op: Operation, loop: int, extent: int) -> str:
         split = self._splits.get(op)
@@ -192,8 +197,8 @@ class CpuPrinter(BodyPrinter):
         self.scalars.names.add("c_kernel")
         definitions = [
             line
-            for strip in (*self._strips.values(), *self._attention.values())
-            for line in strip.definitions()
+            for printer in (*self._micro_kernels.values(), *self._attention.values())
+            for line in printer.definitions()
         ]
         self.line("@c_kernel")
         with self.block("def kernel(args, part, parts):"):
@@ -210,26 +215,26 @@ class CpuPrinter(BodyPrinter):
 
     def _imports(self) -> list[str]:
         """The lines that import what the text uses."""
-        strips = (*self._strips.values(), *self._attention.values())
-        of_strips = {name for strip in strips for name in strip.names}
+        micro_kernels = (*self._micro_kernels.values(), *self._attention.values())
+        of_micro_kernels = {name for printer in micro_kernels for name in printer.names}
         of_lines, of_columns = self._lines.names, self._columns.names
-        of_transforms = of_strips & TransformPrinter.names
+        of_transforms = of_micro_kernels & TransformPrinter.names
         elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
         elsewhere |= QUAD_NAMES | MATRIX_NAMES | POOL_NAMES
         names = {
-            "cpu.attention": of_strips & ATTENTION_NAMES,
+            "cpu.attention": of_micro_kernels & ATTENTION_NAMES,
             "cpu.outer_vector_loop": of_columns,
-            "cpu.depthwise": of_strips & DEPTHWISE_NAMES,
+            "cpu.depthwise": of_micro_kernels & DEPTHWISE_NAMES,
             "cpu.support": self.scalars.names,
             "cpu.vector_loop": of_lines,
-            "cpu.matmul.amx": of_strips & MATRIX_NAMES,
-            "cpu.matmul.packing": of_strips & PANEL_NAMES,
-            "cpu.pooling": of_strips & POOL_NAMES,
-            "cpu.matmul.int8": of_strips & QUAD_NAMES,
-            "cpu.matmul.tile": of_strips - elsewhere - of_transforms
+            "cpu.matmul.amx": of_micro_kernels & MATRIX_NAMES,
+            "cpu.matmul.packing": of_micro_kernels & PANEL_NAMES,
+            "cpu.pooling": of_micro_kernels & POOL_NAMES,
+            "cpu.matmul.int8": of_micro_kernels & QUAD_NAMES,
+            "cpu.matmul.tile": of_micro_kernels - elsewhere - of_transforms
             | {"address_of" for _ in of_lines | of_columns | of_transforms},
             "cpu.winograd": of_transforms,
-            "cpu.matmul.transposed_tile": of_strips & UPRIGHT_NAMES,
+            "cpu.matmul.transposed_tile": of_micro_kernels & UPRIGHT_NAMES,
         }
         return [
             f"from penstock.runtime.kernels.{module} import {', '.join(sorted(used))}"
@@ -238,8 +243,8 @@ class CpuPrinter(BodyPrinter):
         ]
 
     def print_phase(self, op: Operation) -> None:
-        if (strip := self._strips.get(op)) is not None:
-            strip.print_loops(is_split=self.parts > 1)
+        if (printer := self._micro_kernels.get(op)) is not None:
+            printer.print_loops(is_split=self.parts > 1)
         elif (attention := self._attention.get(op)) is not None:
             attention.print_loops(is_split=self.parts > 1)
         elif op not in self._folded:
@@ -262,7 +267,7 @@ class CpuPrinter(BodyPrinter):
             self.line(f"{target}[{loop}] = {source}[{loop}]")
 
     def print_parallel(self, op: scf.ParallelOp) -> None:
-        if (found := columns_of(op)) is not None:
+        if (found := outer_vector_loop_of(op)) is not None:
             self._columns.print_parallel(found)
             return
         bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
@@ -287,7 +292,7 @@ class CpuPrinter(BodyPrinter):
     def print_computation(self, computation: Computation) -> None:
         nest = computation.nest
         order = loop_order(nest)
-        line = line_of_computation(computation, order)
+        line = vector_loop_of(computation, order)
         if line is not None:
             self._lines.print_computation(computation, order, line)
             return

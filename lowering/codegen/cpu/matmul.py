@@ -5,7 +5,7 @@ The source of contractions that have a schedule: loops over micro-kernel calls.
         ...where unit i0 begins: other loops, columns, rows...
         for i1 in range(0, <terms>, <depth>):
             pack_0(...)
-            strip_0(...)
+            micro_kernel_0(...)
 
 A unit is the columns of one tile, down the rows of one block, for one iteration of all
 other loops; or, where a packed copy of these rows is reused, of several tiles in turn.
@@ -33,10 +33,10 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 )
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import (
-    Finish,
+    Epilogue,
     VectorScalars,
-    finish_lines,
-    finish_of,
+    epilogue_lines,
+    epilogue_of,
     is_trivial,
     root_of,
 )
@@ -67,7 +67,7 @@ class Group:
     op: LinalgStructuredOperation
     contraction: Contraction
     schedule: ContractionAttr
-    finish: Finish
+    finish: Epilogue
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -80,7 +80,10 @@ class Group:
 
     @property
     def panels(self) -> int:
-        """The strips that the columns (of upright tiles: the rows) are divided into."""
+        """
+        The micro-kernel calls that the columns (of upright tiles: the rows) are divided
+        into.
+        """
         return -(-self.sides[0] // self.schedule.columns)
 
     @property
@@ -90,7 +93,10 @@ class Group:
 
     @property
     def groups(self) -> int:
-        """The groups of strips that reuse a copy of rows, or the single strips."""
+        """
+        The groups of micro-kernel calls that reuse a copy of rows, or the single micro-
+        kernel calls.
+        """
         return -(-self.panels // max(1, self.schedule.reuse.data))
 
     @property
@@ -141,15 +147,17 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
     assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
     if (why := misfit(found, schedule) or misstored(op, found, schedule)) is not None:
         return f"{schedule} does not fit {op.name}: {why}"
-    finish = finish_of(found, phases, phases.index(op), schedule.folds)
+    finish = epilogue_of(found, phases, phases.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds
         return f"{before} phases before and {after} after cannot be folded in {op.name}"
     return Group(op, found, schedule, finish)
 
 
-class StripPrinter:
-    """Prints a group: definitions of its strips, and the loops that call them."""
+class MatmulPrinter:
+    """
+    Prints a group: definitions of its micro-kernels, and the loops that call them.
+    """
 
     def __init__(self, printer: BodyPrinter, group: Group, number: int):
         self.printer, self.group, self.number = printer, group, number
@@ -179,13 +187,13 @@ class StripPrinter:
             lines += ["", "", f"def finish_{self.number}({header}):"]
             scalars = VectorScalars()
             lines += [
-                f"    {line}" for line in finish_lines(self.group.finish, scalars)
+                f"    {line}" for line in epilogue_lines(self.group.finish, scalars)
             ]
             lines.append("")
             self.printer.scalars.names |= scalars.names
         lines.append("")
         for tail in self._kinds():
-            lines += self._strip(tail)
+            lines += self._micro_kernel(tail)
         if self.schedule.reuse.data:
             lines.append(self._copied_rows())
         return lines
@@ -216,15 +224,15 @@ class StripPrinter:
         return -(-rest // (self.schedule.tile[2] if self.schedule.is_outer else 1))
 
     def _is_masked(self, tail: bool) -> bool:
-        """Whether a strip has a vector that is not full."""
+        """Whether a micro-kernel has a vector that is not full."""
         if not self.schedule.is_outer:
             return False
         rest = self.columns % self.schedule.columns
         shares = self._kinds() == [False] and bool(rest)
         return (tail or shares) and bool(rest % self.schedule.tile[2])
 
-    def _strip(self, tail: bool) -> list[str]:
-        """The definitions of a strip, and of how its panel is packed."""
+    def _micro_kernel(self, tail: bool) -> list[str]:
+        """The definitions of a micro-kernel, and of how its panel is packed."""
         rows, vectors, lanes = self.schedule.tile
         vectors = self._tail_vectors() if tail else vectors
         a, b = self.contraction.a_steps, self.contraction.b_steps
@@ -246,7 +254,7 @@ class StripPrinter:
             column = self.terms if self.schedule.stored == "b" else b[1]
             facts += [f"a={a[0]}", f"b={column}"]
         facts += self._common_facts(tail)
-        lines = [self._definition(f"{form}_strip", "strip", tail, facts)]
+        lines = [self._definition(f"{form}_micro_kernel", "micro_kernel", tail, facts)]
         if self.schedule.is_packed:
             facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
             bounds = [f"bounds={found}"] if (found := self._bounds()) else []
@@ -307,7 +315,7 @@ class StripPrinter:
         return self._steps(self.schedule.columns * self.terms), -(-lines // tiles)
 
     def _steps(self, terms: int) -> int:
-        """The terms of products that a strip adds at once as one."""
+        """The terms of products that a micro-kernel call adds at once as one."""
         return terms
 
     def _width(self, tail: bool) -> int:
@@ -372,7 +380,7 @@ class StripPrinter:
         """Print what computes the columns of one tile."""
         with self._each_block() as terms:
             a = self._at_a(addresses.a, places, *terms)
-            self._print_strip(places, tail, replace(addresses, a=a), terms)
+            self._print_call(places, tail, replace(addresses, a=a), terms)
 
     def _print_reusing(self, places: Places, addresses: Addresses) -> None:
         """Print what computes a unit: the columns of as many tiles as reuse rows."""
@@ -393,7 +401,7 @@ class StripPrinter:
                 places = replace(places, panel=panel)
                 for tail in self._printed_kinds(places):
                     copied = replace(addresses, a=addresses.rows)
-                    self._print_strip(places, tail, copied, terms)
+                    self._print_call(places, tail, copied, terms)
 
     def _printed_kinds(self, places: Places) -> Iterator[bool]:
         """Print what tells whole tiles from what is left (True), around each."""
@@ -473,14 +481,16 @@ class StripPrinter:
             block, panel = panel, block
         return Places(tuple(reversed(outer)), panel, block)
 
-    def _print_strip(
+    def _print_call(
         self,
         places: Places,
         tail: bool,
         addresses: Addresses,
         terms: tuple[str, str],
     ) -> None:
-        """Print the call of a strip, whose rows of `a` begin at their address."""
+        """
+        Print the call of a micro-kernel, whose rows of `a` begin at their address.
+        """
         out, (term, count), panel = self.printer, terms, addresses.panel
         c = self._at(addresses.c, places, -1, "0")
         used = self._used(places, tail)
@@ -498,7 +508,7 @@ class StripPrinter:
         height = self._height(places)
         steps = self._counted(count)
         parts = (addresses.a, b, c, height, used, steps, *ends, tuple_text)
-        out.line(f"{self._name('strip', tail)}({', '.join(parts)})")
+        out.line(f"{self._name('micro_kernel', tail)}({', '.join(parts)})")
 
     def _counted(self, count: str) -> str:
         """The number of products that a micro-kernel call adds for so many terms."""

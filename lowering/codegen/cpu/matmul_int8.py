@@ -9,18 +9,20 @@ packed as windows are.
 from __future__ import annotations
 
 from penstock.dialects.launch.schedules.cpu_matmul import QUAD, SIDE
-from penstock.lowering.codegen.cpu.matmul import StripPrinter
+from penstock.lowering.codegen.cpu.matmul import MatmulPrinter
 
-MATRIX_NAMES = frozenset(("matrix_strip", "pack_matrices"))
+MATRIX_NAMES = frozenset(("amx_micro_kernel", "pack_amx"))
 """The functions of `penstock.runtime.kernels.cpu.matmul.amx`."""
-QUAD_NAMES = frozenset(("pack_quad_rows", "pack_quads", "quad_strip"))
+QUAD_NAMES = frozenset(("pack_int8_rows", "pack_int8", "int8_micro_kernel"))
 """The functions of `penstock.runtime.kernels.cpu.matmul.int8`."""
 
 
-class QuadPrinter(StripPrinter):
-    """Prints a group: definitions of its strips, and the loops that call them."""
+class Int8MatmulPrinter(MatmulPrinter):
+    """
+    Prints a group: definitions of its micro-kernels, and the loops that call them.
+    """
 
-    _function = "quad_strip"
+    _function = "int8_micro_kernel"
 
     @property
     def _packs_windows(self) -> bool:
@@ -39,9 +41,9 @@ class QuadPrinter(StripPrinter):
         facts = [str(self.contraction.signs), str(rows), str(lanes)]
         facts += [str(self.schedule.block[1]), f"a={self.contraction.a_steps}"]
         facts += [f"rest={self.rows % rows}"]
-        return self._definition("pack_quad_rows", "rows", False, facts)
+        return self._definition("pack_int8_rows", "rows", False, facts)
 
-    def _strip(self, tail: bool) -> list[str]:
+    def _micro_kernel(self, tail: bool) -> list[str]:
         rows, vectors, lanes = self.schedule.tile
         vectors = self._tail_vectors() if tail else vectors
         is_packed = self.schedule.is_packed
@@ -49,7 +51,7 @@ class QuadPrinter(StripPrinter):
         facts = [str(self.contraction.signs), *map(str, (rows, vectors, lanes))]
         facts += [f"b={width}"]
         facts += self._common_facts(tail)
-        lines = [self._definition(self._function, "strip", tail, facts)]
+        lines = [self._definition(self._function, "micro_kernel", tail, facts)]
         if is_packed:
             found = self.contraction
             loops = (*map(found.windows, (found.terms, found.columns)),)
@@ -58,17 +60,17 @@ class QuadPrinter(StripPrinter):
                 facts.append("masked=True")
             if self.schedule.has_matrices:
                 facts.append(f"whole={SIDE}")
-            lines.append(self._definition("pack_quads", "pack", tail, facts))
+            lines.append(self._definition("pack_int8", "pack", tail, facts))
         return lines
 
 
-class MatrixPrinter(QuadPrinter):
+class AmxMatmulPrinter(Int8MatmulPrinter):
     """Prints a group whose tiles are registers of matrices."""
 
-    _function = "matrix_strip"
+    _function = "amx_micro_kernel"
 
     def _copied_rows(self) -> str:
         rows, depth = self.schedule.tile[0], self.schedule.block[1]
         facts = [str(rows), str(depth), f"a={self.contraction.a_steps}"]
         facts += [f"rest={self.rows % rows}"]
-        return self._definition("pack_matrices", "rows", False, facts)
+        return self._definition("pack_amx", "rows", False, facts)

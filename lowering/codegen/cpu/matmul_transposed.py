@@ -3,7 +3,7 @@ The source of contractions in transposed tiles: loops over panels of rows.
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         ...where unit i0 begins: other loops, rows, columns...
-        strip_0(...)
+        micro_kernel_0(...)
 
 A unit is the rows of one panel, along the columns of one block. Columns are cut into
 tiles by `penstock.lowering.codegen.cpu.transposed_tiles`; the micro-kernel is in
@@ -15,15 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.lowering.codegen.body.epilogue import is_trivial
-from penstock.lowering.codegen.cpu.matmul import Addresses, Places, StripPrinter
+from penstock.lowering.codegen.cpu.matmul import Addresses, MatmulPrinter, Places
 from penstock.lowering.codegen.cpu.transposed_tiles import Lines, lines_of
 
-UPRIGHT_NAMES = frozenset(("upright_strip",))
+UPRIGHT_NAMES = frozenset(("transposed_micro_kernel",))
 """The functions of `penstock.runtime.kernels.cpu.matmul.transposed_tile`."""
 
 
-class UprightPrinter(StripPrinter):
-    """Prints a group: definitions of its strips, and the loops that call them."""
+class TransposedMatmulPrinter(MatmulPrinter):
+    """
+    Prints a group: definitions of its micro-kernels, and the loops that call them.
+    """
 
     def _lines(self) -> Lines:
         found = lines_of(self.contraction, self.schedule.tile[0])
@@ -37,7 +39,7 @@ class UprightPrinter(StripPrinter):
         whole, rest = divmod(self.rows, self.schedule.columns)
         return [False] * bool(whole) + [True] * bool(rest)
 
-    def _strip(self, tail: bool) -> list[str]:
+    def _micro_kernel(self, tail: bool) -> list[str]:
         _, vectors, lanes = self.schedule.tile
         if tail:
             vectors = self.rows % self.schedule.columns // lanes
@@ -55,7 +57,9 @@ class UprightPrinter(StripPrinter):
         if not is_trivial(self.group.finish):
             steps = [(i.row, i.column) for i in self.group.finish.inputs]
             facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
-        return [self._definition("upright_strip", "strip", tail, facts)]
+        return [
+            self._definition("transposed_micro_kernel", "micro_kernel", tail, facts)
+        ]
 
     def _print_unit(self, places: Places, tail: bool, addresses: Addresses) -> None:
         found, schedule = self._lines(), self.schedule
@@ -86,7 +90,7 @@ class UprightPrinter(StripPrinter):
         ]
         comma = "," if len(rest) == 1 else ""
         arguments = a, b, c, *self._ends_of(found, block), f"({', '.join(rest)}{comma})"
-        self.printer.line(f"{self._name('strip', tail)}({', '.join(arguments)})")
+        self.printer.line(f"{self._name('micro_kernel', tail)}({', '.join(arguments)})")
 
     def _outer_steps(
         self, places: Places

@@ -29,7 +29,7 @@ from penstock.lowering.codegen.body.vector_loop import (
     is_vector_op,
     number_of,
 )
-from penstock.lowering.codegen.cpu.vector_loop import LineScalars
+from penstock.lowering.codegen.cpu.vector_loop import InnerLoopScalars
 
 COLUMN_BLOCK = 64
 """The columns that one call is for; their elements in all rows should be in a cache."""
@@ -53,7 +53,7 @@ class Base(NamedTuple):
 
 
 @dataclass
-class Columns:
+class OuterVectorLoop:
     """A phase of columns."""
 
     op: scf.ParallelOp
@@ -82,7 +82,7 @@ class Columns:
 ################################################################################
 
 
-def columns_of(op: scf.ParallelOp) -> Columns | None:
+def outer_vector_loop_of(op: scf.ParallelOp) -> OuterVectorLoop | None:
     """A phase as columns, or None if it is none."""
     bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
     numbers = [tuple(map(number_of, ends)) for ends in bounds]
@@ -100,11 +100,11 @@ def columns_of(op: scf.ParallelOp) -> Columns | None:
     element = elements.pop() if len(elements) == 1 else None
     if element is None or not any(isinstance(inner, scf.ForOp) for inner in inside):
         return None
-    found = Columns(op, element, extents)
+    found = OuterVectorLoop(op, element, extents)
     return found if _takes(found, block) else None
 
 
-def _takes(found: Columns, block: Block) -> bool:
+def _takes(found: OuterVectorLoop, block: Block) -> bool:
     """Whether columns can do what a block says; notes where it loads and stores."""
     for op in block.ops:
         match op:
@@ -133,7 +133,7 @@ def _is_index(op: Operation) -> bool:
     return isinstance(op, IndexOp) and isinstance(op.result.type, IndexType)
 
 
-def _notes(found: Columns, op: memref.LoadOp | memref.StoreOp) -> bool:
+def _notes(found: OuterVectorLoop, op: memref.LoadOp | memref.StoreOp) -> bool:
     """Note where an op loads or stores; whether columns do so next to each other."""
     type = op.memref.type
     assert isa(type, MemRefType), "checked by the verifier"
@@ -188,7 +188,7 @@ def _sum(a: Place, b: Place, factor: int) -> Place:
 ################################################################################
 
 
-class ColumnPrinter:
+class OuterLoopPrinter:
     """Prints columns: calls in the kernel, and the definitions of what they call."""
 
     def __init__(self, printer: BodyPrinter):
@@ -203,7 +203,7 @@ class ColumnPrinter:
         """
         return frozenset(("columns",) if self.count else ())
 
-    def print_parallel(self, found: Columns) -> None:
+    def print_parallel(self, found: OuterVectorLoop) -> None:
         """Print a phase of columns, block by block."""
         out = self.printer
         loops = [out.new_loop() for _ in found.extents]
@@ -228,7 +228,7 @@ class ColumnPrinter:
                 out.line(calls[1])
 
     def _call(
-        self, found: Columns, extent: int, body: str, loops: Sequence[str]
+        self, found: OuterVectorLoop, extent: int, body: str, loops: Sequence[str]
     ) -> str:
         """The call for so many columns, where the parallel loops are."""
         name = f"columns_{self.count}"
@@ -245,7 +245,7 @@ class ColumnPrinter:
             addresses.append(f"{start} + {place}")
         return f"{name}(({', '.join(addresses)},))"
 
-    def _body(self, found: Columns) -> str:
+    def _body(self, found: OuterVectorLoop) -> str:
         """Define what a column does; the name of that."""
         printer = _BodyPrinter(found)
         name = f"column_{self.count}"
@@ -262,9 +262,9 @@ class ColumnPrinter:
 class _BodyPrinter:
     """Prints what a column does."""
 
-    def __init__(self, found: Columns):
+    def __init__(self, found: OuterVectorLoop):
         self.found = found
-        self.scalars = LineScalars()
+        self.scalars = InnerLoopScalars()
         self.addresses = {base: f"p{n}" for n, base in enumerate(found.bases)}
         self.names: dict[SSAValue, str] = {}
         self.values, self.loops = count(), count()

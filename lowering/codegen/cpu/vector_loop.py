@@ -26,19 +26,19 @@ from penstock.lowering.codegen.body.vector_loop import (
     BYTES,
     FOLDS,
     PREDICATES,
-    Line,
+    VectorLoop,
     is_cut,
-    line_of_for,
     number_of,
     only_read_before,
     rows_ahead,
     shape_of,
     stored_as,
+    vector_loop_of_for,
 )
 
 
-class LineScalars(VectorScalars):
-    """Prints scalar ops as methods of `x`, of the class `LineLanes`."""
+class InnerLoopScalars(VectorScalars):
+    """Prints scalar ops as methods of `x`, of the class `InnerLoopLanes`."""
 
     def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
         if isinstance(op, arith.CmpfOp):
@@ -49,7 +49,7 @@ class LineScalars(VectorScalars):
         return super().expression(op, operands)
 
 
-class LinePrinter:
+class InnerLoopPrinter:
     """Prints lines: calls in the kernel, and the definitions of what they call."""
 
     def __init__(self, printer: BodyPrinter):
@@ -64,7 +64,7 @@ class LinePrinter:
 
     def print_for(self, op: scf.ForOp) -> bool:
         """Print a loop if it is a line; whether it is."""
-        line = line_of_for(op)
+        line = vector_loop_of_for(op)
         if line is None:
             return False
         out = self.printer
@@ -86,7 +86,7 @@ class LinePrinter:
         return True
 
     def print_computation(
-        self, computation: Computation, order: Order, line: Line
+        self, computation: Computation, order: Order, line: VectorLoop
     ) -> None:
         """Print a `linalg` op whose innermost loop is a line."""
         out, nest = self.printer, computation.nest
@@ -115,7 +115,7 @@ class LinePrinter:
             out.store(output, element, total)
 
     def _print_blocks(
-        self, computation: Computation, line: Line, loops: list[str]
+        self, computation: Computation, line: VectorLoop, loops: list[str]
     ) -> None:
         """Print the only loop as lines of `BLOCK` elements, and one of what is left."""
         out, block = self.printer, loops[0]
@@ -138,7 +138,7 @@ class LinePrinter:
     def _call_of(
         self,
         computation: Computation,
-        line: Line,
+        line: VectorLoop,
         loops: Sequence[str],
         starts: Sequence[str],
     ) -> str:
@@ -185,7 +185,7 @@ class LinePrinter:
 
     def call(
         self,
-        line: Line,
+        line: VectorLoop,
         loads: Sequence[str],
         stores: Sequence[str],
         starts: Sequence[str],
@@ -216,9 +216,9 @@ class LinePrinter:
         given = ", ".join((*loads, *stores, *numbers, *starts))
         return f"{name}(({given},))"
 
-    def _body(self, line: Line) -> tuple[list[str], list[str]]:
+    def _body(self, line: VectorLoop) -> tuple[list[str], list[str]]:
         """The numbers that a line is given, and the function of what it computes."""
-        scalars = LineScalars()
+        scalars = InnerLoopScalars()
         names = {value: f"p{n}" for n, (value, _) in enumerate(line.loads)}
         outside = dict.fromkeys(
             value for value in self._used(line) if not self._is_made(value, line)
@@ -247,21 +247,21 @@ class LinePrinter:
         ]
 
     @staticmethod
-    def _used(line: Line) -> Iterable[SSAValue]:
+    def _used(line: VectorLoop) -> Iterable[SSAValue]:
         for op in (*line.ops, *line.folds):
             yield from op.operands
         for value, _ in line.stores:
             yield value
 
     @staticmethod
-    def _is_made(value: SSAValue, line: Line) -> bool:
+    def _is_made(value: SSAValue, line: VectorLoop) -> bool:
         """Whether a value is made anew in each turn."""
         if any(value is loaded for loaded, _ in line.loads) or value in line.carried:
             return True
         return value.owner in line.ops and not isinstance(value.owner, arith.ConstantOp)
 
     def _computed(
-        self, line: Line, names: dict[SSAValue, str], scalars: LineScalars
+        self, line: VectorLoop, names: dict[SSAValue, str], scalars: InnerLoopScalars
     ) -> list[str]:
         lines: list[str] = []
         added = {_product_of(op, line.carried) for op in line.folds}
@@ -285,7 +285,7 @@ class LinePrinter:
         op: Operation,
         product: arith.MulfOp | None,
         names: dict[SSAValue, str],
-        scalars: LineScalars,
+        scalars: InnerLoopScalars,
     ) -> str | None:
         if product is None or product.result not in op.operands:
             return scalars.expression(op, [names[value] for value in op.operands])

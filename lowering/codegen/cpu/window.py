@@ -6,9 +6,9 @@ Such a stage is an `scf.parallel` that names its `windows`
 a convolution the source is
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
-        strip_0(...)
+        micro_kernel_0(...)
 
-and a pool is one call for all units of a part. `strip_0` is made by
+and a pool is one call for all units of a part. `micro_kernel_0` is made by
 `penstock.runtime.kernels.cpu.depthwise` or `penstock.runtime.kernels.cpu.pooling`.
 """
 
@@ -26,15 +26,15 @@ from xdsl.utils.hints import isa
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
 from penstock.dialects.op.windows import WINDOWS
 from penstock.lowering.codegen.body.contraction import ELEMENTS
-from penstock.lowering.codegen.body.epilogue import Finish
+from penstock.lowering.codegen.body.epilogue import Epilogue
 from penstock.lowering.codegen.cpu.work_split import WORK_OF_A_PART
 
 if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
 
-DEPTHWISE_NAMES = frozenset(("depthwise_strip",))
+DEPTHWISE_NAMES = frozenset(("depthwise_micro_kernel",))
 """The functions of `penstock.runtime.kernels.cpu.depthwise`."""
-POOL_NAMES = frozenset(("pool_strip",))
+POOL_NAMES = frozenset(("pooling_micro_kernel",))
 """The functions of `penstock.runtime.kernels.cpu.pooling`."""
 BYTES = {"f32": 4, "f64": 8}
 MAX_PRODUCTS = 200
@@ -171,7 +171,7 @@ class WindowsGroup:
     op: Operation
     windowed: Windowed
     schedule: WindowsAttr
-    finish: Finish
+    finish: Epilogue
 
     @property
     def units(self) -> int:
@@ -194,7 +194,7 @@ def windows_group(op: Operation, schedule: WindowsAttr) -> WindowsGroup | str:
         return f"{op.name} does not say windows, which {schedule} is for"
     if isinstance(found, str):
         return found
-    return WindowsGroup(op, found, schedule, Finish())
+    return WindowsGroup(op, found, schedule, Epilogue())
 
 
 class WindowsPrinter:
@@ -230,8 +230,12 @@ class WindowsPrinter:
             facts.append("bias=True")
         if found.counted:
             facts.append(f"counted={found.counted}")
-        name = "depthwise_strip" if found.weights is not None else "pool_strip"
-        return ["", f"strip_{self.number} = {name}({', '.join(facts)})"]
+        name = (
+            "depthwise_micro_kernel"
+            if found.weights is not None
+            else "pooling_micro_kernel"
+        )
+        return ["", f"micro_kernel_{self.number} = {name}({', '.join(facts)})"]
 
     @property
     def _tile(self) -> tuple[int, int]:
@@ -249,7 +253,9 @@ class WindowsPrinter:
             self._print_convolution(found.weights, first, end)
             return
         image, target = map(self._address, (found.input, found.out))
-        self.printer.line(f"strip_{self.number}({image}, {target}, {first}, {end})")
+        self.printer.line(
+            f"micro_kernel_{self.number}({image}, {target}, {first}, {end})"
+        )
 
     def _print_convolution(self, weights: SSAValue, first: str, end: str) -> None:
         """Print the loop over channels."""
@@ -271,7 +277,7 @@ class WindowsPrinter:
                 "0" if bias is None else f"{bias} + {channel} * {size}",
                 f"{target} + {unit} * {prod(found.result) * size}",
             ]
-            out.line(f"strip_{self.number}({', '.join(arguments)})")
+            out.line(f"micro_kernel_{self.number}({', '.join(arguments)})")
 
     def _address(self, value: SSAValue) -> str:
         """Print the address of a memref, and give it a name."""

@@ -30,11 +30,11 @@ from xdsl.utils.hints import isa
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction, nest_of
 from penstock.lowering.codegen.body.epilogue import (
-    Finish,
+    Epilogue,
     Input,
     VectorScalars,
-    finish_lines,
-    finish_of,
+    epilogue_lines,
+    epilogue_of,
     is_trivial,
     root_of,
 )
@@ -200,9 +200,9 @@ def _finish(
     phases: Sequence[Operation],
     position: int,
     folds: tuple[int, int],
-) -> Finish | None:
+) -> Epilogue | None:
     contraction = transform.as_contraction()
-    finish = finish_of(contraction, phases, position, folds)
+    finish = epilogue_of(contraction, phases, position, folds)
     if finish is None or transform.interleaves or is_trivial(finish):
         return finish
     return None
@@ -215,7 +215,7 @@ class TransformGroup:
     op: LinalgStructuredOperation
     transform: Transform
     schedule: TransformAttr
-    finish: Finish
+    finish: Epilogue
     loops: tuple[int, ...]
     """The loops that `Input.outer` of what is folded is about."""
 
@@ -303,7 +303,7 @@ class TransformPrinter:
         names = [f"p{n}" for n in range(len(self.group.finish.inputs))]
         scalars = VectorScalars()
         header = f"def finish_{self.number}({', '.join(('x', 's', *names))}):"
-        body = [f"    {line}" for line in finish_lines(self.group.finish, scalars)]
+        body = [f"    {line}" for line in epilogue_lines(self.group.finish, scalars)]
         self.printer.scalars.names |= scalars.names
         return ["", "", header, *body, ""]
 

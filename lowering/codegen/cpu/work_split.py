@@ -27,10 +27,10 @@ from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import (
     BLOCK,
     is_cut,
-    line_of_computation,
     number_of,
+    vector_loop_of,
 )
-from penstock.lowering.codegen.cpu.outer_vector_loop import columns_of
+from penstock.lowering.codegen.cpu.outer_vector_loop import outer_vector_loop_of
 
 WORK_OF_A_PART = 1 << 18
 
@@ -70,7 +70,7 @@ def _split_parallel(op: scf.ParallelOp) -> Split | None:
             return None
         extents.append(upper)
     work = prod(extents) * weight(op.body.block)
-    if (found := columns_of(op)) is not None:
+    if (found := outer_vector_loop_of(op)) is not None:
         extents = found.loop_extents
     return _best(op, dict(enumerate(extents)), work)
 
@@ -144,7 +144,7 @@ def _loops_of(
     if not any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
         nest = merged(nest)
     order = loop_order(nest)
-    line = line_of_computation(Computation(op, nest), order)
+    line = vector_loop_of(Computation(op, nest), order)
     extents = {
         loop: nest.extents[loop] for loop in order.loops if not nest.reductions[loop]
     }

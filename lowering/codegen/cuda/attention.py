@@ -26,7 +26,7 @@ from penstock.lowering.codegen.body.attention import Operand
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.attention_groups import (
     WIDE,
-    QueryGroup,
+    CudaAttention,
     padded,
     shared_parts,
 )
@@ -36,12 +36,12 @@ from penstock.lowering.codegen.cuda.statements import DevicePrinter
 THREADS = SIDE * SIDE
 
 
-class QueryPrinter:
+class CudaAttentionPrinter:
     """The printer of statements that all forms of attention share."""
 
     threads = THREADS
 
-    def __init__(self, printer: DevicePrinter, group: QueryGroup):
+    def __init__(self, printer: DevicePrinter, group: CudaAttention):
         self.printer, self.group = printer, group
         self.attention, self.schedule = group.attention, group.schedule
         self.type = group.attention.element
@@ -217,10 +217,10 @@ class QueryPrinter:
         self.line(f"{base} = {chosen}")
 
 
-class QueryTilePrinter(QueryPrinter):
+class AttentionTilePrinter(CudaAttentionPrinter):
     """Prints the form `tiles`."""
 
-    def __init__(self, printer: DevicePrinter, group: QueryGroup):
+    def __init__(self, printer: DevicePrinter, group: CudaAttention):
         super().__init__(printer, group)
         self.queries, self.keys = self.schedule.queries, self.schedule.keys
         self.height, self.width = self.queries // SIDE, self.keys // SIDE

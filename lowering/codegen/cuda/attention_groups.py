@@ -46,7 +46,7 @@ MOST_COLUMNS = 16
 
 
 @dataclass(frozen=True)
-class QueryGroup:
+class CudaAttention:
     """Attention with a schedule for devices."""
 
     attention: Attention
@@ -147,7 +147,7 @@ def warp_bytes(attention: Attention, queries: int, keys: int) -> int:
     return 2 * (queries * terms + 2 * keys * (terms + depth))
 
 
-def tiles_of(group: QueryGroup) -> QueryGroup | None:
+def tiles_of(group: CudaAttention) -> CudaAttention | None:
     """The same attention in the form `tiles`, or None if it does not fit into that."""
     for queries, keys in TILES:
         if fits(group.attention, queries, keys):
@@ -165,7 +165,7 @@ def fits(attention: Attention, queries: int, keys: int) -> bool:
     )
 
 
-def query_group_of(op: Operation) -> QueryGroup | str | None:
+def cuda_attention_of(op: Operation) -> CudaAttention | str | None:
     """
     The attention of an op that has a schedule for it, None for one without, or why it
     cannot be computed so.
@@ -184,4 +184,4 @@ def query_group_of(op: Operation) -> QueryGroup | str | None:
         attention, kept, schedule.queries, schedule.keys
     ):
         return f"{schedule} is not for rows of {attention.terms} {kept} as they lie"
-    return QueryGroup(attention, schedule, kept)
+    return CudaAttention(attention, schedule, kept)

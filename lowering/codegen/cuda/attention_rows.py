@@ -12,19 +12,19 @@ The source of attention of few queries for GPUs: the form `rows`.
 from __future__ import annotations
 
 from penstock.dialects.launch.schedules.cuda_attention import SIDE
-from penstock.lowering.codegen.cuda.attention import QueryPrinter
-from penstock.lowering.codegen.cuda.attention_groups import WARPS, QueryGroup
+from penstock.lowering.codegen.cuda.attention import CudaAttentionPrinter
+from penstock.lowering.codegen.cuda.attention_groups import WARPS, CudaAttention
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 
 WARP = 2 * SIDE
 
 
-class QueryRowPrinter(QueryPrinter):
+class AttentionRowPrinter(CudaAttentionPrinter):
     """Prints the form `rows`."""
 
     threads = WARP * WARPS
 
-    def __init__(self, printer: DevicePrinter, group: QueryGroup):
+    def __init__(self, printer: DevicePrinter, group: CudaAttention):
         super().__init__(printer, group)
         self.keys = self.schedule.keys
         self.terms = -(-self.attention.terms // WARP)

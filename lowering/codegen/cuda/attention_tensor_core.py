@@ -18,11 +18,14 @@ from __future__ import annotations
 from penstock.dialects.launch.schedules.cuda_attention import SIDE
 from penstock.dialects.launch.schedules.cuda_matmul import NARROW_PADDING
 from penstock.lowering.codegen.body.statements import sum_of
-from penstock.lowering.codegen.cuda.attention import QueryPrinter, QueryTilePrinter
+from penstock.lowering.codegen.cuda.attention import (
+    AttentionTilePrinter,
+    CudaAttentionPrinter,
+)
 from penstock.lowering.codegen.cuda.attention_groups import (
     CHUNK,
     STATIC_BYTES,
-    QueryGroup,
+    CudaAttention,
     padded,
     tiles_of,
     warp_bytes,
@@ -32,10 +35,10 @@ from penstock.lowering.codegen.cuda.statements import DevicePrinter
 WARP = 32
 
 
-class QueryWarpPrinter(QueryPrinter):
+class AttentionWarpPrinter(CudaAttentionPrinter):
     """Prints the form `warps`."""
 
-    def __init__(self, printer: DevicePrinter, group: QueryGroup):
+    def __init__(self, printer: DevicePrinter, group: CudaAttention):
         super().__init__(printer, group)
         self.queries, self.keys = self.schedule.queries, self.schedule.keys
         self.threads = self.queries // SIDE * WARP
@@ -49,7 +52,7 @@ class QueryWarpPrinter(QueryPrinter):
         """Print the functions of the phase; how it is listed."""
         tiles = tiles_of(self.group)
         assert tiles is not None, "what fits into warps fits into tiles"
-        fallback = QueryTilePrinter(self.printer, tiles).print(f"{name}_plain")
+        fallback = AttentionTilePrinter(self.printer, tiles).print(f"{name}_plain")
         entry = super().print(name)[:-1]
         if self.bytes > STATIC_BYTES:
             entry += f", dynamic_shared={self.bytes}"
@@ -170,7 +173,7 @@ class QueryWarpPrinter(QueryPrinter):
         text = " + ".join(
             part for part in (start, f"own_{name}", sum_of(steps)) if part
         )
-        function = "load_matrices_turned" if name == "v" else "load_matrices"
+        function = "load_matrices_transposed" if name == "v" else "load_matrices"
         self.line(f"taken = {self.call(function, 'slots_0', self.i32(text))}")
 
     def _print_products(self, sums: str) -> None:

@@ -43,7 +43,7 @@ MOST_SHARED = 48 * 1024
 
 
 @dataclass(frozen=True)
-class Sums:
+class BlockReduction:
     """A fold for each turn of the loops that are no reductions."""
 
     computation: Computation
@@ -105,7 +105,7 @@ class Sums:
         return self.threads // self.width
 
 
-def sums_of(computation: Computation) -> Sums | None:
+def block_reduction_of(computation: Computation) -> BlockReduction | None:
     """The folds of a phase, or None if it has none that blocks compute."""
     nest, op = computation.nest, computation.op
     if 0 in nest.extents or any(isinstance(i, ALONE) for i in op.body.walk()):
@@ -119,7 +119,7 @@ def sums_of(computation: Computation) -> Sums | None:
         return None
     if not all(isa(value.type, MemRefType) for value in op.operands):
         return None
-    sums = Sums(computation, fold, _width(computation), _row(computation))
+    sums = BlockReduction(computation, fold, _width(computation), _row(computation))
     elements = prod(sums.extents(sums.outer)) * sums.rows
     if elements > MOST_ELEMENTS or prod(sums.extents(sums.terms)) < LEAST_TERMS:
         return None
@@ -173,10 +173,10 @@ def _row(computation: Computation) -> int | None:
     return None
 
 
-class SumPrinter:
+class BlockReductionPrinter:
     """Prints the folds of one phase."""
 
-    def __init__(self, printer: DevicePrinter, sums: Sums):
+    def __init__(self, printer: DevicePrinter, sums: BlockReduction):
         self._printer, self._sums = printer, sums
         self._call, self._line = printer.scalars.call, printer.line
         self._type = sums.type

@@ -28,21 +28,24 @@ from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.loop_nest import Access
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
-from penstock.lowering.codegen.cuda.attention import QueryTilePrinter
-from penstock.lowering.codegen.cuda.attention_groups import query_group_of
-from penstock.lowering.codegen.cuda.attention_rows import QueryRowPrinter
-from penstock.lowering.codegen.cuda.attention_tensor_core import QueryWarpPrinter
-from penstock.lowering.codegen.cuda.block_reduction import SumPrinter, sums_of
+from penstock.lowering.codegen.cuda.attention import AttentionTilePrinter
+from penstock.lowering.codegen.cuda.attention_groups import cuda_attention_of
+from penstock.lowering.codegen.cuda.attention_rows import AttentionRowPrinter
+from penstock.lowering.codegen.cuda.attention_tensor_core import AttentionWarpPrinter
+from penstock.lowering.codegen.cuda.block_reduction import (
+    BlockReductionPrinter,
+    block_reduction_of,
+)
 from penstock.lowering.codegen.cuda.lane_distribution import (
     number_of,
     spread_of,
     turns_of,
 )
 from penstock.lowering.codegen.cuda.library_calls import LibraryPhase, library_phase_of
-from penstock.lowering.codegen.cuda.matmul import TilePrinter
-from penstock.lowering.codegen.cuda.matmul_groups import TileGroup, tile_group_of
+from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
+from penstock.lowering.codegen.cuda.matmul_groups import TiledMatmul, tiled_matmul_of
 from penstock.lowering.codegen.cuda.matmul_groups_narrow import summed_in_f32
-from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorPrinter
+from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorCorePrinter
 from penstock.lowering.codegen.cuda.row_printer import RowPrinter
 from penstock.lowering.codegen.cuda.rows import rows_of
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
@@ -51,7 +54,10 @@ from penstock.lowering.codegen.cuda.vector_access import (
     element_type,
     vectors_of,
 )
-from penstock.lowering.codegen.cuda.warp_reduction import DotPrinter, dots_of
+from penstock.lowering.codegen.cuda.warp_reduction import (
+    WarpReductionPrinter,
+    warp_reduction_of,
+)
 
 DTYPES = {
     **{
@@ -65,9 +71,9 @@ DTYPES = {
 }
 """What Numba calls elements; `bf16` is known to it as bits only."""
 QUERY_PRINTERS = {
-    "rows": QueryRowPrinter,
-    "tiles": QueryTilePrinter,
-    "warps": QueryWarpPrinter,
+    "rows": AttentionRowPrinter,
+    "tiles": AttentionTilePrinter,
+    "warps": AttentionWarpPrinter,
 }
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
@@ -100,15 +106,15 @@ class CudaPrinter(DevicePrinter):
         starts = (phase.start for phase in self._libraries.values())
         self._folded.update(start for start in starts if start is not None)
 
-    def _find_groups(self) -> dict[Operation, TileGroup]:
+    def _find_groups(self) -> dict[Operation, TiledMatmul]:
         """The contractions that have a schedule."""
-        found: dict[Operation, TileGroup] = {}
+        found: dict[Operation, TiledMatmul] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
             if isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
                 continue
-            group = tile_group_of(op, phases)
-            if isinstance(group, TileGroup):
+            group = tiled_matmul_of(op, phases)
+            if isinstance(group, TiledMatmul):
                 found[op] = group
             elif group is not None:
                 self.complain(op, group)
@@ -172,7 +178,7 @@ class CudaPrinter(DevicePrinter):
         if (library := self._libraries.get(op)) is not None:
             self.calls.append(library.entry(self.next_phase))
         elif (group := self._groups.get(op)) is not None:
-            printer = TensorPrinter if group.schedule.stages else TilePrinter
+            printer = TensorCorePrinter if group.schedule.stages else TiledMatmulPrinter
             self.add_phase(printer(self, group).print(self.next_phase))
         elif isinstance(op, memref.CopyOp):
             copying = as_computation(op)
@@ -188,7 +194,7 @@ class CudaPrinter(DevicePrinter):
         raise AssertionError("copies are printed as computations")
 
     def print_parallel(self, op: scf.ParallelOp) -> None:
-        attention = query_group_of(op)
+        attention = cuda_attention_of(op)
         if isinstance(attention, str):
             self.complain(op, attention)
             return
@@ -242,16 +248,16 @@ class CudaPrinter(DevicePrinter):
 
     def print_computation(self, computation: Computation) -> None:
         name = self.next_phase
-        if (dots := dots_of(computation)) is not None:
-            entry = DotPrinter(self, dots).print(name)
+        if (dots := warp_reduction_of(computation)) is not None:
+            entry = WarpReductionPrinter(self, dots).print(name)
             self._forget(computation)
             if dots.width > 1:
                 fallback = self._print_plain(f"{name}_plain", computation)
                 entry += f", fallback={fallback}"
             self.add_phase(f"{entry})")
             return
-        if (sums := sums_of(computation)) is not None:
-            self.add_phase(SumPrinter(self, sums).print(name))
+        if (sums := block_reduction_of(computation)) is not None:
+            self.add_phase(BlockReductionPrinter(self, sums).print(name))
             self._forget(computation)
             return
         vectors = vectors_of(computation)

@@ -33,7 +33,7 @@ PRODUCT, CONVOLUTION = "Product", "Convolution"
 
 
 @dataclass(frozen=True)
-class LibrarySum:
+class LibraryContraction:
     """A sum of products that a library can compute."""
 
     op: LinalgStructuredOperation
@@ -53,7 +53,7 @@ class LibrarySum:
 class LibraryPhase:
     """A sum of products with a library."""
 
-    sum: LibrarySum
+    sum: LibraryContraction
     schedule: LibraryAttr
 
     @property
@@ -72,7 +72,7 @@ def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase
     """The library call of an op with a `#launch.library`, or why there is none."""
     schedule = op.attributes[SCHEDULE]
     assert isinstance(schedule, LibraryAttr), "whoever asks has seen it"
-    found = library_sum_of(op, phases)
+    found = library_contraction_of(op, phases)
     if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
@@ -82,9 +82,9 @@ def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase
     return LibraryPhase(found, schedule)
 
 
-def library_sum_of(
+def library_contraction_of(
     op: Operation, phases: Sequence[Operation]
-) -> LibrarySum | str | None:
+) -> LibraryContraction | str | None:
     """
     The matmul or convolution that a library would compute for a stage; None if it is no
     contraction, or why no library computes it.
@@ -107,7 +107,7 @@ def library_sum_of(
         return "its operands are no arguments of the kernel"
     kind = PRODUCT if is_product else CONVOLUTION
     count = prod(found.extents) * prod(found.outer_extents)
-    return LibrarySum(op, kind, arguments, facts, start_of(op, phases), count)
+    return LibraryContraction(op, kind, arguments, facts, start_of(op, phases), count)
 
 
 def arguments_of(

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
-from penstock.lowering.codegen.body.epilogue import finish_lines, is_trivial
+from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
 from penstock.lowering.codegen.body.loop_nest import row_major
 from penstock.lowering.codegen.body.statements import sum_of
-from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars, TileGroup
+from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars, TiledMatmul
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 
 TOGETHER = {"f32": 4, "f64": 2}
@@ -46,10 +46,10 @@ class _Side(NamedTuple):
     """The elements that are fetched at once: they follow each other."""
 
 
-class TilePrinter:
+class TiledMatmulPrinter:
     """Prints one contraction, with the phases that are folded in it."""
 
-    def __init__(self, printer: DevicePrinter, group: TileGroup):
+    def __init__(self, printer: DevicePrinter, group: TiledMatmul):
         self._printer, self._group = printer, group
         self._call, self._line = printer.scalars.call, printer.line
         contraction, self._schedule = group.contraction, group.schedule
@@ -91,7 +91,7 @@ class TilePrinter:
         inputs = [f"p{number}" for number in range(len(finish.inputs))]
         scalars = FoldedScalars(self._printer.scalars)
         with self._printer.function(f"def {function}({', '.join(['s', *inputs])}):"):
-            for line in finish_lines(finish, scalars):
+            for line in epilogue_lines(finish, scalars):
                 self._line(line)
         on_device = self._printer.support("on_device")
         self._printer.functions[-1].insert(0, f"@{on_device}")

@@ -30,18 +30,18 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import Finish, VectorScalars, finish_of
+from penstock.lowering.codegen.body.epilogue import Epilogue, VectorScalars, epilogue_of
 from penstock.lowering.codegen.body.scalars import HALVES, Scalars
 
 
 @dataclass(frozen=True)
-class TileGroup:
+class TiledMatmul:
     """A contraction with a schedule of tiles, and what is computed with it."""
 
     op: LinalgStructuredOperation
     contraction: Contraction
     schedule: TilesAttr
-    finish: Finish
+    finish: Epilogue
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -61,7 +61,9 @@ class TileGroup:
         return -(-self.contraction.extents[2] // self.schedule.block[2])
 
 
-def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str | None:
+def tiled_matmul_of(
+    op: Operation, phases: Sequence[Operation]
+) -> TiledMatmul | str | None:
     """
     The contraction of an op that has a schedule, None for one without, or why it cannot
     be computed so.
@@ -85,11 +87,11 @@ def tile_group_of(op: Operation, phases: Sequence[Operation]) -> TileGroup | str
     if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
         return f"{schedule} does not fit into shared memory for f64"
     assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
-    finish = finish_of(found, phases, phases.index(op), schedule.folds)
+    finish = epilogue_of(found, phases, phases.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds
         return f"{before} phases before and {after} after cannot be folded in {op.name}"
-    return TileGroup(op, found, schedule, finish)
+    return TiledMatmul(op, found, schedule, finish)
 
 
 class FoldedScalars(VectorScalars):

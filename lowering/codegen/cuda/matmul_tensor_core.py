@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from penstock.dialects.launch.schedules.cuda_matmul import MATRIX, NARROW_PADDING, WARP
 from penstock.lowering.codegen.body.statements import sum_of
-from penstock.lowering.codegen.cuda.matmul import TilePrinter
-from penstock.lowering.codegen.cuda.matmul_groups import TileGroup
+from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
+from penstock.lowering.codegen.cuda.matmul_groups import TiledMatmul
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 
 CHUNK = 8
@@ -85,10 +85,10 @@ class Side:
         return [(names[0], self.width), (names[1], 1)]
 
 
-class TensorPrinter(TilePrinter):
+class TensorCorePrinter(TiledMatmulPrinter):
     """Prints one contraction for tensor cores, with the phases folded in it."""
 
-    def __init__(self, printer: DevicePrinter, group: TileGroup):
+    def __init__(self, printer: DevicePrinter, group: TiledMatmul):
         super().__init__(printer, group)
         self._aligned = True
         self._finish = ""
@@ -338,7 +338,7 @@ class TensorPrinter(TilePrinter):
         """Print that matrices are loaded: lines of `a`, and of `b` its columns."""
         steps = side.at(f"({number} * {MATRIX})", f"(k * {MATRIX})")
         text = f"{self._in_stage('j')} + own_{side.name} + {sum_of(steps)}"
-        function = "load_matrices" if side.by_terms else "load_matrices_turned"
+        function = "load_matrices" if side.by_terms else "load_matrices_transposed"
         self._line(f"taken = {self._call(function, 'slots_0', self._i32(text))}")
         for part in range(4):
             self._line(f"{kept}[{number} * 4 + {part}] = taken[{part}]")

@@ -19,7 +19,7 @@ WORDS = """
     PARAMETERS Phase align_shared at await_copies bits_if bits_of block blocks column
     commit_copies copy_async copy_async_if decay first_column first_item first_row
     from_a from_b from_bf16 from_k from_o from_q from_v i inside item_step j k lane
-    largest line live load_if load_matrices load_matrices_turned multiply_bf16
+    largest line live load_if load_matrices load_matrices_transposed multiply_bf16
     multiply_f16 n on_device own_a own_b own_k own_q own_v pack_bf16 pack_f16 part place
     put_2 put_4 quotient remainder row score shared_2 shared_4 shuffle_xor slot store_if
     take_2 take_4 taken term thread threads to_bf16 total u16 u32 warp

@@ -25,7 +25,7 @@ WARPS = 8
 
 
 @dataclass(frozen=True)
-class Dots:
+class WarpReduction:
     """A sum for each turn of the other loops."""
 
     computation: Computation
@@ -51,7 +51,7 @@ class Dots:
         return [loop for loop in loops if loop != self.loop]
 
 
-def dots_of(computation: Computation) -> Dots | None:
+def warp_reduction_of(computation: Computation) -> WarpReduction | None:
     """The sums of a phase, or None if it has none that warps compute."""
     nest, op = computation.nest, computation.op
     terms = [loop for loop, reduces in enumerate(nest.reductions) if reduces]
@@ -67,7 +67,7 @@ def dots_of(computation: Computation) -> Dots | None:
         return None
     if not all(isinstance(element_type(v), AnyFloat) for v in op.operands):
         return None
-    return Dots(computation, loop, _width(computation, loop))
+    return WarpReduction(computation, loop, _width(computation, loop))
 
 
 def _width(computation: Computation, loop: int) -> int:
@@ -82,10 +82,10 @@ def _width(computation: Computation, loop: int) -> int:
     return 1 if any(number % width for number in numbers) else width
 
 
-class DotPrinter:
+class WarpReductionPrinter:
     """Prints the sums of one phase."""
 
-    def __init__(self, printer: DevicePrinter, dots: Dots):
+    def __init__(self, printer: DevicePrinter, dots: WarpReduction):
         self._printer, self._dots = printer, dots
         self._call, self._line = printer.scalars.call, printer.line
 

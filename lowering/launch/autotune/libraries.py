@@ -19,8 +19,8 @@ from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cuda.library_calls import (
     CONVOLUTION,
     PRODUCT,
-    LibrarySum,
-    library_sum_of,
+    LibraryContraction,
+    library_contraction_of,
 )
 from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
 
@@ -65,10 +65,10 @@ class Library(Alternative):
         yield Variant(apply)
 
 
-def site_of(kernel: KernelOp) -> LibrarySum | str:
+def site_of(kernel: KernelOp) -> LibraryContraction | str:
     """The one sum of products of a kernel, or why a library cannot compute it."""
     phases = phases_of(kernel.body.block)
-    sums = [library_sum_of(op, phases) for op in phases]
+    sums = [library_contraction_of(op, phases) for op in phases]
     found = [each for each in sums if each is not None]
     if len(found) != 1:
         return f"it has {len(found)} sums of products, not one"

@@ -16,7 +16,7 @@ _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
 
 
 @cache
-def may_use_matrices() -> bool:
+def may_use_amx() -> bool:
     """
     Whether the processor multiplies matrices of bytes, and this process is allowed to,
     with all of its threads. The first call asks for it.

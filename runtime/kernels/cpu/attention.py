@@ -41,13 +41,13 @@ from penstock.runtime.kernels.cpu.simd import (
     internal_function,
     word,
 )
-from penstock.runtime.kernels.cpu.vector_loop import LineLanes, narrowed
+from penstock.runtime.kernels.cpu.vector_loop import InnerLoopLanes, narrowed
 from penstock.runtime.kernels.math import f32 as vector_math
 from penstock.runtime.kernels.math import f64 as wide_math
 from penstock.runtime.kernels.math.f32 import Floats
 
 Score: TypeAlias = Callable[..., Vector]
-"""A score, given `LineLanes`, a sum of products, and a vector of each input."""
+"""A score, given `InnerLoopLanes`, a sum of products, and a vector of each input."""
 
 KEPT = 4
 """The numbers that are kept of each row."""
@@ -248,7 +248,7 @@ class _ColumnShares(_Shares):
         scores, inputs, largest = state[0], state[1 : 1 + count], state[1 + count :]
         new: list[LlvmValue] = []
         for at, so_far in zip(self.places(), largest, strict=True):
-            x = LineLanes(code, self.lanes)
+            x = InnerLoopLanes(code, self.lanes)
             given = [
                 x.made(self._input(code, address, step, at))
                 for address, (_, step) in zip(inputs, self.inputs, strict=True)
@@ -341,7 +341,7 @@ class _RowShares(_Shares):
         def look(
             at: LlvmValue, so_far: LlvmValue, count: int, mask: LlvmValue | None
         ) -> LlvmValue:
-            x, here = LineLanes(code, count), code.advanced(scores, at, 1)
+            x, here = InnerLoopLanes(code, count), code.advanced(scores, at, 1)
             given = [
                 x.made(self._input(code, address, step, at, count, mask))
                 for address, (step, _) in zip(inputs, self.inputs, strict=True)

@@ -1,5 +1,5 @@
 """
-Micro-kernels of depthwise convolutions, one call a channel: `depthwise_strip`.
+Micro-kernels of depthwise convolutions, one call a channel: `depthwise_micro_kernel`.
 
 A tile is some lines of the result, with SIMD lanes along them. Elements outside of the
 image are masked when they are loaded, so nothing is padded before, and the ends of
@@ -182,7 +182,7 @@ class _Plane:
             code.store(value, out, line * self.across.count + tile.column, mask)
 
 
-def depthwise_strip(
+def depthwise_micro_kernel(
     element: str,
     lanes: int,
     lines: int,
@@ -195,7 +195,7 @@ def depthwise_strip(
     bias: bool = False,
 ) -> Callable[..., None]:
     """
-    The convolution of one channel, as a function `strip(image, weights, bias, result)`
+    The convolution of one channel, as a function `kernel(image, weights, bias, result)`
     of addresses.
 
     Facts of two numbers are of lines and columns: those of the image and of the result,

@@ -26,17 +26,17 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.simd import Code, LlvmValue, Vector, word
-from penstock.runtime.kernels.cpu.vector_loop import AT_ONCE, LineLanes
+from penstock.runtime.kernels.cpu.vector_loop import AT_ONCE, InnerLoopLanes
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
 Step: TypeAlias = tuple[LlvmValue, int]
 """Where a loop is, and by how many elements its turns are apart."""
 
 Body: TypeAlias = Callable[..., None]
-"""Does what columns do, given `ColumnLanes` and the address of each buffer."""
+"""Does what columns do, given `OuterLoopLanes` and the address of each buffer."""
 
 
-class ColumnLanes(LineLanes):
+class OuterLoopLanes(InnerLoopLanes):
     """
     The operations of the body of columns: on vectors of an element of each column, with
     a mask of the columns that there are.
@@ -121,7 +121,7 @@ class _Columns:
         """Emit what some columns do, fewer than there are lanes or as many."""
         mask = None if count == lanes else code.lanes_below(lanes, word(count))
         places = [code.advanced(address, at, 1) for address in addresses]
-        self.body(ColumnLanes(code, lanes, mask), *places)
+        self.body(OuterLoopLanes(code, lanes, mask), *places)
 
 
 def columns(element: str, extent: int, body: Body, processor: Processor | None = None):

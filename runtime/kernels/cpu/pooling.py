@@ -1,5 +1,5 @@
 """
-Micro-kernels of max and average pooling: `pool_strip`.
+Micro-kernels of max and average pooling: `pooling_micro_kernel`.
 
 The result is computed in tiles of some lines, all of whose vectors are in registers.
 For each line of the result the lines of the image under it are combined first, in
@@ -424,7 +424,7 @@ class _Tile:
             self._fine.append(builder.and_(self._fine.pop(0), fine))
 
 
-def pool_strip(
+def pooling_micro_kernel(
     element: str,
     lanes: int,
     tile: tuple[int, int],
@@ -438,7 +438,7 @@ def pool_strip(
 ) -> Callable[..., None]:
     """
     The largest elements of windows of planes, or their means, as a function
-    `strip(images, results, first, end)` of addresses and numbers of planes.
+    `kernel(images, results, first, end)` of addresses and numbers of planes.
 
     Facts of two numbers are of lines and columns: those of a tile (all columns, or
     whole vectors), of the image and of the result, the taps of a window, how far apart

@@ -170,7 +170,7 @@ _FOLDS = {
 _SYMBOLS = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
 
-class LineLanes(Lanes):
+class InnerLoopLanes(Lanes):
     """The operations of the body of a vectorized loop."""
 
     def times(self, a: Vector, b: Vector) -> Vector:
@@ -348,7 +348,7 @@ class _Run:
     ) -> list[LlvmValue]:
         """Emit what is done with one vector; what totals are with it."""
         code = self.code
-        x = LineLanes(code, lanes)
+        x = InnerLoopLanes(code, lanes)
         count = lanes if mask is None else self.line.extent % lanes
         codes = [code_for(code, type) for type in self.line.types]
         loaded = (

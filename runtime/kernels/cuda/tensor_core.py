@@ -180,7 +180,7 @@ def _tuple_of(builder, parts):
     )
 
 
-load_matrices, load_matrices_turned = _load_matrices(False), _load_matrices(True)
+load_matrices, load_matrices_transposed = _load_matrices(False), _load_matrices(True)
 
 
 def _multiply(name):

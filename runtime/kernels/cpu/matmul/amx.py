@@ -27,8 +27,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.kernels.cpu.matmul.int8 import QUAD, Lines, QuadCode, Signs
-from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterStrip, function_of
+from penstock.runtime.kernels.cpu.matmul.int8 import QUAD, Int8Code, Lines, Signs
+from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterMicroKernel, function_of
 from penstock.runtime.kernels.cpu.simd import (
     BYTE,
     WORD,
@@ -50,14 +50,14 @@ LEFT, RIGHT = 4, 6
 
 
 @dataclass(frozen=True)
-class _MatrixStrip(OuterStrip):
+class _MatrixStrip(OuterMicroKernel):
     """Registers of rows of a times registers of columns of b."""
 
     signs: Signs = (False, False)
     processor: Processor = field(default_factory=processor_here)
 
     def code(self, builder: ir.IRBuilder) -> Code:
-        return QuadCode(builder, self.signs, self.processor, plain=True)
+        return Int8Code(builder, self.signs, self.processor, plain=True)
 
     def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         chunks = self._chunks(code, call)
@@ -211,17 +211,17 @@ def _move(code: Code, name: str, register: int, address: LlvmValue, step: int) -
     _emit(code, name, ir.Constant(BYTE, register), pointer, word(step))
 
 
-def matrix_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
+def amx_micro_kernel(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     """
-    Tiles of registers of matrices, as `quad_strip`, of 16 or 32 rows and one or two
-    vectors of 16 quads. Rows of a are as `pack_matrices` leaves them, and columns have
+    Tiles of registers of matrices, as `int8_micro_kernel`, of 16 or 32 rows and one or
+    two vectors of 16 quads. Rows of a are as `pack_amx` leaves them, and columns have
     whole chunks of 64 terms. `processor` is by default the one that compiles.
     """
     facts |= {"signs": signs, "stored": True}
     return function_of(_MatrixStrip("i32", rows, vectors, lanes, **facts))
 
 
-def pack_matrices(rows: int, depth: int, a: tuple[int, int], rest: int = 0):
+def pack_amx(rows: int, depth: int, a: tuple[int, int], rest: int = 0):
     """
     A function `pack(a, panels, height, count)` that copies up to `depth` terms of
     `height` rows of a, which a tile has `rows` of, or `rest` the last one: chunk by

@@ -31,7 +31,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.matmul.packing import LINE, Pieces, Rows, least
-from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterStrip, function_of
+from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterMicroKernel, function_of
 from penstock.runtime.kernels.cpu.simd import (
     BYTE,
     INDEX,
@@ -56,12 +56,12 @@ Loops: TypeAlias = Sequence[tuple[int, int]]
 """How often each loop runs, and how far apart its elements are, the outermost first."""
 
 
-def is_turned(signs: Signs, lanes: int, processor: Processor) -> bool:
+def is_sign_flipped(signs: Signs, lanes: int, processor: Processor) -> bool:
     """Whether the highest bits of bytes of a are turned."""
     return processor.dot_product(lanes) == "vnni" and signs[0] == signs[1]
 
 
-class QuadCode(Code):
+class Int8Code(Code):
     """
     Emits sums `i32` of products of quads for a processor; of `plain` ones no bits are
     turned.
@@ -125,18 +125,18 @@ class QuadCode(Code):
 
 
 @dataclass(frozen=True)
-class _QuadStrip(OuterStrip):
+class _QuadStrip(OuterMicroKernel):
     """Quads of a times vectors of quads of b."""
 
     signs: Signs = (False, False)
     processor: Processor = field(default_factory=processor_here)
 
     def code(self, builder: ir.IRBuilder) -> Code:
-        return QuadCode(builder, self.signs, self.processor)
+        return Int8Code(builder, self.signs, self.processor)
 
     def starts(self, code: Code, call: Call) -> Sequence[LlvmValue]:
         zeros = super().starts(code, call)
-        if not is_turned(self.signs, self.lanes, self.processor):
+        if not is_sign_flipped(self.signs, self.lanes, self.processor):
             return zeros
         turned = ir.Constant(code.vector(self.lanes), [HIGHEST] * self.lanes)
 
@@ -154,12 +154,12 @@ class _QuadStrip(OuterStrip):
         return [code.builder.sub(zero, s) for zero, s in zip(zeros, sums, strict=True)]
 
 
-def quad_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
+def int8_micro_kernel(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     """
-    Tiles of quads of a times vectors of quads of b, as `outer_strip` of an a in panels
-    has them: `b` and the depth count quads, all of it in 32 bits. `signs` says whether
-    the bytes of a and of b have a sign; those of a are as `pack_quad_rows` leaves them.
-    Both are for the same `processor`, by default the one that compiles.
+    Tiles of quads of a times vectors of quads of b, as `outer_micro_kernel` of an a in
+    panels has them: `b` and the depth count quads, all of it in 32 bits. `signs` says
+    whether the bytes of a and of b have a sign; those of a are as `pack_int8_rows`
+    leaves them. Both are for the same `processor`, by default the one that compiles.
     """
     facts |= {"signs": signs, "stored": True}
     return function_of(_QuadStrip("i32", rows, vectors, lanes, **facts))
@@ -170,7 +170,7 @@ def quad_strip(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
 ################################################################################
 
 
-def pack_quad_rows(
+def pack_int8_rows(
     signs: Signs,
     rows: int,
     lanes: int,
@@ -182,13 +182,13 @@ def pack_quad_rows(
     """
     A function `pack(a, panels, height, count)` that copies up to `depth` terms of
     `height` rows of a to panels of quads as wide as a tile has `rows`, as `pack_rows`
-    does, for a `quad_strip` of such bytes and lanes. The last quad of a row ends in
-    anything, for those of columns end in zeros.
+    does, for a `int8_micro_kernel` of such bytes and lanes. The last quad of a row ends
+    in anything, for those of columns end in zeros.
 
     `a` is the steps from a row and from a term to the next.
     """
     processor = processor or processor_here()
-    turned = HIGHEST if is_turned(signs, lanes, processor) else 0
+    turned = HIGHEST if is_sign_flipped(signs, lanes, processor) else 0
 
     @intrinsic
     def call(_typing, source, panels, height, count):
@@ -312,7 +312,7 @@ class _Rows:
 ################################################################################
 
 
-def pack_quads(
+def pack_int8(
     vectors: int,
     lanes: int,
     b: tuple[Loops, Loops],
@@ -338,7 +338,7 @@ def pack_quads(
             if masked:
                 count = inside.add(used, word((vectors - 1) * lanes))
             pieces = Pieces(Code(inside, "i8"), count, lanes, columns)
-            task = _Quads(pieces, vectors * lanes, terms, whole)
+            task = _Int8Packing(pieces, vectors * lanes, terms, whole)
             task.copy(source, panel, depth, column, term)
             inside.ret_void()
             builder.call(function, args)
@@ -350,7 +350,7 @@ def pack_quads(
 
 
 @dataclass(frozen=True)
-class _Quads:
+class _Int8Packing:
     """Copies columns piece by piece, and all terms of each."""
 
     pieces: Pieces

@@ -2,10 +2,10 @@
 Matmul micro-kernels: tiles of accumulators in vector registers.
 
 A *tile* is a block of the result of `c[m, n] += a[m, k] * b[k, n]` that stays in vector
-registers while the sum runs. A *strip* is one call of a micro-kernel: tiles one below
-the other. Generated source calls it with addresses; `outer_strip` and `inner_strip`
-make its code with all strides (in elements) as constants. The epilogue is a function
-`finish(x, sum, *inputs)` on vectors, written in the methods of
+registers while the sum runs. A *micro-kernel call* computes tiles
+one below the other. Generated source calls it with addresses; `outer_micro_kernel` and
+`inner_micro_kernel` make its code with all strides (in elements) as constants. The
+epilogue is a function `finish(x, sum, *inputs)` on vectors, written in the methods of
 `penstock.runtime.kernels.cpu.simd.Lanes`.
 """
 
@@ -80,7 +80,7 @@ Piece: TypeAlias = tuple[int, int, bool]
 
 @dataclass(frozen=True)
 class Call:
-    """The arguments of a call of a strip, as values in LLVM code."""
+    """The arguments of a micro-kernel call, as values in LLVM code."""
 
     a: LlvmValue
     b: LlvmValue
@@ -96,7 +96,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class _Strip(ABC):
+class _MicroKernel(ABC):
     """Tiles of `rows` rows and `vectors` vectors or columns, one below the other."""
 
     element: str
@@ -139,8 +139,10 @@ class _Strip(ABC):
         return [code.zero(self.lanes)] * self.vectors
 
     def emit(self, module: ir.Module) -> ir.Function:
-        """Add the function of this strip to a module."""
-        function, builder = internal_function(module, "strip", 8 + len(self.inputs))
+        """Add the function of this micro-kernel to a module."""
+        function, builder = internal_function(
+            module, "micro_kernel", 8 + len(self.inputs)
+        )
         code = self.code(builder)
         a, b, c, height, used, depth, first, last, *inputs = function.args
         mask = code.lanes_below(self.lanes, used) if self.masked else None
@@ -197,7 +199,7 @@ class _Strip(ABC):
                 self._write(code, rows, sums, call, ends=False)
 
     def _fetch_ahead(self, code: Code, call: Call, tile: LlvmValue) -> None:
-        """Fetch a share of what the next strip reads of b."""
+        """Fetch a share of what the next micro-kernel call reads of b."""
         distance, lines = self.ahead
         there = code.place(call.b, distance)
         there = code.advanced(there, tile, lines * LINE // code.size)
@@ -285,7 +287,7 @@ class _Strip(ABC):
 
 
 @dataclass(frozen=True)
-class OuterStrip(_Strip):
+class OuterMicroKernel(_MicroKernel):
     """Elements of a times vectors along the columns of b."""
 
     a: tuple[int, int] = (0, 0)
@@ -424,7 +426,7 @@ def _down(
 
 
 @dataclass(frozen=True)
-class _InnerStrip(_Strip):
+class _InnerStrip(_MicroKernel):
     """Vectors along the terms of the sum, of rows of a and columns of b."""
 
     a: int = 0
@@ -489,15 +491,15 @@ class _InnerStrip(_Strip):
         return new
 
 
-def function_of(strip: _Strip):
+def function_of(kernel: _MicroKernel):
     """The function that source calls."""
-    count = len(strip.inputs)
+    count = len(kernel.inputs)
     addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
 
     def generate(context, builder, signature, args):
         *words, inputs = args
         words += cgutils.unpack_tuple(builder, inputs, count)
-        builder.call(strip.emit(builder.module), words)
+        builder.call(kernel.emit(builder.module), words)
         return context.get_dummy_value()
 
     @intrinsic
@@ -507,36 +509,36 @@ def function_of(strip: _Strip):
     return call
 
 
-def outer_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
+def outer_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **facts):
     """
     Tiles of elements of a times vectors along the columns of b, as a function
-    `strip(a, b, c, rows, used, depth, first, last, inputs)` of addresses and numbers:
+    `kernel(a, b, c, rows, used, depth, first, last, inputs)` of addresses and numbers:
     it computes this many rows of the result, as sums of `depth` products.
 
     `a` is the steps from a row and from a term to the next, `b` that from a term to the
     next; columns of b follow each other. `c` is the step from a row of the result to
     the next. `rest` is the number of rows below the last whole tile, if it may be other
-    than 0. In a `masked` strip only `used` columns of the last vector are touched. With
-    `blocked` several calls add to one sum, and `first` and `last` are 0 or 1. `inputs`
-    has the steps from a row and from a column (0 or 1) to the next for each input of
-    `finish`. Rows of b this far ahead are fetched, if `prefetch` is not 0; and `ahead`
-    is how many elements further the next strip reads b, and how many lines of that a
-    tile fetches. With `fetch` each tile begins to fetch where it will store, and inputs
-    of its size.
+    than 0. In a `masked` micro-kernel only `used` columns of the last vector are
+    touched. With `blocked` several calls add to one sum, and `first` and `last` are 0
+    or 1. `inputs` has the steps from a row and from a column (0 or 1) to the next for
+    each input of `finish`. Rows of b this far ahead are fetched, if `prefetch` is not
+    0; and `ahead` is how many elements further the next micro-kernel call reads b, and
+    how many lines of that a tile fetches. With `fetch` each tile begins to fetch where
+    it will store, and inputs of its size.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term
     there.
     """
-    return function_of(OuterStrip(element, rows, vectors, lanes, **facts))
+    return function_of(OuterMicroKernel(element, rows, vectors, lanes, **facts))
 
 
-def inner_strip(element: str, rows: int, vectors: int, lanes: int, **facts):
+def inner_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **facts):
     """
     Tiles of `rows` rows of a and `vectors` columns of b, both of which have the terms
-    of a sum next to each other; the function is that of `outer_strip`.
+    of a sum next to each other; the function is that of `outer_micro_kernel`.
 
     `a` and `b` are the steps from a row of a and from a column of b to the next; the
-    other facts are as for `outer_strip`.
+    other facts are as for `outer_micro_kernel`.
     """
     return function_of(_InnerStrip(element, rows, vectors, lanes, **facts))

@@ -1,10 +1,10 @@
 """
 Transposed matmul micro-kernels: SIMD lanes run along the rows of the result.
 
-Where the columns of `c[m, n] += a[m, k] * b[k, n]` are windows, `outer_strip` needs a
-packed panel of them. A transposed tile does not: it multiplies single elements of B,
-wherever they lie, with vectors of A, which is packed in panels as wide as a tile has
-rows. The accumulators then hold the transpose of the result and are transposed in
+Where the columns of `c[m, n] += a[m, k] * b[k, n]` are windows, `outer_micro_kernel`
+needs a packed panel of them. A transposed tile does not: it multiplies single elements
+of B, wherever they lie, with vectors of A, which is packed in panels as wide as a tile
+has rows. The accumulators then hold the transpose of the result and are transposed in
 registers before they are stored.
 """
 
@@ -74,7 +74,7 @@ class _Upright:
         return self.vectors * self.lanes
 
     def emit(self, module: ir.Module) -> ir.Function:
-        """Add the function of this strip to a module."""
+        """Add the function of this micro-kernel to a module."""
         function, builder = internal_function(module, "upright", 5 + len(self.inputs))
         code = Code(builder, self.element)
         a, b, c, turns, tail, *inputs = function.args
@@ -274,9 +274,9 @@ class _Upright:
         return code.load(address, offset, self.lanes, mask)
 
 
-def upright_strip(element: str, vectors: int, lanes: int, **facts):
+def transposed_micro_kernel(element: str, vectors: int, lanes: int, **facts):
     """
-    Tiles of elements of b times vectors of a, as a function `strip(a, b, c, turns,
+    Tiles of elements of b times vectors of a, as a function `kernel(a, b, c, turns,
     tail, inputs)` of addresses and numbers: it computes the columns of so many turns,
     and of those in the tail if that is 1.
 
@@ -289,14 +289,14 @@ def upright_strip(element: str, vectors: int, lanes: int, **facts):
     has the steps from a row and from a column (0 or 1) to the next for each input of
     `finish`.
     """
-    strip = _Upright(element, vectors, lanes, **facts)
-    count = len(strip.inputs)
+    kernel = _Upright(element, vectors, lanes, **facts)
+    count = len(kernel.inputs)
     addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
 
     def generate(context, builder, signature, args):
         *words, inputs = args
         words += cgutils.unpack_tuple(builder, inputs, count)
-        builder.call(strip.emit(builder.module), words)
+        builder.call(kernel.emit(builder.module), words)
         return context.get_dummy_value()
 
     @intrinsic

@@ -82,7 +82,7 @@ def load_matrices(slots, place, turned=False):
     return tuple(part[lane] for part in matrices_of(np.array(rows), turned))
 
 
-def load_matrices_turned(slots, place):
+def load_matrices_transposed(slots, place):
     """The same, each matrix with its rows as columns."""
     return load_matrices(slots, place, turned=True)
 

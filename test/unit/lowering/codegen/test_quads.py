@@ -201,14 +201,14 @@ def test_machine_code_with_registers_of_matrices_is_code_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever may not use them finds none of it, nor the other way round."""
-    source = "from penstock.runtime.kernels.cpu.matmul.amx import matrix_strip"
+    source = "from penstock.runtime.kernels.cpu.matmul.amx import amx_micro_kernel"
     keys: set[str] = set()
     for may in (True, False):
 
-        def may_use_matrices(may: bool = may) -> bool:
+        def may_use_amx(may: bool = may) -> bool:
             return may
 
-        monkeypatch.setattr(jit, "may_use_matrices", may_use_matrices)
+        monkeypatch.setattr(jit, "may_use_amx", may_use_amx)
         keys.add(jit.key_of(source))
     assert len(keys) == 2
 
@@ -224,16 +224,18 @@ def test_registers_of_matrices_are_asked_for_where_there_are_any(
         (tmp_path / "cpuinfo").write_text(f"processor : 0\n{facts}\n")
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(matrix_unit, "FACTS", tmp_path / "cpuinfo")
-    assert not matrix_unit.may_use_matrices.__wrapped__()
+    assert not matrix_unit.may_use_amx.__wrapped__()
 
 
 @pytest.mark.parametrize("signs", SIGNS)
 def test_matrices_without_registers_of_them(signs: Signs) -> None:
     without = replace(processor_here(), matrices=False)
     rows, pack, strip = (
-        matrices.pack_matrices(32, 128, a=(70, 1), rest=19),
-        quads.pack_quads(1, 16, (((70, 16),), ((16, 1),)), whole=16),
-        matrices.matrix_strip(signs, 32, 1, 16, b=16, c=16, rest=19, processor=without),
+        matrices.pack_amx(32, 128, a=(70, 1), rest=19),
+        quads.pack_int8(1, 16, (((70, 16),), ((16, 1),)), whole=16),
+        matrices.amx_micro_kernel(
+            signs, 32, 1, 16, b=16, c=16, rest=19, processor=without
+        ),
     )
 
     @njit
@@ -270,9 +272,9 @@ def test_processors(signs: Signs, kind: str | None) -> None:
     processor = KINDS[kind]
     assert processor.dot_product(8) == kind
     rows, pack, strip = (
-        quads.pack_quad_rows(signs, 3, 8, 12, a=(11, 1), processor=processor),
-        quads.pack_quads(1, 8, (((11, 8),), ((8, 1),))),
-        quads.quad_strip(signs, 3, 1, 8, b=8, c=8, rest=0, processor=processor),
+        quads.pack_int8_rows(signs, 3, 8, 12, a=(11, 1), processor=processor),
+        quads.pack_int8(1, 8, (((11, 8),), ((8, 1),))),
+        quads.int8_micro_kernel(signs, 3, 1, 8, b=8, c=8, rest=0, processor=processor),
     )
 
     @njit

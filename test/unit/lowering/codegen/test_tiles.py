@@ -715,7 +715,7 @@ def test_one_product_after_the_other(parse_kernel: ParseKernel) -> None:
     schedule_kernel(kernel, 64)
     source = kernel_source(kernel)
     assert "PARTS = 1\n" in source
-    assert "strip_1" in source
+    assert "micro_kernel_1" in source
     left, right = floats(1, "f32", 9, 40), floats(2, "f32", 40, 40)
     made = left @ right
     found = np.full_like(made, np.nan)

@@ -129,7 +129,7 @@ def check(
 ) -> None:
     """Compare with NumPy, within what any order of the terms may be wrong by."""
     x, w, bias = ins
-    assert "upright_strip" in kernel_source(kernel)
+    assert "transposed_micro_kernel" in kernel_source(kernel)
     found = run(kernel, ins, parts)
     size = convolved(abs(x), abs(w), stride, groups) + abs(bias[:, None, None])
     unit = 2 * (w[0].size + 2) * EPSILON[x.dtype.type]

@@ -130,7 +130,7 @@ def test_windows_of_all_kinds(case: str) -> None:
     ins = operands(*sizes)
     kernel = kernel_of(ins, strides=[*strides], pads=[*pads], dilations=[*dilations])
     schedule_kernel(kernel, 64)
-    assert "depthwise_strip" in kernel_source(kernel)
+    assert "depthwise_micro_kernel" in kernel_source(kernel)
     found = run(kernel, ins, parts=3)
     exact = expected(ins, strides, pads, dilations)
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-6)
@@ -198,7 +198,7 @@ def test_the_largest_elements_of_windows(case: str) -> None:
         pads=[*pads],
         ceil_mode=ceil,
     )
-    assert "pool_strip" in kernel_source(kernel)
+    assert "pooling_micro_kernel" in kernel_source(kernel)
     found = run(kernel, [x], parts=2)
     for place, elements, _ in windows_on(x, kernel, pool):
         np.testing.assert_array_equal(found[..., *place], elements.max((2, 3)))

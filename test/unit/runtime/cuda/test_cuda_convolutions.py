@@ -18,7 +18,10 @@ import pytest
 
 from penstock.dialects.launch import KernelOp, LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
-from penstock.lowering.codegen.cuda.library_calls import LibrarySum, library_sum_of
+from penstock.lowering.codegen.cuda.library_calls import (
+    LibraryContraction,
+    library_contraction_of,
+)
 from penstock.lowering.pipelines import pipeline
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import CudaError, Handle, Launch
@@ -372,19 +375,19 @@ def parsed(text: str) -> Model:
     return Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
 
 
-def library_sums_of(model: Model) -> list[LibrarySum | str]:
+def library_sums_of(model: Model) -> list[LibraryContraction | str]:
     """The sums of products of a lowered job, or why no library computes them."""
-    found: list[LibrarySum | str | None] = []
+    found: list[LibraryContraction | str | None] = []
     for kernel in model.module.walk():
         if isinstance(kernel, KernelOp):
             phases = phases_of(kernel.body.block)
-            found += [library_sum_of(op, phases) for op in phases]
+            found += [library_contraction_of(op, phases) for op in phases]
     return [each for each in found if each is not None]
 
 
-def sums_of(model: Model) -> list[LibrarySum]:
+def sums_of(model: Model) -> list[LibraryContraction]:
     """The sums of products of a lowered job that libraries could compute."""
-    return [x for x in library_sums_of(model) if isinstance(x, LibrarySum)]
+    return [x for x in library_sums_of(model) if isinstance(x, LibraryContraction)]
 
 
 def selected(text: str, streams: int = 1) -> Model:

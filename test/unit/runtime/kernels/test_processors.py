@@ -19,8 +19,8 @@ from llvmlite import binding
 from penstock.runtime.jit.c_function import assembly_of
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
 from penstock.runtime.kernels.cpu.matmul import int8 as quads
-from penstock.runtime.kernels.cpu.outer_vector_loop import ColumnLanes, columns
-from penstock.runtime.kernels.cpu.vector_loop import LineLanes, line
+from penstock.runtime.kernels.cpu.outer_vector_loop import OuterLoopLanes, columns
+from penstock.runtime.kernels.cpu.vector_loop import InnerLoopLanes, line
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
 Signs = tuple[bool, bool]
@@ -74,7 +74,7 @@ def instructions(text: str) -> set[str]:
 # Lines and columns -------------------------------------------------------------------
 
 
-def added(lanes: LineLanes, a: Any, b: Any) -> Any:
+def added(lanes: InnerLoopLanes, a: Any, b: Any) -> Any:
     return [a + b], ()
 
 
@@ -89,7 +89,7 @@ def line_for(processor: Processor, memory: Sequence[str] = ()) -> Callable[..., 
 
 
 def columns_for(processor: Processor) -> Callable[..., int]:
-    def body(lanes: ColumnLanes, a: Any, b: Any) -> None:
+    def body(lanes: OuterLoopLanes, a: Any, b: Any) -> None:
         lanes.store(lanes.load(a, 0) + lanes.load(a, 1000), b, 0)
 
     add: Any = columns("f32", 1000, body, processor)
@@ -134,7 +134,7 @@ def test_floats_of_16_bits_are_computed_in_32(kind: str) -> None:
 
 
 def strip_for(kind: Kind, signs: Signs, lanes: int) -> str:
-    strip: Any = quads.quad_strip(
+    strip: Any = quads.int8_micro_kernel(
         signs, 3, 1, lanes, b=lanes, c=lanes, rest=0, processor=kind.processor
     )
 
@@ -168,7 +168,7 @@ def test_products_of_bytes_are_those_of_the_processor(kind: str, signs: Signs) -
     assert DOTS[kind] in names or f"{DOTS[kind]}.4s" in text
     assert not names & {"pmaddwd", "vpmaddwd", "vpdpbusd"} - {DOTS[kind]}
     # Where both have a sign, what VNNI takes for no sign is turned.
-    turned = quads.is_turned(signs, lanes, found.processor)
+    turned = quads.is_sign_flipped(signs, lanes, found.processor)
     assert turned == (DOTS[kind] == "vpdpbusd" and signs == (True, True))
     widest = {64: "zmm", 32: "ymm", 16: "xmm"}[found.processor.vector_bytes]
     if kind != "NEON":
@@ -180,7 +180,7 @@ def test_products_of_bytes_are_those_of_the_processor(kind: str, signs: Signs) -
 @pytest.mark.parametrize("kind", ["AMX", "VNNI"])
 def test_registers_of_matrices_are_used_where_they_may_be(kind: str) -> None:
     found = KINDS[kind]
-    strip: Any = matrices.matrix_strip(
+    strip: Any = matrices.amx_micro_kernel(
         (False, True), 32, 1, 16, b=16, c=16, rest=19, processor=found.processor
     )
 
