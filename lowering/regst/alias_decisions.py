@@ -18,7 +18,7 @@ from penstock.lowering.analysis.aliases import (
     made_by,
     operand_register,
 )
-from penstock.lowering.regst.alias_forest import Forest, Timeline, Version
+from penstock.lowering.regst.alias_forest import Forest, Timeline, Tree, Version
 from penstock.lowering.regst.alias_rules import Pairs, Refusal, Rules, quoted
 
 Finding: TypeAlias = tuple[Operation, str]
@@ -48,6 +48,15 @@ class Aliasing:
         index = timeline.index
         self.orders = {(index[a], index[b]): 1 for a, b in orders}
         """The tasks that have to end before another one begins, and its slots."""
+        self._viewers: dict[SSAValue, list[TaskOp]] = {}
+        """The tasks whose results are views of a register, by the register."""
+        for task in timeline.tasks:
+            if pairs[task].takes_parts:
+                self._viewers.setdefault(viewed(task, pairs[task]), []).append(task)
+        self._shown: set[TaskOp] = set()
+        """The tasks whose results lie on their operands as views."""
+        self._judged: set[Tree] = set()
+        """The trees all of whose views together would take more memory."""
         self.failures: list[Finding] = []
         """The pairs that must be used and cannot, and aliases that are not sound."""
         self._note_musts()
@@ -100,21 +109,62 @@ class Aliasing:
     # Results that show bytes of operands
 
     def _show_results(self, task: TaskOp) -> None:
+        if task in self._shown:
+            return
         views = self._pairs[task].views
-        refusals = [next(self._rules.view(task, pair), None) for pair in views]
-        if not any(refusals) and not self._pairs[task].is_fixed:
-            parts = [self.forest.spot(task.outs[pair.result]).tree for pair in views]
-            source = operand_register(task, views[0].operand)
-            refusals = [*self._rules.peak(parts, self.forest.spot(source).tree)]
-        if first := next(filter(None, refusals), None):
-            for pair in views:
-                self._refuse(task, pair, first)
+        refusal = self._view_refusal(task)
+        if refusal is None and not self._pairs[task].is_fixed:
+            refusal = next(self._peak_rule([task]), None)
+            if refusal is not None and (others := self._views_beside(task)):
+                for other in others:
+                    self._show(other)
+                return
+        if refusal is None:
+            self._show(task)
             return
         for pair in views:
-            source, result = (
-                operand_register(task, pair.operand),
-                task.outs[pair.result],
-            )
+            self._refuse(task, pair, refusal)
+
+    def _view_refusal(self, task: TaskOp) -> Refusal | None:
+        """Why results of a task cannot be views, however much memory that takes."""
+        views = self._pairs[task].views
+        refusals = (next(self._rules.view(task, pair), None) for pair in views)
+        return next(filter(None, refusals), None)
+
+    def _peak_rule(self, tasks: Sequence[TaskOp]) -> Iterator[Refusal]:
+        """Whether views of one tree that these tasks make would take more memory."""
+        parts = [
+            self.forest.spot(task.outs[pair.result]).tree
+            for task in tasks
+            for pair in self._pairs[task].views
+        ]
+        source = viewed(tasks[0], self._pairs[tasks[0]])
+        return self._rules.peak(parts, self.forest.spot(source).tree)
+
+    def _views_beside(self, task: TaskOp) -> Sequence[TaskOp]:
+        """
+        All tasks, this one among them, whose results may be views of what lies where
+        its operand does, if together they take no more memory than copies; else none.
+        One view alone keeps all of the bytes alive, and frees those of one copy.
+        """
+        tree = self.forest.spot(viewed(task, self._pairs[task])).tree
+        if tree in self._judged:
+            return ()
+        self._judged.add(tree)
+        beside = [
+            other
+            for register in tree.registers
+            for other in self._viewers.get(register, ())
+            if other not in self._shown and self._view_refusal(other) is None
+        ]
+        return () if next(self._peak_rule(beside), None) else beside
+
+    def _show(self, task: TaskOp) -> None:
+        """Let results of a task be views of its operands."""
+        self._shown.add(task)
+        for pair in self._pairs[task].views:
+            source = operand_register(task, pair.operand)
+            result = task.outs[pair.result]
             self._lie_on(source, result, pair.offset)
             self.forest.show(result, source)
 
@@ -220,6 +270,11 @@ class Aliasing:
             )
             names = quoted(name_of(value)), quoted(name_of(root))
             yield register, f"register {names[0]} cannot lie on {names[1]}: {why}"
+
+
+def viewed(task: TaskOp, pairs: Pairs) -> SSAValue:
+    """The register whose parts the results of a task are."""
+    return operand_register(task, pairs.views[0].operand)
 
 
 def bad_hints(plan: PlanOp) -> Iterator[Finding]:

@@ -220,6 +220,8 @@ class Tree:
     """The memory that it lies in: one that serves as that of all its registers."""
     size: int
     """The bytes of one slot."""
+    registers: list[SSAValue]
+    """The registers that lie in it, the root among them."""
     parent: Tree | None = None
     shift: int = 0
     """Where it starts in its parent, once it is a part of another tree."""
@@ -285,9 +287,9 @@ class Forest:
         version = Version(0, size, writer, users)
         ends = (users[0], users[-1]) if users else (0, 0)
         case = register.memory_case
-        tree = Tree(register, *ends, is_variable, [version], case, size)
-        self._own[register.register] = tree
-        self._shown[register.register] = [version]
+        value = register.register
+        tree = Tree(register, *ends, is_variable, [version], case, size, [value])
+        self._own[value], self._shown[value] = tree, [version]
         self.live.change(tree, 1)
 
     def __contains__(self, register: SSAValue) -> bool:
@@ -328,6 +330,7 @@ class Forest:
         whole.first, whole.last, whole.case = joined.first, joined.last, joined.case
         self.live.change(whole, 1)
         part.parent, part.shift = whole, start
+        whole.registers += part.registers
         for version in part.versions:
             version.start += start
             version.end += start

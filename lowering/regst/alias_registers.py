@@ -52,7 +52,8 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
 * `twice`: two operands lie on the same bytes, or the result lies on another operand;
 * `peak`: the bytes in use at once, in the kinds of memory concerned together, would be
   more, as what is used only in part is kept for longer; what lies there already, or has
-  to, may.
+  to, may. Views for which one alone takes more are judged together with all others of
+  the same bytes, since one keeps these bytes as long as all do.
 
 A pair that must be used and cannot is an error. Plans that have blocks are left alone.
 

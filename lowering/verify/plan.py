@@ -33,7 +33,7 @@ others wrote. Then
 * what has two sides or more has all of them, and they fit: registers, copies, and the
   parts of variables, ops and collectives on several devices (`verify_plan_symmetry`
   says the rules);
-* what a task reads and writes, other than a copy, lies in the memory that kernels on its
+* what a task reads and writes, unless it copies, lies in the memory that kernels on its
   device work in, inputs and outputs included; for a processor that is all memory of its
   host;
 * registers of two jobs share bytes only if the jobs exclude each other, or as one

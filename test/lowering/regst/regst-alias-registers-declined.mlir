@@ -232,6 +232,47 @@ plan.plan @peak {
 
 // -----
 
+// Views of one register are refused together, too, if they are only a part of what they would
+// keep: of "x" an eighth is used while there is "y".
+
+!r = !regst.data<tensor<1024xf32>>
+!p = !regst.data<tensor<64xf32>>
+
+// CHECK-LABEL: plan.plan @peak_of_all
+// CHECK:         regst.register "p" slots 1 on <0, host> {no_alias = "peak: 8448 bytes would be in use at once instead of 4608"}
+// CHECK:         regst.register "q" slots 1 on <0, host> {no_alias = "peak: 8448 bytes would be in use at once instead of 4608"}
+plan.plan @peak_of_all {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %p = regst.register "p" slots 1 on <0, host> : !p
+  %q = regst.register "q" slots 1 on <0, host> : !p
+  %y = regst.register "y" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : tensor<1024xf32>
+    plan.yield %v : tensor<1024xf32>
+  }
+  plan.task "p" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%p : !p) {
+  ^bb0(%0: tensor<1024xf32>):
+    %v = op.slice %0 from [0] to [64] by [1] : tensor<1024xf32> -> tensor<64xf32>
+    plan.yield %v : tensor<64xf32>
+  }
+  plan.task "q" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%q : !p) {
+  ^bb0(%0: tensor<1024xf32>):
+    %v = op.slice %0 from [64] to [128] by [1] : tensor<1024xf32> -> tensor<64xf32>
+    plan.yield %v : tensor<64xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins() outs(%y : !r) {
+    %v = job.input "y" : tensor<1024xf32>
+    plan.yield %v : tensor<1024xf32>
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%p, %q : !p, !p) {
+  ^bb0(%0: tensor<64xf32>, %1: tensor<64xf32>):
+    job.output "z", %0 : tensor<64xf32>
+    plan.yield
+  }
+}
+
+// -----
+
 // Operands of a concatenation are moved all or none: no variables, nothing that is only
 // a part of something, nothing twice, and nothing that is overwritten later.
 

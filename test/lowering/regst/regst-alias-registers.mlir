@@ -132,3 +132,25 @@ job.job @gather placement <cpu, [0:0]> {
   %d = op.concat %c, %z axis 0 : tensor<4x4xf32>, tensor<2x4xf32> -> tensor<6x4xf32>
   job.output "d", %d : tensor<6x4xf32>
 }
+
+// -----
+
+// Views of one register are judged together: all of its bytes are in use until "c" then, but
+// there is no copy of any. One of them alone would keep all, and leave a copy of the other.
+
+// CHECK-LABEL: plan.plan @together
+// CHECK:         %[[X:.+]] = regst.register "x/out" slots
+// CHECK:         regst.register "a/out" alias %[[X]] : !regst.data<tensor<8x4xf32>> slots
+// CHECK:         regst.register "b/out" alias %[[X]] : !regst.data<tensor<8x4xf32>> at 64 slots
+// PROGRAM-LABEL: launch.program @together
+// PROGRAM:         launch.actor @a {{.*}} writes [@"a/out"{{.*}}] {
+// PROGRAM-NEXT:    }
+// PROGRAM:         launch.actor @b {{.*}} writes [@"b/out"{{.*}}] {
+// PROGRAM-NEXT:    }
+job.job @together placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<8x4xf32>
+  %a = op.slice %x from [0, 0] to [4, 4] by [1, 1] : tensor<8x4xf32> -> tensor<4x4xf32>
+  %b = op.slice %x from [4, 0] to [8, 4] by [1, 1] : tensor<8x4xf32> -> tensor<4x4xf32>
+  %c = op.concat %a, %b axis 1 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x8xf32>
+  job.output "c", %c : tensor<4x8xf32>
+}

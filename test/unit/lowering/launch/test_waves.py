@@ -88,6 +88,34 @@ def test_branches_that_share_nothing_are_one_wave(threads: int) -> None:
             np.testing.assert_allclose(rows.astype("f4"), wanted(array), 3e-7, 3e-7)
 
 
+def test_slices_of_one_input_before_a_wave_are_not_copied() -> None:
+    whole, part = "tensor<64x16xf32>", "tensor<1x16xf32>"
+    lines = [f'%x = job.input "x" : {whole}']
+    for i in range(64):
+        ends = f"from [{i}, 0] to [{i + 1}, 16] by [1, 1]"
+        lines.append(f"%s{i} = op.slice %x {ends} : {whole} -> {part}")
+        lines.append(f"%y{i} = op.exp %s{i} : {part} -> {part}")
+        lines.append(f'job.output "y{i}", %y{i} : {part}')
+    body = "\n".join(lines)
+    text = f"job.job @net placement <cpu, [0:0]> {{\n{body}\n}}\n"
+    compiler, passes = installed_compiler()
+    module = compiler.parse(text.encode(), "slices.mlir")
+    run_pipeline(compiler, passes, module, pipeline("cpu", waves=True))
+    assert len(wave_in(module).arguments) == 2 * 64
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    # All but the input, the wave and the outputs do nothing.
+    assert len([x for x in program.actors if x.body.block.ops]) == 1 + 1 + 64
+    # The input of 4 KiB and as much of results are in memory together.
+    report = report_of(program)
+    assert "activations peak 8.0 KiB" in report.memory[0]
+    assert "64 tasks act together and need 8.0 KiB at once" in report.given_up[0]
+    x = np.random.default_rng(5).normal(size=(64, 16)).astype(np.float32)
+    with Session(Model(module, {}, Path())) as session:
+        got = session.run({"x": x})
+    rows = np.concatenate([got[f"y{i}"] for i in range(64)])
+    np.testing.assert_allclose(rows.astype("f4"), np.exp(x), 3e-7)
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3, 5])
 def test_any_number_of_parts_does_all_members_once(parts: int) -> None:
     compiled = compile_cpu(kernel_source(wave_in(lowered(10, 16384))), "wave")
