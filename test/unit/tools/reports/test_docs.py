@@ -281,9 +281,10 @@ def test_a_document_that_is_wrong_is_found(
 
 def documents() -> list[str]:
     """The documents that people write, by their paths."""
-    written = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "examples/README.md"]
+    folders = "*.md", "docs/*.md", "docs/architecture/*.md", "examples/*.md"
+    written = {path for pattern in folders for path in ROOT.glob(pattern)}
     made = ROOT / "docs" / "passes.md"
-    return sorted(str(path.relative_to(ROOT)) for path in set(written) - {made})
+    return sorted(str(path.relative_to(ROOT)) for path in written - {made})
 
 
 @pytest.mark.slow
@@ -300,11 +301,154 @@ def test_a_document_shows_what_happens(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", documents())
-def test_relative_links_lead_somewhere(name: str) -> None:
-    path = ROOT / name
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
-        if "://" not in target:
-            assert (path.parent / target).exists(), f"{name}: {target}"
+def test_links_lead_to_files_and_headings(name: str) -> None:
+    assert broken_links(ROOT / name) == []
+
+
+def broken_links(page: Path) -> list[str]:
+    """The relative links of a page to files or headings that are not there."""
+    found: list[str] = []
+    for link in re.findall(
+        r"\]\(([^)\s]+)\)", prose_of(page.read_text(encoding="utf-8"))
+    ):
+        target, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        path = page.parent / target if target else page
+        if not path.exists() or (
+            anchor and anchor not in anchors_of(path.read_text(encoding="utf-8"))
+        ):
+            found.append(link)
+    return found
+
+
+def anchors_of(text: str) -> set[str]:
+    """What links to the headings of a page say after `#`."""
+    headings = re.findall(r"^#+ (.*)$", prose_of(text), re.MULTILINE)
+    return {
+        re.sub(r"[^a-z0-9_-]", "", heading.lower().replace(" ", "-"))
+        for heading in headings
+    }
+
+
+def prose_of(text: str) -> str:
+    """A page without its fenced blocks."""
+    return _FENCE.sub("", text)
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A `b`-c\n[a](#a-b-c) [b](#b) [c](no.md) [d](page.md#d)\n")
+    assert broken_links(page) == ["#b", "no.md", "page.md#d"]
+
+
+# How documents are written
+
+
+def text_of(name: str) -> str:
+    """The text of a document."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+MOST_WORDS = 1200
+"""Words of a page about the architecture, its blocks included."""
+MOST_WORDS_OF_A_PARAGRAPH = 90
+
+GENERATED = {"docs/onnx.md"}
+REPORTS = {"docs/benchmarks.md", "docs/benchmarks-xeon.md", "docs/gpu.md"}
+"""Pages of figures, which are not prose; changes keep the names of their time."""
+
+ARCHITECTURE = [name for name in documents() if name.startswith("docs/architecture")]
+PROSE = sorted(set(documents()) - GENERATED - REPORTS - {"CHANGELOG.md"})
+
+FOLDERS = "dialects|lowering|runtime|tools|test|docs|examples|benchmarks"
+_PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
+_PASS = re.compile(r"`((?:job|op|plan|regst|launch|convert|verify)-[a-z-]+)[`{]")
+
+
+def paragraphs_of(text: str) -> Iterator[str]:
+    """The paragraphs, items of lists and rows of tables of a page."""
+    starts = r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )|\n(?=\|)|\n(?=#)"
+    for part in re.split(starts, prose_of(text)):
+        if words := part.strip():
+            yield words
+
+
+def long_paragraphs(text: str) -> list[str]:
+    """The paragraphs of a page with too many words, by their beginnings."""
+    return [
+        f"{len(part.split())} words: {part[:60]}"
+        for part in paragraphs_of(text)
+        if len(part.split()) > MOST_WORDS_OF_A_PARAGRAPH
+    ]
+
+
+def missing_names(text: str) -> list[str]:
+    """The paths and passes that a page names and that are not there."""
+    from penstock.lowering import get_all_passes
+
+    passes = get_all_passes()
+    paths = [name for name in _PATH.findall(text) if not (ROOT / name).exists()]
+    return paths + [name for name in _PASS.findall(text) if name not in passes]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURE)
+def test_a_page_about_the_architecture_is_short(name: str) -> None:
+    assert len(text_of(name).split()) < MOST_WORDS
+
+
+@pytest.mark.parametrize("name", ARCHITECTURE)
+def test_a_page_about_the_architecture_begins_with_an_example(name: str) -> None:
+    start = re.split(r"^## ", text_of(name), flags=re.MULTILINE)[0]
+    kinds = {block.kind for block in blocks_of(start)}
+    assert kinds & {"mlir", "python", "console"}, name
+
+
+def test_the_index_links_to_each_page_about_the_architecture() -> None:
+    text = text_of("docs/architecture.md")
+    links = set(re.findall(r"\]\((architecture/[\w-]+\.md)\)", text))
+    pages = (ROOT / "docs" / "architecture").iterdir()
+    assert links == {f"architecture/{page.name}" for page in pages}
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_paragraphs_are_short(name: str) -> None:
+    assert long_paragraphs(text_of(name)) == []
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_paths_and_passes_that_are_named_exist(name: str) -> None:
+    assert missing_names(text_of(name)) == []
+
+
+def test_what_breaks_the_rules_of_documents_is_found() -> None:
+    long = "word " * (MOST_WORDS_OF_A_PARAGRAPH + 1)
+    block = f"```text\n{long}\n```\n"
+    assert len(long_paragraphs(f"# A\n{long}\n{block}\n* a\n* {long}")) == 2
+    named = "`runtime/no.py`, `tools/`, `plan-nothing{a=1}` and `verify-plan`"
+    assert missing_names(named) == ["runtime/no.py", "plan-nothing"]
+
+
+ENTRY = re.compile(r"^\*\*([^*]+)\*\*: (.*(?:\n.+)*)", re.MULTILINE)
+
+
+def glossary() -> list[tuple[str, str]]:
+    """The words of the glossary in order, and what it says of them."""
+    return ENTRY.findall(text_of("docs/glossary.md"))
+
+
+def test_words_of_the_glossary_are_in_alphabetical_order_each_once() -> None:
+    words = [word.casefold() for word, _ in glossary()]
+    assert (len(words) > 40, words) == (True, sorted(set(words)))
+
+
+def test_each_word_of_the_glossary_has_a_short_text_and_a_link() -> None:
+    wrong = [
+        word
+        for word, text in glossary()
+        if "](" not in text or len(re.findall(r"[.!?](?:\s|$)", text)) > 3
+    ]
+    assert wrong == []
 
 
 def test_each_line_about_security_names_tests_that_are_there() -> None:
