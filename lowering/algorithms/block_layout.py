@@ -1,12 +1,12 @@
 """
-Laying out the registers of one memory: which ones share a block, and where they lie.
+The layout of one memory's registers: blocks that registers share, and offsets in them.
 
 Registers that may share bytes, directly or by way of others, are a *group*; the groups
 of a memory lie side by side, because nothing in one group can lie on bytes of another
 one. A register that may share bytes with no other one is kept apart, with the reason.
-Where all users of a group are on one line of tasks, it is laid out on lifetimes, else
+Where all users of a group are on one chain of tasks, it is laid out on lifetimes, else
 on the pairs that may not share. A layout that is larger than the bound is compared with
-the one that lines alone prove, and the smaller one is taken.
+the one that chains alone prove, and the smaller one is taken.
 
 Registers are numbered from 0, in the order of the list; sizes and offsets are in bytes.
 """
@@ -58,7 +58,7 @@ class Demand(NamedTuple):
 
     @property
     def spans(self) -> Sequence[Span]:
-        """What its bytes are needed for in an act, one time after the other."""
+        """The spans in an act for which its bytes are needed, one after the other."""
         return self.span, *self.further
 
 

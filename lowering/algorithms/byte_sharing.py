@@ -1,8 +1,9 @@
 """
-Which registers may share bytes, as far as the partial order of tasks proves it.
+The relation of registers that may share bytes, as far as the partial order of tasks
+proves it.
 
-An edge from one task to another says that the n-th act of the second comes after the
-(n - tokens)-th act of the first. Two registers may share bytes if all users of the one
+An edge from one task to another says that the n-th act of the second comes after the (n
+- tokens)-th act of the first. Two registers may share bytes if all users of the one
 come before all first writers of the other in the same act, over paths without a token,
 and all users of the other before all first writers of the one in the next act, over
 paths with at most one. All slots of a register count as one.
@@ -42,8 +43,8 @@ class CycleError(Exception):
 
 class Span(NamedTuple):
     """
-    What a register needs its bytes for: its users, writers included, and those of them
-    that write before any other does.
+    The users of a register's bytes, writers included, and those of them that write
+    before any other does.
     """
 
     users: Sequence[int]
@@ -188,7 +189,7 @@ class Sharing(NamedTuple):
 
 
 def sharing_of(order: PartialOrder, spans: Sequence[Span]) -> Sharing:
-    """Which registers may share bytes."""
+    """The relation of registers that may share bytes."""
     begins = [order.row_of(span.first_writers) for span in spans]
     same = [highest([order.after[t] for t in span.users]) for span in spans]
     later = [highest([order.up_to_next[t] for t in span.users]) for span in spans]
@@ -207,8 +208,8 @@ def sharing_of(order: PartialOrder, spans: Sequence[Span]) -> Sharing:
 
 def sharing_of_all(order: PartialOrder, parts: Sequence[Sequence[Span]]) -> Sharing:
     """
-    Which registers may share bytes that are written several times in an act: those all
-    of whose parts may.
+    The relation of registers that may share bytes, where these are written several
+    times in an act: all parts of both have to be allowed to.
     """
     found = sharing_of(order, [span for spans in parts for span in spans])
     if all(len(spans) == 1 for spans in parts):

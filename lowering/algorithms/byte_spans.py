@@ -1,6 +1,4 @@
-"""
-Bytes that slots lie on, and what steps do with registers.
-"""
+"""The bytes that slots lie on, and the accesses of steps to registers."""
 
 from __future__ import annotations
 
@@ -73,8 +71,9 @@ def uncovered(size: int, pieces: Sequence[tuple[int, int]]) -> int:
 
 class Access(NamedTuple):
     """
-    What one step of an actor names, what of it it writes, what it leaves as it is,
-    though it may write over it, and what it reads before it has written it.
+    The access of one step of an actor: the registers that it names, those that it
+    writes, those that it leaves unchanged though it may write over them, and those that
+    it reads before it has written them.
     """
 
     named: Sequence[str]

@@ -1,5 +1,5 @@
 """
-Which registers need one more slot so that tasks do not wait for each other forever:
+The slots that a plan lacks, so that its tasks never wait for each other in a cycle:
 plain functions over numbers, no IR.
 
 An act of a task moves one slot of each register it writes from free to full, and one of
@@ -24,7 +24,7 @@ BUDGET = 10_000
 
 
 class Register(NamedTuple):
-    """What a task writes and tasks read, with the numbers of these tasks."""
+    """A register by the numbers of its writer and readers."""
 
     writer: int
     readers: Sequence[int]
@@ -57,7 +57,7 @@ class Increase(NamedTuple):
 
 @dataclass
 class Waits:
-    """Which of `tasks` tasks wait for which at the start."""
+    """The waits between `tasks` tasks at the start."""
 
     tasks: int
     registers: Sequence[Register]

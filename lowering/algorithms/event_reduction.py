@@ -1,6 +1,6 @@
 """
-Which orders follow from others: between streams, and in marked graphs. Plain functions
-over numbers, no IR.
+The transitive reduction of orders between streams, and of marked graphs. Plain
+functions over numbers, no IR.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class EventFinder:
         return waits
 
     def _before(self, task: int) -> list[int]:
-        """What is over as soon as the stream of a task comes to it."""
+        """The tasks that are over as soon as the stream of a task comes to it."""
         if self._place[task] == 0:
             return [-1] * len(self._streams)
         return list(

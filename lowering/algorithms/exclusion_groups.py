@@ -1,5 +1,6 @@
 """
-Which jobs never run at the same time, as far as memory counts on it (OF-67, OF-68).
+The groups of jobs that never run at the same time, as far as memory counts on it
+(OF-67, OF-68).
 """
 
 from __future__ import annotations

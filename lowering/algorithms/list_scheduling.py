@@ -1,5 +1,5 @@
 """
-Which lane runs which job when: plain functions over numbers, no IR.
+List scheduling: jobs on lanes, and their times. Plain functions over numbers, no IR.
 
 Jobs are listed such that each comes after all it waits for. A lane runs its jobs one
 after the other. A job begins once its lane is free and all jobs it waits for have
@@ -16,7 +16,10 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """What runs for `time` after others; `lanes`, ascending, are those that may."""
+    """
+    Work that takes `time` after other jobs; `lanes`, ascending, are those that may run
+    it.
+    """
 
     time: int
     after: Sequence[int]

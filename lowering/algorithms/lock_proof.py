@@ -1,5 +1,5 @@
 """
-What the lock of a main job keeps from happening at the same time, without IR.
+The proof that a main job's lock excludes conflicting uses, without IR.
 
 A section is held from before its source acts until after its sink has. So an actor of
 the same job that comes after the source and before the sink in the same act only acts

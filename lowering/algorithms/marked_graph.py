@@ -3,8 +3,7 @@ Marked graphs: actors that wait for each other's acts, and bytes they use in tur
 
 An edge with tokens from one actor to another says that the n-th act of the second
 follows the (n - tokens)-th of the first; each act of an actor follows its last one.
-What follows from that along paths is all that is certain: whatever is not on a path may
-run at the same time.
+Only orders along paths are certain: acts that no path orders may run at the same time.
 
 A storage has some slots of equal size; in its n-th act an actor uses slot n mod slots.
 Let all users of one storage reach the writer of another one over at most `there`

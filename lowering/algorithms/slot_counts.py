@@ -1,6 +1,6 @@
 """
-How many slots queues need so that acts can begin at an interval, and what that takes:
-plain functions over numbers, no IR. Times are in nanoseconds.
+The numbers of slots that queues need so that acts can begin at an interval, and the
+bytes that these take: plain functions over numbers, no IR. Times are in nanoseconds.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MAX_ACTS = 1 << 14
 
 
 class Queue(NamedTuple):
-    """What a task writes and another one reads, so many pieces in each launch."""
+    """A queue from a writing task to a reading one, so many pieces in each launch."""
 
     writer: int
     reader: int
@@ -70,13 +70,16 @@ class Acts:
         return self.first_for(task, piece + 1, pieces) - 1
 
     def edges(self, queues: Iterable[Queue]) -> list[Edge]:
-        """What the slots of queues mean, and that each task acts in order."""
+        """
+        The edges that follow from the slots of queues, and from each task acting in
+        order.
+        """
         found = dict.fromkeys(edge for queue in queues for edge in self.edges_of(queue))
         found.update(dict.fromkeys(self._own()))
         return list(found)
 
     def edges_of(self, queue: Queue) -> Iterator[Edge]:
-        """What the slots of a queue mean."""
+        """The edges that follow from the slots of a queue."""
         writer, reader, pieces, full, free = queue
         for piece in range(pieces):
             launches, source = divmod(piece - full, pieces)
@@ -93,7 +96,7 @@ class Acts:
                 yield Edge(first + count - 1, first, 1)
 
     def queue_of(self, control: Control) -> Queue:
-        """What a control register hands on."""
+        """The queue of a control register."""
         source, target, tokens, pieces = control
         return Queue(source, target, pieces, tokens, 1 - tokens)
 

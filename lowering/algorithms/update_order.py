@@ -1,4 +1,6 @@
-"""Whether actors use a variable before it is written, and again only after that."""
+"""
+The check that actors read a variable before it is written, and again only after that.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """
-The kernel database: what alternatives of kernels took when they were measured.
+The kernel database: measured times of kernel variants.
 
 A file of SQLite, with a table of keys (`penstock.lowering.kernel_times.keys`: found by
-digest, compared by text) and one of times, a row for each alternative of a key. Any
-number of processes may read and write it at once; each measurement is written whole or
-not at all. A row that does not fit its checksum counts as missing.
+digest, compared by text) and one of times, a row for each variant of a key. Any number
+of processes may read and write it at once; each measurement is written whole or not at
+all. A row that does not fit its checksum counts as missing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DatabaseError(Exception):
 
 @dataclass(frozen=True)
 class Time:
-    """What one alternative took: nanoseconds over a number of samples."""
+    """The measured time of one variant: nanoseconds over a number of samples."""
 
     median_ns: float
     least_ns: float
@@ -81,7 +81,7 @@ def _text_of(data: bytes) -> str:
 
 
 def checksum_of(text: str, alternative: str, time: Time) -> str:
-    """What is kept with a row, to see whether it is damaged."""
+    """The checksum that is kept with a row, to see whether it is damaged."""
     numbers = float(time.median_ns), float(time.least_ns), int(time.samples)
     facts = text, alternative, time.source, *numbers, time.measured_at
     return sha256(repr(facts).encode()).hexdigest()
@@ -177,7 +177,7 @@ class KernelDatabase:
             raise DatabaseError(f"the kernel database {self.path} is damaged: {found}")
 
     def times(self, key: Key) -> dict[str, Time]:
-        """What was measured of a key, by the name of the alternative."""
+        """The measured times of a key, by the name of the variant."""
         query = (
             "SELECT alternative, checksum, "
             "median_ns, least_ns, samples, measured_at, source "

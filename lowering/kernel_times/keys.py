@@ -1,12 +1,11 @@
 """
-What a measured time is the time of: an injective key.
+The key of a measured time: an injective text of all that the time depends on.
 
-A key is a JSON text of all that the time depends on: what is computed (the generic
-text of the kernel, without its name, without the names of values and without what
-passes note on it; arguments that may lie in panels), in how many parts, for vectors of
-how many bytes, and the machine. A machine is the model and the features of its
-processor, the versions of what compiles, and a digest of our own modules, so that a
-time is that of the code that would be generated now.
+A key is a JSON text of the computation (the generic text of the kernel, without its
+name, without the names of values and without notes of passes; arguments that may be
+packed), the number of parts, the vector width in bytes, and the machine. A machine is
+the model and the features of its CPU, the versions of what compiles, and a digest of
+our own modules, so that a time is that of the code that would be generated now.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def _key(facts: Mapping[str, object], machine: str) -> Key:
 
 
 def kernel_text(kernel: KernelOp) -> str:
-    """What a kernel computes, the same under any names and notes."""
+    """The text of a kernel's computation, the same under any names and notes."""
     copy = kernel.clone()
     copy.properties.pop("sym_name", None)
     for note in NOTES:
@@ -100,7 +99,7 @@ def kernel_text(kernel: KernelOp) -> str:
 
 
 def op_text(op: Operation) -> str:
-    """What an op computes, the same under any names of its operands."""
+    """The text of an op's computation, the same under any names of its operands."""
     distinct = list(dict.fromkeys(op.operands))
     block = Block(arg_types=[value.type for value in distinct])
     block.add_op(op.clone(dict(zip(distinct, block.args, strict=True))))
@@ -155,7 +154,7 @@ def machine_here() -> str:
 
 
 def _model() -> str:
-    """What the system calls the model of the processor, if it does."""
+    """The model name of the CPU as the system tells it; empty if it does not."""
     path = Path("/proc/cpuinfo")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -12,8 +12,8 @@ REACH_BUDGET = 200_000
 
 def limit_of_tasks(problem: Problem, memory: int | None = None) -> int:
     """
-    What the neediest task takes by itself: what it reads and makes together, less what
-    it may overwrite; of one memory only if it is given.
+    The bytes that the neediest task takes by itself: those it reads and makes together,
+    less those it may overwrite; of one memory only if it is given.
     """
     values = problem.values
     return max(
@@ -32,7 +32,7 @@ def limit_of_tasks(problem: Problem, memory: int | None = None) -> int:
 
 def limit_at(problem: Problem, task: int) -> int:
     """
-    What is alive at a task in every order: values that it uses, less what it may
+    The bytes alive at a task in every order: values that it uses, less those it may
     overwrite, and values made before it in every order that are read after it in every
     order.
     """
@@ -49,7 +49,7 @@ def limit_at(problem: Problem, task: int) -> int:
 
 
 def reached(edges: Sequence[Sequence[int]], start: int) -> set[int]:
-    """What is reached from a task over any number of edges, without itself."""
+    """The tasks reached from a task over any number of edges, without itself."""
     found: set[int] = set()
     open = [start]
     while open:
@@ -62,8 +62,8 @@ def reached(edges: Sequence[Sequence[int]], start: int) -> set[int]:
 
 def lower_limit(problem: Problem, promising: Sequence[int]) -> int:
     """
-    A number of bytes that no order does without. What is forced to be alive is looked
-    up at the first of the `promising` tasks, as many as are affordable.
+    A number of bytes that no order does without. Bytes forced to be alive are looked up
+    at the first of the `promising` tasks, as many as are affordable.
     """
     edges = len(problem.tasks) + sum(map(len, problem.users))
     affordable = REACH_BUDGET // max(1, edges)

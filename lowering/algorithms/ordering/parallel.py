@@ -51,7 +51,9 @@ class Candidate(NamedTuple):
 def candidates_of(
     problem: Problem, jobs: Sequence[Job], orders: Iterable[Order]
 ) -> Iterator[Candidate]:
-    """What orders of a problem need, whose tasks are jobs that have one lane each."""
+    """
+    The candidates of orders of a problem whose tasks are jobs that have one lane each.
+    """
     for order in orders:
         makespan = in_order(jobs, order).makespan
         yield Candidate(order, peaks_of(problem, order), makespan)
@@ -63,7 +65,9 @@ def candidates_of(
 
 
 class Part(NamedTuple):
-    """What a task does, and the device it does it on; parts that do None are alone."""
+    """
+    A task's part of a computation, and its device; tasks whose part is None are alone.
+    """
 
     does: Hashable | None
     device: Hashable

@@ -1,5 +1,6 @@
 """
-Which orders tasks may run in, and how many bytes are alive at each step.
+The problem of ordering tasks: the orders they may run in, and the bytes alive at each
+step.
 
 Tasks and values are numbers from 0 on. A value is alive from the task that makes it to
 the last one that reads it, both included. Nothing here depends on the order in which
@@ -18,7 +19,7 @@ Order: TypeAlias = list[int]
 
 
 class Value(NamedTuple):
-    """What a task makes: its bytes, and the memory that it lies in."""
+    """The output of a task: its bytes, and the memory that it lies in."""
 
     size: int
     memory: int = 0

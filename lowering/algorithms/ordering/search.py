@@ -32,7 +32,7 @@ COPIES = 8
 
 
 class Found(NamedTuple):
-    """What a search found."""
+    """The result of a search."""
 
     order: Order | None
     """The best order below the ceiling, if one was found."""
@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """How a task changes the live bytes while it runs and for good."""
+    """The change of live bytes by a task, while it runs and for good."""
 
     rise: int
     net: int
@@ -53,7 +53,7 @@ def net_of(effect: tuple[Effect, int]) -> int:
 
 
 def union(sets: Iterable[TaskSet]) -> TaskSet:
-    """What is in any of these sets."""
+    """The union of sets of tasks."""
     found = 0
     for tasks in sets:
         found |= tasks
@@ -127,7 +127,7 @@ class Stretch:
         )
 
     def effect(self, task: int, done: TaskSet) -> Effect:
-        """What a task does after the tasks of a set."""
+        """The effect of a task after the tasks of a set."""
         self.evaluations += 1
         known, done = self._effects[task], done & self._near[task]
         if (effect := known.get(done)) is None:

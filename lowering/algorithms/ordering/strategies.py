@@ -241,7 +241,7 @@ class Improver:
         return [Piece(tasks, max(next(steps) for _ in tasks)) for tasks in orders]
 
     def _choose(self) -> Order:
-        """What is best for each group in any simple order."""
+        """The best order of each group among all simple orders."""
         best = self._pieces(self.problem.source)
         for order in simple_orders(self.problem, self.floor):
             if max((piece.peak for piece in best), default=0) <= self.floor:

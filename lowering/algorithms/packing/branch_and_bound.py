@@ -57,8 +57,8 @@ and each has some kilobytes for a buffer.
 
 class Order(NamedTuple):
     """
-    What comes first among the buffers that could lie at one offset: what has more of
-    `before`, then what is open in a fuller section, then what has more of `after`.
+    The order of buffers that could lie at one offset: by more of `before`, then by a
+    fuller section of open ones, then by more of `after`.
     """
 
     before: tuple[str, ...]

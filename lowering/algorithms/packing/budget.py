@@ -1,4 +1,4 @@
-"""How much a search may spend, and when it has found enough."""
+"""The budget of a search, and the condition under which it has found enough."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 @dataclass
 class Budget:
     """
-    What is left of the time and the steps that searches may spend, all together.
+    The time and the steps that searches may still spend, all together.
 
     A search goes on until one of them is spent, or until its layout is as low as it
-    asks for. A step is a small piece of work, of about 4 ns. What a search does depends
-    on its steps only: a clock ends it earlier or later, but leads it nowhere else.
-    Loading or compiling the search for the first time in a process does not count.
+    asks for. A step is a small piece of work, of about 4 ns. A search depends on its
+    steps only: a clock ends it earlier or later, but leads it nowhere else. Loading or
+    compiling the search for the first time in a process does not count.
     """
 
     seconds: float | None = None

@@ -1,5 +1,5 @@
 """
-Arrays as compiled functions see them, and how functions are compiled.
+The types and the decorator of compiled packing functions.
 
 Importing this module imports Numba.
 """
@@ -26,7 +26,7 @@ NONE = -1
 
 
 class Numbers(Protocol):
-    """What is used of an array of integers."""
+    """The interface of an array of integers, as far as it is used."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...

@@ -111,47 +111,49 @@ def by_size_and_steps(problem: Problem) -> list[int]:
 
 
 def by_steps(problem: Problem) -> list[int]:
-    """What is needed longest first, of equal ones the largest."""
+    """Buffers by steps, longest first, then the largest."""
     return sorted_by(problem, falling_steps, falling_sizes)
 
 
 def by_volume(problem: Problem) -> list[int]:
-    """What has the most bytes times steps first."""
+    """Buffers by bytes times steps, largest first."""
     return sorted_by(problem, falling_volumes)
 
 
 def by_first(problem: Problem) -> list[int]:
-    """What is needed first first."""
+    """Buffers by their first step, earliest first."""
     return sorted_by(problem, firsts)
 
 
 def by_first_and_last(problem: Problem) -> list[int]:
-    """What is needed first first, of these what ends first."""
+    """Buffers by their first step, earliest first, then by their last step."""
     return sorted_by(problem, firsts, lasts)
 
 
 def by_first_and_size(problem: Problem) -> list[int]:
-    """What is needed first first, of these the largest."""
+    """Buffers by their first step, earliest first, then the largest."""
     return sorted_by(problem, firsts, falling_sizes)
 
 
 def by_last_and_size(problem: Problem) -> list[int]:
-    """What is needed last first, of these the largest."""
+    """Buffers by their last step, latest first, then the largest."""
     return sorted_by(problem, lambda p: negated(lasts(p)), falling_sizes)
 
 
 def by_fewest_conflicts(problem: Problem) -> list[int]:
-    """What conflicts with the fewest others first, of equal ones the largest."""
+    """Buffers by their number of conflicts, fewest first, then the largest."""
     return sorted_by(problem, conflict_counts, falling_sizes)
 
 
 def by_most_conflicts(problem: Problem) -> list[int]:
-    """What conflicts with the most others first, of equal ones the largest."""
+    """Buffers by their number of conflicts, most first, then the largest."""
     return sorted_by(problem, lambda p: negated(conflict_counts(p)), falling_sizes)
 
 
 def by_fullest_step(problem: Problem) -> list[int]:
-    """What is needed at the fullest step first, then at the next one; largest first."""
+    """
+    The buffers of the fullest step first, then those of the next one; largest first.
+    """
     return sorted_by(
         problem, lambda p: negated(largest_live_bytes(p)), falling_sizes, firsts
     )

@@ -1,5 +1,6 @@
 """
-What is best of all that there is: rules first, then branch and bound.
+The portfolio of packing algorithms: rules first, then branch and bound; the best layout
+is taken.
 
 Buffers fall into parts that have no conflict with each other; the highest part is
 worked on, until none is higher than the highest bound of a part. Importing this module

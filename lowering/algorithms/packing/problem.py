@@ -1,9 +1,9 @@
 """
-What is to be packed: buffers of bytes that are needed for a while.
+The packing problem: buffers of bytes, each needed for a while.
 
 Every size and offset is in bytes; offsets are multiples of an alignment. Two buffers
-*conflict* when they are needed together: then they must not share a byte. Which ones do
-follows from lifetimes on a list of steps; where the order of steps is only partial,
+*conflict* when they are needed together: then they must not share a byte. Conflicts
+follow from lifetimes on a list of steps; where the order of steps is only partial,
 further pairs conflict although their lifetimes on one such list do not overlap.
 """
 
@@ -122,8 +122,8 @@ class Problem:
     @cached_property
     def bound(self) -> int:
         """
-        What no layout can be smaller than: what is needed at one step lies one after
-        the other, all but the last one filled up to the alignment.
+        The lower bound of all layouts: the buffers of one step lie one after the other,
+        all but the last one filled up to the alignment.
         """
         padding = [a - b for a, b in zip(self.strides, self.sizes, strict=True)]
         lost: list[tuple[int, int]] = []
@@ -192,7 +192,7 @@ class Swept(NamedTuple):
 
 
 def swept(sizes: Sequence[int], conflicts: Sequence[int]) -> Swept:
-    """What `Problem.of_conflicts` is made of."""
+    """The parts of `Problem.of_conflicts`."""
     forth = swept_lifetimes(sizes, conflicts)
     back = swept_lifetimes(sizes, conflicts, backwards=True)
     # Along the list what is listed later begins later, against it the other way round.

@@ -137,7 +137,7 @@ def register_packing(name: str, packer: Packer) -> None:
 
 @cache
 def installed_packers() -> dict[str, Callable[[], object]]:
-    """What loads the algorithms of installed packages."""
+    """The loaders of the algorithms of installed packages."""
     return {entry.name: entry.load for entry in entry_points(group="penstock.packing")}
 
 
@@ -201,7 +201,7 @@ def pack(
 
 
 def complaint_about(problem: Problem, offsets: Sequence[int]) -> str | None:
-    """What is wrong with a layout."""
+    """The defect of a layout; None if it is valid."""
     if len(offsets) != len(problem.sizes):
         return f"returns {len(offsets)} offsets for {len(problem.sizes)} buffers"
     for number, offset in enumerate(offsets):

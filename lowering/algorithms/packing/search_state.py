@@ -1,5 +1,5 @@
 """
-What a compiled search works on: tables, and how far it has come. Importing this module
+The state of a compiled search: its tables, and its progress. Importing this module
 imports Numba.
 
 Sizes and offsets are in units.
@@ -93,7 +93,7 @@ class Frame:
 
 
 class State:
-    """How far a search has come: the ends of its lists, and what it has done."""
+    """The progress of a search: the ends of its lists, and its counts."""
 
     depth: int
     candidates: int

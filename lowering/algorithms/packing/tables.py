@@ -101,7 +101,7 @@ class Tables:
 
     @cached_property
     def neighbours(self) -> list[Ints]:
-        """What each conflicts with."""
+        """The conflicting buffers of each buffer."""
         return [
             np.flatnonzero(together)
             for together in (self._together(i) for i in range(len(self.indices)))

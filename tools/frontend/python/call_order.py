@@ -1,11 +1,11 @@
 """
-Whose turn it is among calls of jobs that use variables of one name.
+The order of calls of jobs that use variables of one name.
 
 A call that assigns to a variable has it to itself; calls that only read it may have it
 together. Calls take their *turns* in the order in which they ask; each waits for those
 before it that use what it assigns, or assign what it uses, so none waits for ever, and
-calls of jobs that share nothing wait for nobody. What a callback of a call asks for may
-go before all that have not begun, as these may wait for the callback to end.
+calls of jobs that share nothing wait for nobody. Turns asked for by a callback of a
+call may go before all that have not begun, as these may wait for the callback to end.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class OpFunction:
 
 
 def python_value(attribute: Attribute) -> object:
-    """What stands for an attribute in Python; some only stand for themselves."""
+    """The Python value of an attribute; the attribute itself if it has none."""
     if isinstance(attribute, IntegerAttr | FloatAttr):
         return attribute.value.data
     if isinstance(attribute, StringAttr):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Call(NamedTuple):
-    """What is to be run, or else given up if its future is cancelled."""
+    """A submitted call: run it, or give it up if its future is cancelled."""
 
     run: Callable[[], object]
     give_up: Callable[[], object]

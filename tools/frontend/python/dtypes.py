@@ -55,5 +55,5 @@ def array_text(shape: tuple[int, ...], dtype: DType) -> str:
 
 
 def shape_and_dtype(type: TensorType) -> tuple[tuple[int, ...], DType]:
-    """What NumPy calls the type of a tensor."""
+    """The shape and NumPy dtype of a tensor type."""
     return tuple(type.get_shape()), dtype_of(type.element_type)

@@ -1,4 +1,4 @@
-"""What is wrong with a traced function, and where in its source."""
+"""The error of a traced function, with its place in the source."""
 
 from __future__ import annotations
 

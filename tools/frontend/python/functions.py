@@ -28,7 +28,10 @@ def apply_function(
     args: Sequence[object],
     options: Mapping[str, object],
 ) -> object:
-    """What `__array_function__` does. Raises TraceError if it cannot be traced."""
+    """
+    The implementation of `__array_function__`. Raises TraceError if it cannot be
+    traced.
+    """
     what = f"{function.__module__}.{function.__name__}"
     _ = current_trace(what)
     if (ours := FUNCTIONS.get(function)) is None:
@@ -214,7 +217,9 @@ def _reduce(name: str, source: Tensor, axis: Axes, *, keepdims: bool) -> Tensor:
 
 
 def _wide(source: Tensor) -> Tensor:
-    """What NumPy adds up and multiplies: integers have 64 bits."""
+    """
+    The tensor in the dtype that NumPy adds and multiplies in: integers have 64 bits.
+    """
     wide = {"b": "int64", "i": "int64", "u": "uint64"}.get(source.dtype.kind)
     return source if wide is None else cast(source, np.dtype(wide))
 

@@ -1,4 +1,4 @@
-"""What kind of Python value something is, in terms that type checkers can use."""
+"""Type guards for Python values, in terms that type checkers can use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Functions that are jobs: what `@penstock.job` makes, and what tracing them gives."""
+"""
+Jobs as decorated functions: the object that `@penstock.job` makes, and its traces.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +102,8 @@ class Job:
 
     def submit(self, *args: object, **options: object) -> Future[Any]:
         """
-        Run the job in the session of `__call__`, after what was submitted before. What
-        is wrong with the arguments is raised here, what goes wrong later by the future.
+        Run the job in the session of `__call__`, after what was submitted before.
+        Errors of the arguments are raised here, later ones by the future.
         """
         return late("session").session_of(self).submit(self, *args, **options)
 

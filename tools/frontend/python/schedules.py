@@ -1,5 +1,5 @@
 """
-Schedules: which jobs run when, on the arrays of a workspace.
+Schedules: control flow over jobs, on the arrays of a workspace.
 
     Run(job, writes="loss")     a job, or a function on arrays
     Sequence(a, b)              one after the other
@@ -10,8 +10,9 @@ Schedules: which jobs run when, on the arrays of a workspace.
     Once(a)                     in the first iteration of the loop around it
     Scope(a)                    in a workspace of its own, new each time
 
-A schedule is checked before it runs: what a step reads has been fed or written before,
-and steps at the same time neither write the same name nor write what another reads.
+A schedule is checked before it runs: each name that a step reads has been fed or
+written before, and steps at the same time neither write the same name nor write what
+another reads.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ScheduleError(PenstockError):
 
 @dataclass(frozen=True)
 class Execution:
-    """What steps run in. `stopped` is set once a step has failed."""
+    """The environment in which steps run. `stopped` is set once a step has failed."""
 
     session: Session | None
     """Where jobs run; None for the session of each."""
@@ -68,7 +69,7 @@ class Execution:
 @dataclass
 class Check:
     """
-    What is known at one place of a schedule: the names that are there, the complaints
+    The knowledge at one place of a schedule: the names that are there, the complaints
     so far, and whether the step is the one that a loop repeats, or a part of it.
     """
 
@@ -77,7 +78,7 @@ class Check:
     in_loop: bool = False
 
     def inside(self, names: set[str], *, in_loop: bool | None = None) -> Check:
-        """What is known in a part, where these names are there."""
+        """The knowledge inside a part, where these names are there."""
         looped = self.in_loop if in_loop is None else in_loop
         return Check(names, self.complaints, looped)
 
@@ -165,7 +166,7 @@ class Run(Step):
 
     @property
     def name(self) -> str:
-        """What it is called by in messages."""
+        """The name of the step in messages."""
         return getattr(self.action, "__name__", "function")
 
     def needs(self, there: set[str]) -> set[str]:
@@ -187,7 +188,7 @@ class Run(Step):
         known.complaints += self._miscounts()
 
     def _miscounts(self) -> Iterator[str]:
-        """What is wrong with the number of arrays that a job of one shape returns."""
+        """The complaint about the number of arrays that a job of one shape returns."""
         if isinstance(self.action, Job) and self.action.signature.is_static:
             module = self.action.trace().module
             count = sum(isinstance(op, OutputOp) for op in module.walk())
@@ -419,8 +420,8 @@ class Once(Single):
 class Scope(Single):
     """
     A step in a workspace of its own, new each time it runs, which sees all names around
-    it. What it writes is gone afterwards, unless the name is forwarded: `forwarded`
-    says for names inside which names outside they stand for.
+    it. Its own names are gone afterwards, unless they are forwarded: `forwarded` says
+    for names inside which names outside they stand for.
     """
 
     def __init__(self, step: Step, forwarded: Mapping[str, str] | None = None):

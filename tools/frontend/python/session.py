@@ -3,8 +3,8 @@ Sessions: where jobs are compiled, keep their variables, and run.
 
     OPEN     --first call: all jobs so far are compiled-->  RUNNING  --close-->  CLOSED
 
-A job that comes later is compiled when it is called first; what is compiled already
-stays as it is. What jobs of a session call by one name is one variable, in one memory
+A job that comes later is compiled when it is called first; jobs compiled before stay as
+they are. A variable that several jobs of a session name is one variable, in one memory
 for all of them, which lives as long as the session: they must define it alike.
 """
 
@@ -47,7 +47,7 @@ IN_FLIGHT = 64
 
 
 class SessionState(Enum):
-    """What a session can do."""
+    """The states of a session."""
 
     OPEN = "open"
     """Nothing is compiled yet."""
@@ -78,7 +78,7 @@ class Program:
         return self._turns.ask(self.reads, self.writes, first=first)
 
     def run(self, arrays: Mapping[str, Array], turn: Turn) -> object:
-        """What the job returns. Raises PenstockError if it fails."""
+        """Run the job and return its results. Raises PenstockError if it fails."""
         try:
             self._turns.begin(turn)
             with self._lock:
@@ -158,7 +158,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """What the session can do."""
+        """The state of the session."""
         return self._state
 
     def __enter__(self) -> Self:
@@ -266,7 +266,7 @@ class Session:
                 program.close()
 
     def compiled_shapes(self, job: Job) -> list[Hashable]:
-        """What a job is compiled for, that used last at the end."""
+        """The shapes that a job is compiled for, the last used one at the end."""
         with self._lock:
             return list(self._caches.get(job, ()))
 

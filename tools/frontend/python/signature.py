@@ -1,5 +1,5 @@
 """
-What a job takes: the annotations of its parameters, and arguments that fit them.
+The signature of a job: the annotations of its parameters, and arguments that fit them.
 
 A tensor is `Annotated[Tensor, shape, dtype]`. An extent is an integer or a name; the
 extents of one name are equal in a call, and may differ from call to call. Tensors may
@@ -67,7 +67,7 @@ class Arguments:
 
 
 class Placeholder(ABC):
-    """What one parameter, or a part of it, takes."""
+    """The placeholder of one parameter, or of a part of it."""
 
     @property
     @abstractmethod
@@ -296,7 +296,7 @@ class DictPlaceholder(Placeholder):
 
 @dataclass(frozen=True)
 class Signature:
-    """What a job takes: a placeholder for each parameter, in order."""
+    """The signature of a job: a placeholder for each parameter, in order."""
 
     job: str
     parameters: Mapping[str, Placeholder]
@@ -365,8 +365,8 @@ def signature_of(
     function: Callable[..., object], names: Mapping[str, object]
 ) -> Signature:
     """
-    What a function takes, by its annotations, in which `names` may be used besides what
-    its module knows. Raises TraceError for parameters that are no tensors.
+    The signature of a function by its annotations, in which `names` may be used besides
+    those that its module knows. Raises TraceError for parameters that are no tensors.
     """
     if not callable(function):
         raise TraceError(f"a job is a function, got {function!r}")
@@ -391,7 +391,10 @@ def signature_of(
 
 
 def placeholder_of(what: str, hint: Any) -> Placeholder:
-    """What an annotation stands for. Raises TraceError, which names `what`, if none."""
+    """
+    The placeholder of an annotation. Raises TraceError, which names `what`, if it is
+    none.
+    """
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated and args[0] is Tensor:
         return _tensor(what, args[1:])

@@ -1,5 +1,6 @@
 """
-What a function returns: tensors in lists, tuples and dictionaries, which are kept.
+The structure of a function's results: tensors in lists, tuples and dictionaries, which
+are kept.
 
 Each tensor gets a name that says where it is: `out`, `out.0`, `out.loss`.
 """

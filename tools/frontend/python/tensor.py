@@ -56,12 +56,12 @@ class Tensor(NDArrayOperatorsMixin):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
@@ -91,7 +91,7 @@ class Tensor(NDArrayOperatorsMixin):
     def _numpy(
         self, function: Callable[..., Any], *args: object, **options: object
     ) -> Tensor:
-        """What a function of NumPy makes of this."""
+        """The result of a NumPy function on this tensor."""
         return late("functions").apply_function(function, (self, *args), options)
 
     # What an array has as methods

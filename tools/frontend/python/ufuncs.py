@@ -63,7 +63,9 @@ def apply_ufunc(
     inputs: Sequence[object],
     options: Mapping[str, object],
 ) -> Tensor:
-    """What `__array_ufunc__` does. Raises TraceError if there is no op for it."""
+    """
+    The implementation of `__array_ufunc__`. Raises TraceError if there is no op for it.
+    """
     what = f"numpy.{ufunc.__name__}"
     trace = current_trace(what)
     if method != "__call__" or options:

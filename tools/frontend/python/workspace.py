@@ -3,8 +3,8 @@ Workspaces: arrays by name, which the steps of a schedule read and write.
 
 A workspace may have a parent, all of whose names it sees. A name is looked up in this
 order: its own names; forwarded names, which stand for another name of the parent; the
-names of the parent. What is fed under a name that is there takes its place, wherever it
-is; under a name that is not, it becomes the workspace's own.
+names of the parent. An array fed under a name that is there takes its place, wherever
+it is; under a name that is not, it becomes the workspace's own.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Workspace:
 
     def sizes(self) -> dict[str, int]:
         """
-        The bytes of the workspace's own arrays, the largest first. What an array has in
-        common with one before it counts 0.
+        The bytes of the workspace's own arrays, the largest first. Bytes that an array
+        has in common with one before it count 0.
         """
         with self._lock:
             arrays = dict(self._arrays)
