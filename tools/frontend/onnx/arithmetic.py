@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf, pi
+from math import inf
 
 import numpy as np
-from onnx import TensorProto
 from xdsl.dialects.builtin import AnyFloat, i1
 
 from penstock.dialects.op import (
@@ -73,79 +72,10 @@ def soft_plus(ops: Ops, value: Value) -> Value:
     return ops.add(ops.one(activation.ReluOp, value), rest)
 
 
-def softsign(node: Node) -> None:
-    """x / (1 + |x|)."""
-    ops, value = node.ops, node.value()
-    node.give_value(ops.div(value, ops.add(ops.one(elementwise.AbsOp, value), 1)))
-
-
 def mish(node: Node) -> None:
     """x * tanh(softplus(x))."""
     ops, value = node.ops, node.value()
     node.give_value(ops.mul(value, ops.one(activation.TanhOp, soft_plus(ops, value))))
-
-
-def swish(node: Node) -> None:
-    """x * sigmoid(alpha * x)."""
-    ops, value = node.ops, node.value()
-    alpha = node.float("alpha", 1.0)
-    scaled = value if alpha == 1 else ops.mul(value, alpha)
-    node.give_value(ops.mul(value, ops.one(activation.SigmoidOp, scaled)))
-
-
-def exponential_unit(node: Node) -> None:
-    """x, or alpha * (exp(x) - 1) where it is negative."""
-    ops, value = node.ops, node.value()
-    node.give_value(elu(ops, value, node.float("alpha", 1.0)))
-
-
-def elu(ops: Ops, value: Value, alpha: float) -> Value:
-    """x, or alpha * (exp(x) - 1) where it is negative."""
-    below = ops.mul(ops.sub(ops.one(functions.ExpOp, value), 1), alpha)
-    return ops.where(ops.two(comparison.GreaterOp, value, 0), value, below)
-
-
-def selu(node: Node) -> None:
-    """gamma times an exponential unit."""
-    alpha = node.float("alpha", 1.67326319217681884765625)
-    gamma = node.float("gamma", 1.05070102214813232421875)
-    node.give_value(node.ops.mul(elu(node.ops, node.value(), alpha), gamma))
-
-
-def celu(node: Node) -> None:
-    """x, or alpha * (exp(x / alpha) - 1) where it is negative."""
-    ops, value = node.ops, node.value()
-    alpha = node.float("alpha", 1.0)
-    grown = ops.one(functions.ExpOp, ops.div(value, alpha))
-    below = ops.mul(ops.sub(grown, 1), alpha)
-    above = ops.two(comparison.GreaterOp, value, 0)
-    node.give_value(ops.where(above, value, below))
-
-
-def hard_sigmoid(node: Node) -> None:
-    """alpha * x + beta, between 0 and 1."""
-    alpha, beta = node.float("alpha", 0.2), node.float("beta", 0.5)
-    node.give_value(clipped_line(node.ops, node.value(), alpha, beta))
-
-
-def clipped_line(ops: Ops, value: Value, alpha: float, beta: float) -> Value:
-    """alpha * x + beta, between 0 and 1."""
-    line = ops.add(ops.mul(value, alpha), beta)
-    line = ops.two(elementwise.MaximumOp, line, 0)
-    return ops.two(elementwise.MinimumOp, line, 1)
-
-
-def hard_swish(node: Node) -> None:
-    """x * (x / 6 + 1 / 2), where the factor is between 0 and 1."""
-    ops, value = node.ops, node.value()
-    node.give_value(ops.mul(value, clipped_line(ops, value, 1 / 6, 0.5)))
-
-
-def thresholded_relu(node: Node) -> None:
-    """x, or 0 where it is not above alpha."""
-    ops, value = node.ops, node.value()
-    above = ops.two(comparison.GreaterOp, value, node.float("alpha", 1.0))
-    node.give_value(ops.where(above, value, 0))
 
 
 def binarized(node: Node) -> None:
@@ -153,16 +83,6 @@ def binarized(node: Node) -> None:
     ops, value = node.ops, node.value()
     above = ops.two(comparison.GreaterOp, value, node.float("threshold", 0.0))
     node.give_value(ops.cast(above, node.element()))
-
-
-def shrink(node: Node) -> None:
-    """x moved by `bias` toward 0, or 0 where it is within `lambd` of it."""
-    ops, value = node.ops, node.value()
-    bound, bias = node.float("lambd", 0.5), node.float("bias", 0.0)
-    below = ops.two(comparison.LessOp, value, -bound)
-    above = ops.two(comparison.GreaterOp, value, bound)
-    inner = ops.where(above, ops.sub(value, bias), 0)
-    node.give_value(ops.where(below, ops.add(value, bias), inner))
 
 
 def prelu(node: Node) -> None:
@@ -242,22 +162,6 @@ def cast_like(node: Node) -> None:
     node.give_value(node.ops.cast(node.value(), node.element(1)))
 
 
-def window(*factors: float) -> Converter:
-    """A window function: a sum of cosines, of a length that is known."""
-
-    def convert(node: Node) -> None:
-        element = element_type_of_onnx(node.int("output_datatype", TensorProto.FLOAT))
-        size = node.known_ints(0, "the size")[0]
-        period = size if node.int("periodic", 1) else size - 1
-        angles = np.arange(size) * 2 * pi / max(1, period)
-        values = np.zeros(size)
-        for index, factor in enumerate(factors):
-            values = values + factor * np.cos(index * angles)
-        node.give_value(node.ops.cast(values, element))
-
-    return convert
-
-
 def single(op: type[elementwise.ArrayOp]) -> Converter:
     """An op on as many elements, which has no properties."""
 
@@ -281,16 +185,9 @@ CONVERTERS: Mapping[str, Converter] = {
     "BitwiseNot": bit_not,
     "BitwiseOr": single(bits.BitOrOp),
     "BitwiseXor": single(bits.BitXorOp),
-    "BlackmanWindow": window(0.42, -0.5, 0.08),
     "CastLike": cast_like,
-    "Celu": celu,
     "Cos": single(trigonometry.CosOp),
     "Cosh": single(trigonometry.CoshOp),
-    "Elu": exponential_unit,
-    "HammingWindow": window(25 / 46, -21 / 46),
-    "HannWindow": window(0.5, -0.5),
-    "HardSigmoid": hard_sigmoid,
-    "HardSwish": hard_swish,
     "IsInf": is_inf,
     "IsNaN": is_nan,
     "Mean": mean,
@@ -298,16 +195,11 @@ CONVERTERS: Mapping[str, Converter] = {
     "Mod": modulo,
     "PRelu": prelu,
     "Round": single(rounding.RoundOp),
-    "Selu": selu,
-    "Shrink": shrink,
     "Sign": sign,
     "Sin": single(trigonometry.SinOp),
     "Sinh": single(trigonometry.SinhOp),
     "Softplus": softplus,
-    "Softsign": softsign,
-    "Swish": swish,
     "Tan": single(trigonometry.TanOp),
-    "ThresholdedRelu": thresholded_relu,
     "ai.onnx.ml.Binarizer": binarized,
 }
 """How ops on single elements are converted."""

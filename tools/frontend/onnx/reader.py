@@ -167,7 +167,7 @@ class Reader:
         )
         try:
             if is_known and is_evaluable(proto):
-                self._evaluate(proto, operands, opsets)
+                self._evaluate(proto, name, operands, opsets)
             elif full_name(proto) in CONVERTERS:
                 if present:  # Else what it needs is already complained about.
                     self._convert(proto, name, needed, opsets)
@@ -192,20 +192,21 @@ class Reader:
         return needed & given - self.known.keys()
 
     def _evaluate(
-        self, proto: NodeProto, operands: Sequence[str], opsets: Opsets
+        self, proto: NodeProto, name: str, operands: Sequence[str], opsets: Opsets
     ) -> None:
         arrays = {
-            name: value
-            for name in operands
-            if not isinstance(value := self.builder.values[name], SSAValue)
+            operand: value
+            for operand in operands
+            if not isinstance(value := self.builder.values[operand], SSAValue)
         }
         try:
             results = evaluate_node(opsets, proto, arrays)
         except Unsupported:
             # The reference lacks some ops in some versions.
-            if full_name(proto) not in CONVERTERS:
+            if full_name(proto) in CONVERTERS:
+                CONVERTERS[full_name(proto)](Node(proto, self.builder))
+            elif not self._expand(proto, name, True, opsets):
                 raise
-            CONVERTERS[full_name(proto)](Node(proto, self.builder))
         else:
             self.builder.values.update(results)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import i64
 
-from penstock.dialects.op import activation, comparison, elementwise
+from penstock.dialects.op import activation, comparison, elementwise, unary_math
 from penstock.tools.frontend.onnx import arithmetic
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Ops, Value
@@ -20,12 +20,23 @@ def _or(given: float | None, default: float) -> float:
     return default if given is None else given
 
 
+def elu(ops: Ops, value: Value, alpha: float) -> Value:
+    """The exponential linear unit: x, or alpha * (exp(x) - 1) where it is negative."""
+    below = ops.mul(ops.sub(ops.one(unary_math.ExpOp, value), 1), alpha)
+    return ops.where(ops.two(comparison.GreaterOp, value, 0), value, below)
+
+
+def hard_sigmoid(ops: Ops, value: Value, alpha: float, beta: float) -> Value:
+    """The hard sigmoid: alpha * x + beta, between 0 and 1."""
+    line = ops.add(ops.mul(value, alpha), beta)
+    line = ops.two(elementwise.MaximumOp, line, 0)
+    return ops.two(elementwise.MinimumOp, line, 1)
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "Affine": lambda ops, x, a, b: ops.add(ops.mul(x, _or(a, 1.0)), _or(b, 0.0)),
-    "Elu": lambda ops, x, a, b: arithmetic.elu(ops, x, _or(a, 1.0)),
-    "HardSigmoid": lambda ops, x, a, b: arithmetic.clipped_line(
-        ops, x, _or(a, 0.2), _or(b, 0.5)
-    ),
+    "Elu": lambda ops, x, a, b: elu(ops, x, _or(a, 1.0)),
+    "HardSigmoid": lambda ops, x, a, b: hard_sigmoid(ops, x, _or(a, 0.2), _or(b, 0.5)),
     "Relu": lambda ops, x, a, b: ops.one(activation.ReluOp, x),
     "Sigmoid": lambda ops, x, a, b: ops.one(activation.SigmoidOp, x),
     "Softplus": lambda ops, x, a, b: arithmetic.soft_plus(ops, x),

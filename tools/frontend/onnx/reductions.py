@@ -168,20 +168,6 @@ def per_channel(ops: Ops, value: Value, channels: int) -> Value:
     return ops.reshape(repeated, [channels])
 
 
-def rms_norm(node: Node) -> None:
-    """Elements over the root of their mean square along the last axes, scaled."""
-    ops, element = node.ops, node.element()
-    axis, rank = node.axis(-1), len(node.shape())
-    axes = list(range(axis, rank))
-    stash = node.int("stash_type", TensorProto.FLOAT)
-    wide = f32 if element == f16 and stash == TensorProto.FLOAT else element
-    value = ops.cast(node.value(), wide)
-    square = ops.reduce(ReduceMeanOp, squared(ops, value), axes)
-    scale = ops.one(functions.RsqrtOp, ops.add(square, node.float("epsilon", 1e-5)))
-    value = ops.cast(ops.mul(value, scale), element)
-    node.give_value(ops.mul(value, node.value(1)))
-
-
 def layer_norm_statistics(node: Node) -> None:
     """The mean and the inverse deviation that a layer normalisation also gives."""
     ops, axis = node.ops, node.axis(-1)
@@ -244,7 +230,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "InstanceNormalization": instance_norm,
     "LpNormalization": lp_normalization,
     "MeanVarianceNormalization": mean_variance,
-    "RMSNormalization": rms_norm,
     "ReduceL1": reduce_sum_of(absolute, plain),
     "ReduceL2": reduce_sum_of(squared, root),
     "ReduceLogSum": reduce_sum_of(plain, logarithm),
