@@ -46,7 +46,7 @@ _COMPILED_TYPES: Mapping[object, Any] = {
 def compiled_type(annotation: object) -> Any:
     """
     The compiled type of an annotation: of a number, of `Words`, or of a named tuple of
-    these.
+    these or of such tuples.
     """
     if isinstance(annotation, type) and issubclass(annotation, tuple):
         fields = get_type_hints(annotation).values()
@@ -56,12 +56,15 @@ def compiled_type(annotation: object) -> Any:
 
 
 def compiled(
-    *, inline: bool = True, for_python: bool = False
+    *,
+    inline: bool = True,
+    for_python: bool = False,
+    bound: Mapping[object, type] | None = None,
 ) -> Callable[[Function], Function]:
     """
     Compile a function for the types of its annotations, without the GIL, and cache it
     on disk, where what any module of the core made is found by none but the same
-    modules.
+    modules. `bound` has the types that its type variables stand for.
 
     It may not allocate. Arrays are not counted as used while it runs, as the counts of
     arrays inside tuples take more time than the rest of the executor. `inline` is for
@@ -80,16 +83,19 @@ def compiled(
         made = decorate(nogil=True, _nrt=False, **options)(function)
         keep_function(made, core_folder())
         with register_dispatcher(made):
-            made.compile(_signature_of(function))
+            made.compile(_signature_of(function, bound or {}))
         made.disable_compile()
         return made
 
     return compile_it
 
 
-def _signature_of(function: Callable[..., object]) -> object:
-    *arguments, result = get_type_hints(function).values()
-    return compiled_type(result)(*map(compiled_type, arguments))
+def _signature_of(
+    function: Callable[..., object], bound: Mapping[object, type]
+) -> object:
+    hints = [bound.get(hint, hint) for hint in get_type_hints(function).values()]
+    *arguments, result = map(compiled_type, hints)
+    return result(*arguments)
 
 
 def _element(context, builder, signature, args):

@@ -6,11 +6,16 @@ from collections.abc import Callable
 
 from penstock.runtime.core.atomics import load_word
 from penstock.runtime.core.dataflow_rules import GENERAL_OFFSET, general_at
-from penstock.runtime.core.dataflow_scheduler import looping, outlook
+from penstock.runtime.core.dataflow_scheduler import (
+    DataflowMachine,
+    outlook,
+    scheduling,
+)
 from penstock.runtime.core.fault_kernel import fault
 from penstock.runtime.core.io_kernels_compiled import copy, feed, fetch
 from penstock.runtime.core.scheduler import (
     NOBODY,
+    StaticMachine,
     acting,
     attend,
     begin,
@@ -57,22 +62,25 @@ def make_recorder() -> Callable[[int, int, int], int]:
     act = acting(True)
 
     def recorder(tables: int, worker: int, deadline: int) -> int:
-        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
-        return 1 if act(worker, layout, state, deadline) else 0
+        machine = StaticMachine(layout_at(tables), state_at(tables + STATE_OFFSET))
+        return 1 if act(machine, worker, deadline) else 0
 
     return recorder
 
 
 def make_general(is_recorded: bool) -> Callable[[int, int, int], int]:
     """What threads do instead of `act` where actors are of any kind."""
-    loop = looping(is_recorded)
+    loop = scheduling(is_recorded)
 
     def general(tables: int, worker: int, deadline: int) -> int:
-        layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
-        tables_of_all = general_at(tables + GENERAL_OFFSET)
+        machine = DataflowMachine(
+            layout_at(tables),
+            state_at(tables + STATE_OFFSET),
+            general_at(tables + GENERAL_OFFSET),
+        )
         if worker == NOBODY:
-            return outlook(layout, state, tables_of_all)
-        return 1 if loop(worker, layout, state, tables_of_all, deadline) else 0
+            return outlook(machine)
+        return 1 if loop(machine, worker, deadline) else 0
 
     return general
 

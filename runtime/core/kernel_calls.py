@@ -4,6 +4,8 @@ The calls of an act, in compiled code: plainly, or each noted in the log of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
@@ -16,7 +18,7 @@ from penstock.runtime.core.atomics import (
     store_word,
 )
 from penstock.runtime.core.os_calls import now
-from penstock.runtime.core.state import fail
+from penstock.runtime.core.state import AnyMachine, fail
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.work_sharing import share_out
 from penstock.runtime.program.tables import Layout
@@ -49,16 +51,6 @@ def make_call(
     ):
         return w.CUT_SHORT
     return code
-
-
-@compiled()
-def call_kernels(layout: Layout, state: State, seat: Integer, actor: Integer) -> bool:
-    """Make the calls of an actor; False if one fails, which is noted, or all stop."""
-    last = peek(layout.call_start, actor + 1)
-    for call in range(peek(layout.call_start, actor), last):
-        if make_call(layout, state, seat, actor, call) != 0:
-            return False
-    return True
 
 
 # The log -----------------------------------------------------------------------------
@@ -95,24 +87,73 @@ def close_row(row: Integer, code: Integer) -> None:
 
 
 @compiled()
-def record_calls(
-    layout: Layout, state: State, seat: Integer, worker: Integer, actor: Integer
-) -> bool:
+def log_of(state: State, worker: Integer) -> int:
+    """The log of a worker, 0 if there is none."""
+    logs = state.control[w.LOG]
+    return load_word(logs + 8 * worker) if logs != 0 else 0
+
+
+# Acts --------------------------------------------------------------------------------
+
+
+def calling(
+    kind: type[AnyMachine],
+    is_recorded: bool,
+    is_made: Callable[[AnyMachine, Integer, Integer, Integer], bool],
+) -> Callable[[AnyMachine, Integer, Integer, Integer, Integer], int]:
     """
-    What `call_kernels` does, with a row in the log of the worker for the act, and one
-    for each call unless it is the only one.
+    The function that makes the calls of an act, each with a row in the log if there are
+    several. `is_made` says whether a call of an actor is made for a piece of an entry.
     """
-    log = load_word(state.control[w.LOG] + 8 * worker)
-    act = int(state.actors[layout.place[actor] + w.ACTS])
-    first, last = layout.call_start[actor], layout.call_start[actor + 1]
-    whole = open_row(log, w.WHOLE, actor, act)
-    code = 0
-    for call in range(first, last):
-        row = open_row(log, call - first, actor, act) if last - first > 1 else 0
-        code = make_call(layout, state, seat, actor, call)
-        if row != 0:
-            close_row(row, code)
-        if code != 0:
-            break
-    close_row(whole, code)
-    return code == 0
+
+    @compiled(bound={AnyMachine: kind})
+    def make_calls(
+        machine: AnyMachine, seat: Integer, actor: Integer, read: Integer, log: Integer
+    ) -> int:
+        """Make the calls of the next act; 0, or the code of the first that fails."""
+        layout, state = machine.layout, machine.state
+        first, last = peek(layout.call_start, actor), peek(layout.call_start, actor + 1)
+        for call in range(first, last):
+            if not is_made(machine, actor, call, read):
+                continue
+            row = 0
+            if is_recorded and log != 0 and last - first > 1:
+                act = peek(state.actors, peek(layout.place, actor) + w.ACTS)
+                row = open_row(log, call - first, actor, act)
+            code = make_call(layout, state, seat, actor, call)
+            if is_recorded and row != 0:
+                close_row(row, code)
+            if code != 0:
+                return code
+        return 0
+
+    return make_calls
+
+
+def noting(
+    kind: type[AnyMachine],
+    is_recorded: bool,
+    act: Callable[[AnyMachine, Integer, Integer, Integer], int],
+) -> Callable[[AnyMachine, Integer, Integer, Integer], int]:
+    """The function that lets an actor act, with a row in the log for the whole act."""
+
+    @compiled(bound={AnyMachine: kind})
+    def noted(
+        machine: AnyMachine, worker: Integer, seat: Integer, actor: Integer
+    ) -> int:
+        """Let an actor of a worker act; 0, or the code by which it fails."""
+        state = machine.state
+        log = whole = 0
+        if is_recorded:
+            log = log_of(state, worker)
+            if log != 0:
+                number = peek(state.actors, peek(machine.layout.place, actor) + w.ACTS)
+                whole = open_row(log, w.WHOLE, actor, number)
+        code = act(machine, seat, actor, log)
+        if is_recorded and whole != 0:
+            close_row(
+                whole, state.control[w.FAILED_CODE] if code == w.REFUSED else code
+            )
+        return code
+
+    return noted

@@ -13,7 +13,7 @@ with one writer each, so there is no lock but the seats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
@@ -28,8 +28,16 @@ from penstock.runtime.core.atomics import (
     store_release,
     store_word,
 )
-from penstock.runtime.core.kernel_calls import call_kernels, record_calls
+from penstock.runtime.core.kernel_calls import calling, noting
 from penstock.runtime.core.os_calls import give_way, now, pause
+from penstock.runtime.core.scheduler_loop import (
+    HAS_ENDED,
+    HAS_FAILED,
+    HAS_STEPPED,
+    Loop,
+    looping,
+    queueing,
+)
 from penstock.runtime.core.state import (
     PATIENCE,
     SPIN,
@@ -47,16 +55,19 @@ from penstock.runtime.core.state import (
 )
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.work_sharing import help_with
-from penstock.runtime.program.tables import Layout, Words
+from penstock.runtime.program.tables import Layout
 
-POLL_PERIOD = 64
-"""Acts after which a busy thread looks at what other workers have done."""
-CLOCK_PERIOD = 16
-"""Acts after which the caller's thread looks at the clock."""
 STEAL_AFTER = 16
 """Fruitless looks at its own worker before a thread takes another one."""
 NOBODY = -1
 """The worker that a loop is called for to ask whether any actor can go on."""
+
+
+class StaticMachine(NamedTuple):
+    """The arrays that the static scheduler works on."""
+
+    layout: Layout
+    state: State
 
 
 # Acts --------------------------------------------------------------------------------
@@ -84,42 +95,11 @@ def can_act(layout: Layout, state: State, actor: Integer) -> bool:
 
 
 @compiled()
-def enqueue(
-    layout: Layout,
-    state: State,
-    ring: Integer,
-    mask: Integer,
-    tail: Integer,
-    actor: Integer,
-) -> Integer:
-    """Add an actor to the ring if it is not there and can act; the ring's new tail."""
-    place = peek(layout.place, actor)
-    if peek(state.actors, place + w.QUEUED) != 0:
-        return tail
-    if peek(state.actors, place + w.ACTS) >= state.control[w.TARGET]:
-        return tail
-    if not can_act(layout, state, actor):
-        return tail
-    poke(state.actors, place + w.QUEUED, 1)
-    poke(state.rings, ring + (tail & mask), actor)
-    return tail + 1
-
-
-@compiled()
-def enqueue_all(
-    layout: Layout,
-    state: State,
-    ring: Integer,
-    mask: Integer,
-    tail: Integer,
-    actors: Words,
-    first: Integer,
-    last: Integer,
-) -> Integer:
-    """Add those of the actors from `first` to before `last` that can act."""
-    for i in range(first, last):
-        tail = enqueue(layout, state, ring, mask, tail, peek(actors, i))
-    return tail
+def is_next(machine: StaticMachine, actor: Integer) -> bool:
+    """Whether an actor has an act left in the run, and can act."""
+    layout, state = machine.layout, machine.state
+    acts = peek(state.actors, peek(layout.place, actor) + w.ACTS)
+    return bool(acts < state.control[w.TARGET]) and can_act(layout, state, actor)
 
 
 @compiled()
@@ -159,88 +139,54 @@ def is_stuck(layout: Layout, state: State) -> bool:
         return asked == 0 and control[w.OPEN] > 0
     stuck = control[w.OPEN] > 0
     for actor in range(layout.place.size):
-        acts = state.actors[layout.place[actor] + w.ACTS]
-        if acts < control[w.TARGET] and can_act(layout, state, actor):
+        if is_next(StaticMachine(layout, state), actor):
             stuck = False
             break
     release(state)
     return stuck
 
 
-def acting(is_recorded: bool) -> Callable[[Integer, Layout, State, Integer], bool]:
-    """What `act` is, which leaves rows in the log of the worker if it is recorded."""
+@compiled()
+def every_call(
+    machine: StaticMachine, actor: Integer, call: Integer, read: Integer
+) -> bool:
+    """Whether a call of an actor is made: each is."""
+    return True
 
-    @compiled(inline=False)
-    def act(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
-        """
-        Let the actors of a worker act as long as they can, or until past the deadline
-        if that is not 0, and leave its seat, which the thread has. False if none of
-        them can act.
-        """
-        seat, seats, control = worker * w.SEAT_WORDS, state.seats, state.control
-        head, tail = seats[seat + w.HEAD], seats[seat + w.TAIL]
-        left = seats[seat + w.LEFT]
-        ring = layout.ring_start[worker]
-        mask = layout.ring_start[worker + 1] - ring - 1
-        shared = layout.member_start.size > 2
-        members = layout.member_start[worker], layout.member_start[worker + 1]
-        boundary = layout.boundary_start[worker], layout.boundary_start[worker + 1]
-        if seats[seat + w.FRESH]:
-            seats[seat + w.FRESH] = 0
-            tail = enqueue_all(
-                layout, state, ring, mask, tail, layout.members, *members
-            )
-        acted = False
-        since_poll, until_clock, last_clock = POLL_PERIOD, 1, 0
 
-        while left > 0 and load_acquire(control, w.STOP) == w.RUNNING:
-            since_poll += 1
-            if shared and (head == tail or since_poll >= POLL_PERIOD):
-                since_poll = 0
-                tail = enqueue_all(
-                    layout, state, ring, mask, tail, layout.boundary, *boundary
-                )
-            if head == tail:
-                break
-            actor = peek(state.rings, ring + (head & mask))
-            head += 1
-            acted = True
-            place = peek(layout.place, actor)
-            poke(state.actors, place + w.QUEUED, 0)
-            if is_recorded:
-                if not record_calls(layout, state, seat, worker, actor):
-                    break
-            elif not call_kernels(layout, state, seat, actor):
-                break
-            finish_act(layout, state, actor)
-            left -= peek(state.actors, place + w.ACTS) == control[w.TARGET]
-            first, last = (
-                peek(layout.neighbour_start, actor),
-                peek(layout.neighbour_start, actor + 1),
-            )
-            tail = enqueue_all(
-                layout, state, ring, mask, tail, layout.neighbours, first, last
-            )
-            until_clock -= 1
-            if deadline and until_clock == 0:
-                time = now()
-                if time > deadline:
-                    break
-                until_clock = CLOCK_PERIOD if time - last_clock < SPIN else 1
-                last_clock = time
+@compiled()
+def any_room(machine: StaticMachine, worker: Integer, actor: Integer) -> bool:
+    """Whether a log has room: that of a run has as many rows as the run needs."""
+    return True
 
-        seats[seat + w.HEAD], seats[seat + w.TAIL] = head, tail
-        store_release(seats, seat + w.LEFT, left)
-        # Before the seat is free: who has all seats has to see a run that has ended.
-        # Another thread may have made the last act before this one had the seat.
-        ended = acted and left == 0 and fetch_add(control, w.OPEN, -1) == 1
-        store_release(seats, seat + w.TAKEN, 0)
-        # Nobody but the caller waits for the end; it is here if there is a deadline.
-        if ended and deadline == 0:
-            ring_bell(state)
-        return acted
 
-    return act
+def acting(is_recorded: bool) -> Loop[StaticMachine]:
+    """The static scheduler, which leaves rows in the log of the worker if recorded."""
+    make_calls = calling(StaticMachine, is_recorded, every_call)
+
+    @compiled()
+    def call_all(
+        machine: StaticMachine, seat: Integer, actor: Integer, log: Integer
+    ) -> int:
+        """Make the calls of an actor; 0, or the code of the first that fails."""
+        return make_calls(machine, seat, actor, -1, log)
+
+    make_act = noting(StaticMachine, is_recorded, call_all)
+
+    @compiled()
+    def step(
+        machine: StaticMachine, worker: Integer, seat: Integer, actor: Integer
+    ) -> int:
+        """Let an actor act that can."""
+        layout, state = machine.layout, machine.state
+        if make_act(machine, worker, seat, actor) != 0:
+            return HAS_FAILED
+        finish_act(layout, state, actor)
+        acts = peek(state.actors, peek(layout.place, actor) + w.ACTS)
+        return HAS_ENDED if acts == state.control[w.TARGET] else HAS_STEPPED
+
+    enqueue = queueing(StaticMachine, is_next, inline=True)
+    return looping(StaticMachine, enqueue, any_room, step)
 
 
 act = acting(False)
@@ -264,7 +210,7 @@ def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bo
     loop = control[w.LOOP]
     if loop != 0:
         return call_kernel(loop, control[w.TABLES], worker, deadline) != 0
-    return act(worker, layout, state, deadline)
+    return act(StaticMachine(layout, state), worker, deadline)
 
 
 # Threads -----------------------------------------------------------------------------

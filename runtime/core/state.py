@@ -10,6 +10,8 @@ that other threads may do parts of.
 
 from __future__ import annotations
 
+from typing import Protocol, TypeVar
+
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import (
     Integer,
@@ -46,6 +48,24 @@ layout_at = arrays_at(Layout)
 state_at = arrays_at(State)
 STATE_OFFSET = 16 * len(Layout._fields)
 """Bytes from the table of the layout's arrays to that of the state's."""
+
+
+class Machine(Protocol):
+    """The arrays that a scheduler works on."""
+
+    @property
+    def layout(self) -> Layout:
+        """The flat tables of the program."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """The words that threads write."""
+        ...
+
+
+AnyMachine = TypeVar("AnyMachine", bound=Machine)
+"""The tuple of arrays that a scheduler is compiled for."""
 
 
 # Sleep and wake-up -------------------------------------------------------------------

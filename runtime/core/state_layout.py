@@ -130,3 +130,5 @@ start and end on the monotonic clock in nanoseconds, 0 while it has not ended; i
 WHOLE = -1
 CUT_SHORT = 1 << 40
 """The code of a call that other threads ended, as the run has stopped."""
+REFUSED = CUT_SHORT + 1
+"""The code of an act that was given a wrong number, which `FAILED_CODE` is."""
