@@ -2,7 +2,8 @@
 The functions of the compiled core, for Python.
 
 Their machine code is looked up in the cache folder; only if it is not there is Numba
-imported to compile it. A call lets go of the GIL.
+imported to compile it. A call lets go of the GIL. All get the address of one table of
+arrays: to pass arrays from Python would take longer than a short run.
 """
 
 from __future__ import annotations

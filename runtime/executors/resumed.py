@@ -1,4 +1,12 @@
-"""A run of the compiled core, as the reference executor goes on with it."""
+"""
+A run of the compiled core, as the reference executor goes on with it.
+
+A run that stops early leaves no iteration half assigned, and the compiled loops have no
+code for that. When all of its threads have stopped, the reference executor works on the
+words of the core: it finds the iterations that have begun to assign, of each job, and
+those before one that failed, and lets actors act up to there. Actors that have failed
+act no more.
+"""
 
 from __future__ import annotations
 

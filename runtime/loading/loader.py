@@ -510,7 +510,10 @@ class _Loader:
         return self.turns[actor.stream] % self.threads
 
     def _is_light(self, actor: ActorImage) -> bool:
-        """Whether an actor only hands on numbers of actors, or lets others act."""
+        """
+        Whether an actor only produces numbers of actors, or lets others act: such ones
+        have a worker of their own, which no kernel blocks.
+        """
         used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
         verbs = {step.verb for step in actor.steps}
         return used <= self.ruling and verbs <= {"feed", "fetch"}

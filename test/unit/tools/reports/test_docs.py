@@ -355,8 +355,8 @@ MOST_WORDS = 1200
 MOST_WORDS_OF_A_PARAGRAPH = 90
 
 GENERATED = {"docs/onnx.md"}
-REPORTS = {"docs/benchmarks.md", "docs/benchmarks-xeon.md", "docs/gpu.md"}
-"""Pages of figures, which are not prose; changes keep the names of their time."""
+REPORTS = {"docs/benchmarks.md", "docs/benchmarks-xeon.md"}
+"""Pages of figures, which are not prose. Changes keep the names of their time."""
 
 ARCHITECTURE = [name for name in documents() if name.startswith("docs/architecture")]
 PROSE = sorted(set(documents()) - GENERATED - REPORTS - {"CHANGELOG.md"})
@@ -390,6 +390,44 @@ def missing_names(text: str) -> list[str]:
     passes = get_all_passes()
     paths = [name for name in _PATH.findall(text) if not (ROOT / name).exists()]
     return paths + [name for name in _PASS.findall(text) if name not in passes]
+
+
+FIELD = {
+    r"(sums?|terms?) of products|products? of (matrices|bytes)": "contraction, matmul",
+    r"\b(quads of|upright|strips? of|registers of matrices)\b": "micro-kernel, AMX",
+    r"convolutions? of (channels on|single pixels)": "depthwise or 1 x 1 convolution",
+    r"floats of (16|32|64) bits|16-bit floats|numbers of 32 bits": "f16, f32, f64",
+    r"\bprocessors?\b": "CPU",
+    r"(second|nearest) cache|from afar": "L1, L2, memory",
+    r"program images?|images? of (a|the) program": "executable",
+    r"\b(hands?|handed) on\b": "produces",
+    r"\bphases? of\b": "stage",
+    r"keeps? (its|their) hands|\bby hand\b|\b[Ww]hoever\b": "a name",
+    r"\bcomplaints?\b": "diagnostic",
+    r"\b(plain|general) loop\b(?!s)": "static, dynamic scheduler",
+}
+"""Words that were ours alone, and the field's."""
+
+_SUBJECT = re.compile(r"(?:^|(?<=[.:;!?] )|(?<=\| )|(?<=\* ))(?:What|Who) (?!.*\?)")
+
+
+def strange_words(text: str) -> list[str]:
+    """What a page says that the field has a word for; sentences about What and Who."""
+    parts = [" ".join(part.split()) for part in paragraphs_of(text)]
+    parts = [part for part in parts if not part.startswith(("#", "* [", "["))]
+    found = [
+        f"{word[0]}: {better}"
+        for part in parts
+        for pattern, better in FIELD.items()
+        if (word := re.search(pattern, part)) is not None
+    ]
+    subjects = [part[:60] for part in parts if _SUBJECT.search(part)]
+    return found + subjects
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_documents_use_the_words_of_the_field(name: str) -> None:
+    assert strange_words(text_of(name)) == []
 
 
 @pytest.mark.parametrize("name", ARCHITECTURE)
@@ -427,6 +465,11 @@ def test_what_breaks_the_rules_of_documents_is_found() -> None:
     assert len(long_paragraphs(f"# A\n{long}\n{block}\n* a\n* {long}")) == 2
     named = "`runtime/no.py`, `tools/`, `plan-nothing{a=1}` and `verify-plan`"
     assert missing_names(named) == ["runtime/no.py", "plan-nothing"]
+    strange = "* A sum of\n  products. What is wrong is told.\n\n# What is trusted\n"
+    assert strange_words(strange) == [
+        "sum of products: contraction, matmul",
+        "* A sum of products. What is wrong is told.",
+    ]
 
 
 ENTRY = re.compile(r"^\*\*([^*]+)\*\*: (.*(?:\n.+)*)", re.MULTILINE)
