@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.report import Section, Table
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.pass_timing import PassTimes
 from penstock.tools.session.session import Model, kernel_sources, program_of
@@ -162,7 +162,7 @@ def step_seconds(ops: int) -> tuple[int, dict[str, float]]:
     compiler.verify_each = True
     with times.measure("parse", -2):
         module = compiler.parse(str(job).encode(), "generated")
-    run_pipeline(compiler, passes, module, pipeline("cpu"))
+    run_pipeline(compiler, passes, module, pipeline(PipelineOptions("cpu")))
     final = times.latest
     with times.measure("kernel sources", len(times.seconds)):
         kernel_sources(program_of(Model(module, {}, Path())))

@@ -48,11 +48,11 @@ def sources_of(module: ModuleOp) -> dict[str, str]:
     """The sources of the kernels of a job for `cuda`, by their names."""
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.codegen.target import kernel_source
-    from penstock.lowering.pipelines import pipeline
+    from penstock.lowering.pipelines import PipelineOptions, pipeline
     from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
     compiler, passes = installed_compiler()
-    run_pipeline(compiler, passes, module, pipeline("cuda"))
+    run_pipeline(compiler, passes, module, pipeline(PipelineOptions("cuda")))
     kernels = (op for op in module.walk() if isinstance(op, KernelOp))
     return {
         kernel.sym_name.data: kernel_source(kernel)

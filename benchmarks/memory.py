@@ -10,7 +10,7 @@ from benchmarks.report import Section, Table
 from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
 from penstock.dialects.regst import BlockOp
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline, text_of
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.report import size_text
 
@@ -26,7 +26,8 @@ VARIABLES = "variables"
 
 def to_plan() -> str:
     """The passes of the pipeline up to a plan with memory."""
-    return pipeline("cpu").partition(",convert-plan-to-launch")[0]
+    text = text_of(pipeline(PipelineOptions("cpu")))
+    return text.partition(",convert-plan-to-launch")[0]
 
 
 def memory_of(module: ModuleOp) -> dict[str, int]:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import onnx
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline, text_of
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.frontend.onnx.model import import_file
 from penstock.tools.session.session import read_model
@@ -58,7 +58,7 @@ def example_models() -> Iterator[tuple[str, ModuleOp]]:
 
 def passes_between(first: str | None, last: str) -> str:
     """The passes of the standard pipeline from one to another, both included."""
-    names = pipeline("cpu").split(",")
-    bare = [name.partition("{")[0] for name in names]
+    passes = pipeline(PipelineOptions("cpu"))
+    bare = [each.name for each in passes]
     start = 0 if first is None else bare.index(first)
-    return ",".join(names[start : bare.index(last) + 1])
+    return text_of(passes[start : bare.index(last) + 1])

@@ -59,13 +59,13 @@ def job(elements: int) -> str:
 
 def lowered(elements: int, is_wave: bool) -> ModuleOp:
     """The program of the job."""
-    from penstock.lowering.pipelines import pipeline
+    from penstock.lowering.pipelines import PipelineOptions, pipeline
     from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
     compiler, passes = installed_compiler()
     module = compiler.parse(job(elements).encode(), "wave.mlir")
-    text = pipeline("cpu", waves=is_wave)
-    run_pipeline(compiler, passes, module, text)
+    steps = pipeline(PipelineOptions("cpu", waves=is_wave))
+    run_pipeline(compiler, passes, module, steps)
     return module
 
 

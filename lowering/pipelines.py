@@ -1,206 +1,200 @@
 """
 The standard pipelines: the passes that `penstock-opt --pipeline NAME` runs.
 
+A pipeline is a tuple of passes with their options, `ArgSpec`s of xDSL, of which
+`tools/driver/pass_pipeline.py` makes the passes; `text_of` is what `-p` would be told.
 Every pass leaves alone what is already past its level, so that the output of any pass
 can be given to the whole pipeline again and ends as the same program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-MODEL_JOBS = ("job-add-model-jobs", "job-place", "job-infer-sbp")
-"""What adds jobs over all variables, once the others know where these are and how."""
+from xdsl.utils.arg_spec import ArgSpec, ParameterType
+
+Passes: TypeAlias = tuple[ArgSpec, ...]
 
 
-def pipeline(
-    device: str | None = None,
-    streams: int = 1,
-    *,
-    simulate_ranks: bool = False,
-    merge: bool = False,
-    model_jobs: bool = False,
-    main: bool = False,
-    strategy: str = "parallelism",
-    panels: bool = True,
-    database: str | None = None,
-    gpu: str = "",
-    winograd: bool = False,
-    guard: str | None = None,
-    waves: bool = False,
-) -> str:
-    """
-    The passes that take a job, or anything past it, to a launch program.
+@dataclass(frozen=True)
+class PipelineOptions:
+    """All that decides which passes a pipeline has, and with which options."""
 
-    `device` is the kind of device that jobs are placed on, where an op says nothing
-    else; without it they stay where they say. `streams` is the number of compute
-    streams of each device. `simulate_ranks` makes one program of all ranks, for one
-    process. `merge` makes one program of all jobs, with those that bring in and take
-    out what several of them know by one name, and `strategy` says which of them never
-    run at the same time. `model_jobs` adds those that initialise, load and save all
-    variables, also where there is one job. `main` links all jobs to a main job, which
-    launches them by their numbers, and wants `merge`. Without `panels` variables lie as
-    their arrays do, so that other programs can share them. `database` is the path of a
-    kernel database: what was measured says how kernels are computed, and how long tasks
-    take; `gpu` is what that calls the device of kernels for `cuda`. `winograd` allows
-    the error of `op-use-winograd`. `guard` is that of `regst-plan-memory`: what streams
-    may take. `waves` lets small ops that do not need each other act together.
-    """
-    return ",".join(
-        (
-            job_passes(
-                device,
-                merge=merge,
-                model_jobs=model_jobs,
-                main=main,
-                winograd=winograd,
-            ),
-            *timing(streams, database),
-            plan_passes(
-                streams,
-                simulate_ranks=simulate_ranks,
-                merge=merge,
-                main=main,
-                strategy=strategy,
-                timed=database is not None,
-                guard=guard,
-                waves=waves,
-            ),
-            kernel_passes(streams, panels, database, gpu),
-            *("launch-form-waves", "verify-program") * waves,
-        )
+    device: str | None = None
+    """The kind of device that jobs are placed on, where an op says nothing else;
+    without it they stay where they say."""
+    streams: int = 1
+    """The compute streams of each device."""
+    simulate_ranks: bool = False
+    """Whether to make one program of all ranks, for one process."""
+    merge: bool = False
+    """Whether to make one program of all jobs, with those that bring in and take out
+    what several of them know by one name."""
+    model_jobs: bool = False
+    """Whether to add jobs that initialise, load and save all variables, also where
+    there is one job."""
+    main: bool = False
+    """Whether to link all jobs to a main job, which launches them by their numbers, and
+    wants `merge`."""
+    strategy: str = "parallelism"
+    """Which of the merged jobs never run at the same time (`plan-merge-jobs`)."""
+    panels: bool = True
+    """Without it variables lie as their arrays do, so that other programs can share
+    them."""
+    database: str | None = None
+    """The path of a kernel database: what was measured says how kernels are computed,
+    and how long tasks take."""
+    gpu: str = ""
+    """What the database calls the device of kernels for `cuda`."""
+    winograd: bool = False
+    """Whether the error of `op-use-winograd` is allowed."""
+    guard: str | None = None
+    """What streams may take, as in `regst-plan-memory`."""
+    waves: bool = False
+    """Whether small ops that do not need each other act together."""
+
+
+DEFAULTS = PipelineOptions()
+
+
+def pipeline(options: PipelineOptions = DEFAULTS) -> Passes:
+    """The passes that take a job, or anything past it, to a launch program."""
+    waves = call("launch-form-waves"), call("verify-program")
+    return (
+        *job_passes(options),
+        *timing(options),
+        *plan_passes(options),
+        *kernel_passes(options),
+        *waves * options.waves,
     )
 
 
-def job_passes(
-    device: str | None = None,
-    *,
-    merge: bool = False,
-    model_jobs: bool = False,
-    main: bool = False,
-    winograd: bool = False,
-) -> str:
+def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that take a job to a plan whose tasks are in no order yet."""
-    moved = [] if device is None else [f'device="{device}"']
-    return ",".join(
-        (
-            *(("job-add-push-pull{shared=true}", "verify-jobs") if merge else ()),
-            "op-infer-shapes",
-            # Folding sees through reshapes only once they are merged, and leaves
-            # constants that nobody uses.
-            "job-clean",
-            "op-fold-constants",
-            *("op-use-winograd",) * winograd,
-            with_options("op-widen-sums", moved),
-            with_options("op-split-pads", moved),
-            "job-clean",
-            "job-place" if device is None else f'job-place{{device="{device}"}}',
-            "job-infer-sbp",
-            # Only now it is known how variables lie on several devices.
-            *MODEL_JOBS * model_jobs,
-            "job-insert-boxing",
-            "op-assign-layouts",
-            "op-fuse-attention",
-            "op-fuse-elementwise",
-            "op-fuse-epilogues",
-            "op-fuse-rows",
-            "job-clean",
-            # What jobs share is what is left of them.
-            *("job-add-sections",) * main,
-            "convert-job-to-plan",
-            "plan-order-updates",
-            "plan-order-commits",
-        )
+    device = options.device
+    shared = call("job-add-push-pull", shared=True), call("verify-jobs")
+    # They are added once the other jobs know where variables are, and how.
+    model_jobs = call("job-add-model-jobs"), call("job-place"), call("job-infer-sbp")
+    return (
+        *shared * options.merge,
+        call("op-infer-shapes"),
+        # Folding sees through reshapes only once they are merged, and leaves
+        # constants that nobody uses.
+        call("job-clean"),
+        call("op-fold-constants"),
+        *(call("op-use-winograd"),) * options.winograd,
+        call("op-widen-sums", device=device),
+        call("op-split-pads", device=device),
+        call("job-clean"),
+        call("job-place", device=device),
+        call("job-infer-sbp"),
+        # Only now it is known how variables lie on several devices.
+        *model_jobs * options.model_jobs,
+        call("job-insert-boxing"),
+        call("op-assign-layouts"),
+        call("op-fuse-attention"),
+        call("op-fuse-elementwise"),
+        call("op-fuse-epilogues"),
+        call("op-fuse-rows"),
+        call("job-clean"),
+        # What jobs share is what is left of them.
+        *(call("job-add-sections"),) * options.main,
+        call("convert-job-to-plan"),
+        call("plan-order-updates"),
+        call("plan-order-commits"),
     )
 
 
-def plan_passes(
-    streams: int = 1,
-    *,
-    simulate_ranks: bool = False,
-    merge: bool = False,
-    main: bool = False,
-    strategy: str = "parallelism",
-    timed: bool = False,
-    guard: str | None = None,
-    waves: bool = False,
-) -> str:
+def plan_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """
-    The passes that take a plan on values to a launch program; if it is `timed`, tasks
-    say how long they take.
+    The passes that take a plan on values to a launch program; with a database tasks say
+    how long they take.
     """
-    policy = " policy=critical-path" * (timed and streams > 1)
-    launch = "convert-plan-to-launch" + "{simulate-ranks=true}" * simulate_ranks
-    return ",".join(
-        (
-            # Results are written over operands later on.
-            "plan-order-tasks{in-place=true}",
-            *("plan-form-waves",) * waves,
-            f"plan-assign-streams{{streams={streams}{policy}}}",
-            "plan-create-registers",
-            "regst-mark-interfaces",
-            *("plan-add-ticks",) * main,
-            "regst-alias-registers",
-            with_options("regst-plan-memory", [f"guard={guard}"] * (guard is not None)),
-            "plan-reduce-events",
-            *((merging(strategy, alone=main),) if merge else ()),
-            *("plan-link-main", "verify-ticks") * main,
-            "verify-plan",
-            launch,
-            # Programs may be written by hand, too.
-            "verify-program",
-            # Kernels, which did not exist before.
-            "canonicalize,cse",
-        )
+    streams, main = options.streams, options.main
+    is_timed = options.database is not None and streams > 1
+    policy = "critical-path" if is_timed else None
+    return (
+        # Results are written over operands later on.
+        call("plan-order-tasks", in_place=True),
+        *(call("plan-form-waves"),) * options.waves,
+        call("plan-assign-streams", streams=streams, policy=policy),
+        call("plan-create-registers"),
+        call("regst-mark-interfaces"),
+        *(call("plan-add-ticks"),) * main,
+        call("regst-alias-registers"),
+        call("regst-plan-memory", guard=options.guard),
+        call("plan-reduce-events"),
+        *(merging(options),) * options.merge,
+        *(call("plan-link-main"), call("verify-ticks")) * main,
+        call("verify-plan"),
+        call("convert-plan-to-launch", simulate_ranks=options.simulate_ranks or None),
+        # Programs may be written by hand, too.
+        call("verify-program"),
+        # Kernels, which did not exist before.
+        call("canonicalize"),
+        call("cse"),
     )
 
 
-def kernel_passes(
-    streams: int, panels: bool, database: str | None = None, gpu: str = ""
-) -> str:
+def kernel_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that say how the kernels of a program are computed."""
-    options = [f"parts={streams}"] * (streams > 1) + ["panels=false"] * (not panels)
-    known = [f'database="{database}"'] * (database is not None)
-    known += [f'gpu="{gpu}"'] * bool(gpu)
-    return ",".join(
-        (
-            with_options("launch-select-kernels", known + options),
-            "launch-order-commits",
-            with_options("launch-schedule-contractions", options),
-            "launch-schedule-attention",
-            "launch-schedule-tiles",
-        )
+    parts, panels = _parts(options), None if options.panels else False
+    return (
+        call(
+            "launch-select-kernels",
+            database=options.database,
+            gpu=options.gpu or None,
+            parts=parts,
+            panels=panels,
+        ),
+        call("launch-order-commits"),
+        call("launch-schedule-contractions", parts=parts, panels=panels),
+        call("launch-schedule-attention"),
+        call("launch-schedule-tiles"),
     )
 
 
-def timing(streams: int, database: str | None) -> tuple[str, ...]:
+def timing(options: PipelineOptions) -> Passes:
     """The pass that says how long tasks take, if it is known."""
+    database = options.database
     if database is None:
         return ()
-    options = [f'database="{database}"', *[f"parts={streams}"] * (streams > 1)]
-    return (with_options("plan-write-times", options),)
+    return (call("plan-write-times", database=database, parts=_parts(options)),)
 
 
-def with_options(name: str, options: Sequence[str]) -> str:
-    """The text of a pass."""
-    return f"{name}{{{' '.join(options)}}}" if options else name
+def merging(options: PipelineOptions) -> ArgSpec:
+    """The pass that makes one plan of several, or of one that is linked alone."""
+    strategy = None if options.strategy == DEFAULTS.strategy else options.strategy
+    return call("plan-merge-jobs", strategy=strategy, alone=options.main or None)
 
 
-def merging(strategy: str, *, alone: bool = False) -> str:
-    """The pass that makes one plan of several, or of one that is `alone`."""
-    options = [f"strategy={strategy}"] * (strategy != "parallelism")
-    return with_options("plan-merge-jobs", options + ["alone=true"] * alone)
+def _parts(options: PipelineOptions) -> int | None:
+    """Into how many parts kernels may be split, if into several."""
+    return options.streams if options.streams > 1 else None
 
 
-PIPELINES: Mapping[str, str] = {
-    "cpu": pipeline("cpu"),
-    "cuda": pipeline("cuda"),
-    "jobs": pipeline(merge=True),
-    "main": pipeline(merge=True, main=True),
-    "model": pipeline(merge=True, model_jobs=True),
+def call(name: str, **options: ParameterType | None) -> ArgSpec:
+    """A pass with those of these options that are not None."""
+    given = ((key.replace("_", "-"), x) for key, x in options.items() if x is not None)
+    return ArgSpec(name, {key: (value,) for key, value in given})
+
+
+def text_of(passes: Iterable[ArgSpec]) -> str:
+    """The text of a pipeline, as `penstock-opt -p` reads it."""
+    return ",".join(map(str, passes))
+
+
+PIPELINES: Mapping[str, Passes] = {
+    "cpu": pipeline(PipelineOptions("cpu")),
+    "cuda": pipeline(PipelineOptions("cuda")),
+    "jobs": pipeline(PipelineOptions(merge=True)),
+    "main": pipeline(PipelineOptions(merge=True, main=True)),
+    "model": pipeline(PipelineOptions(merge=True, model_jobs=True)),
 }
 """
-The text of each standard pipeline by its name: for jobs on one kind of device, and for
+Each standard pipeline by its name: for jobs on one kind of device, and for
 several jobs in one program, wherever they are placed: as they are, with a main job that
 launches them, and with those that set and save its variables.
 """

@@ -32,7 +32,7 @@ from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.lowering.algorithms.machine_code import keep_machine_code_with
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.lowering.regst import plan_memory as regst_plan_memory
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
@@ -327,7 +327,7 @@ def device_kernels() -> DeviceKernels:
         module = compiler.parse(text.encode(), "test.mlir")
         compiler.verify(module)
         if any(isinstance(op, JobOp) for op in module.ops):
-            run_pipeline(compiler, passes, module, pipeline("cuda"))
+            run_pipeline(compiler, passes, module, pipeline(PipelineOptions("cuda")))
         found = [op for op in module.walk() if isinstance(op, KernelOp)]
         return [op for op in found if op.target.data == "cuda"]
 

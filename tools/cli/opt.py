@@ -45,6 +45,7 @@ from penstock.tools.driver.files import explain_os_error, refuse_others, write_w
 from penstock.tools.driver.pass_pipeline import (
     import_item,
     instantiate,
+    make_passes,
     malformed_target,
     parse_passes,
 )
@@ -52,6 +53,7 @@ from penstock.tools.driver.pass_timing import PassTimes
 from penstock.tools.driver.unused_passes import UnusedPasses
 
 if TYPE_CHECKING:
+    from penstock.lowering.pipelines import Passes
     from penstock.tools.reports.memory_map.map import MemoryMap
 
 EXIT_REJECTED = EXIT_FAILED
@@ -149,8 +151,8 @@ class PenstockOptMain(xDSLOptMain):
     def setup_pipeline(self) -> None:
         """Make the passes of `--pipeline` and then those of `--passes`."""
         name = self.args.pipeline
-        standard = "" if name is None else _standard_pipeline(name)
-        first = parse_passes(self.available_passes, standard)
+        standard = () if name is None else _standard_pipeline(name)
+        first = make_passes(self.available_passes, standard)
         named = parse_passes(self.available_passes, self.args.passes or "")
         self.pipeline = PassPipeline((*first, *named))
         self._first_named = len(first)
@@ -420,7 +422,7 @@ def _memory_map(path: str | None) -> "MemoryMap | None":
     return MemoryMap(path)
 
 
-def _standard_pipeline(name: str) -> str:
+def _standard_pipeline(name: str) -> "Passes":
     from penstock.lowering.pipelines import PIPELINES
 
     if name not in PIPELINES:

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -33,7 +34,11 @@ from penstock.tools.driver.diagnostics import (
 )
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.driver.locating_parser import LocatingParser, UndefinedNames
-from penstock.tools.driver.pass_pipeline import PassTable, parse_passes
+from penstock.tools.driver.pass_pipeline import (
+    PassTable,
+    make_passes,
+    parse_passes,
+)
 from penstock.tools.driver.pass_timing import PassTimes
 from penstock.tools.driver.verifier import (
     Culprits,
@@ -41,6 +46,9 @@ from penstock.tools.driver.verifier import (
     contents,
     module_errors,
 )
+
+if TYPE_CHECKING:
+    from penstock.lowering.pipelines import Passes
 
 GC_THRESHOLDS = (100_000, 20, 100)
 """Allocations and collections between the collections of Python's generations."""
@@ -238,7 +246,9 @@ def installed_compiler(files: Sequence[str] = ()) -> tuple[Compiler, PassTable]:
 
 
 def run_pipeline(
-    compiler: Compiler, passes: PassTable, module: ModuleOp, text: str
+    compiler: Compiler, passes: PassTable, module: ModuleOp, pipeline: str | Passes
 ) -> None:
-    """Run the passes that a pipeline's text names over a module."""
-    compiler.apply(module, parse_passes(passes, text))
+    """Run the passes of a pipeline, or of the text of one, over a module."""
+    is_text = isinstance(pipeline, str)
+    made = parse_passes(passes, pipeline) if is_text else make_passes(passes, pipeline)
+    compiler.apply(module, made)

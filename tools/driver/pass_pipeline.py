@@ -1,6 +1,6 @@
 """Reading pass pipelines, with messages for what a person may get wrong."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ PassTable = Mapping[str, Callable[[], type[ModulePass]]]
 
 def parse_passes(available: PassTable, text: str) -> tuple[ModulePass, ...]:
     """
-    Read a pipeline such as `canonicalize,my-pass{option=1}`.
+    The passes of a pipeline's text, such as `canonicalize,my-pass{option=1}`.
 
     Raises a `UsageError` for malformed text, an unknown pass, or a bad option.
     """
@@ -27,6 +27,16 @@ def parse_passes(available: PassTable, text: str) -> tuple[ModulePass, ...]:
         specs = tuple(parse_pipeline(text))
     except ArgSpecParseError as error:
         raise UsageError(_malformed("pass pipeline", text, error)) from error
+    return make_passes(available, specs)
+
+
+def make_passes(
+    available: PassTable, specs: Iterable[ArgSpec]
+) -> tuple[ModulePass, ...]:
+    """
+    The passes of a pipeline, each given by its name and options. Raises a `UsageError`
+    for an unknown pass or a bad option.
+    """
     return tuple(_make_pass(available, spec) for spec in specs)
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import parse_pipeline
 
 from penstock.lowering import get_all_passes
 from penstock.lowering.pipelines import ON_TRIAL, PIPELINES
+from penstock.lowering.pipelines import text_of as pipeline_text
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.pass_examples import LEVELS, level_of, read_example
 
@@ -56,7 +56,8 @@ def passes_page(root: Path) -> str:
             lines += pass_section(root, name, made)
     lines += ["## Optional features", "", _FEATURES, ""]
     lines += ["## Pipelines", "", "Passes of `penstock-opt --pipeline NAME`:", ""]
-    for name, text in PIPELINES.items():
+    for name, steps in PIPELINES.items():
+        text = pipeline_text(steps)
         lines += [f"`{name}`:", "", "```", text.replace(",", ",\n"), "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -95,8 +96,8 @@ def pipelines_with(name: str) -> list[str]:
     """The standard pipelines that have a pass."""
     return [
         pipeline
-        for pipeline, text in PIPELINES.items()
-        if any(spec.name == name for spec in parse_pipeline(text))
+        for pipeline, passes in PIPELINES.items()
+        if any(spec.name == name for spec in passes)
     ]
 
 

@@ -138,14 +138,14 @@ def lower(
     UsageError if the module holds nothing to run, or something beside a program, or
     with `winograd` and `model_jobs`, and `Rejected` if what it holds cannot be lowered.
     """
-    from penstock.lowering.pipelines import pipeline
+    from penstock.lowering.pipelines import PipelineOptions, pipeline
     from penstock.tools.driver.compiler import run_pipeline
 
     if winograd and model_jobs:
         raise UsageError("weights for Winograd are not loaded and saved by jobs")
     if not model.has_several:
         _ = model.entry
-    text = pipeline(
+    options = PipelineOptions(
         device,
         streams,
         simulate_ranks=simulate_ranks,
@@ -158,7 +158,7 @@ def lower(
         winograd=winograd,
         guard=guard,
     )
-    run_pipeline(compiler, passes, model.module, text)
+    run_pipeline(compiler, passes, model.module, pipeline(options))
 
 
 def database_of_environment() -> Path | None:

@@ -38,7 +38,7 @@ from penstock.lowering.launch.select_kernels import (
     key_of,
     machine_of,
 )
-from penstock.lowering.pipelines import job_passes, plan_passes
+from penstock.lowering.pipelines import PipelineOptions, job_passes, plan_passes
 from penstock.lowering.plan.write_times import WHOLE, key_of_task
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
@@ -193,12 +193,16 @@ def _tune(
 ) -> list[Subject]:
     copy = Model(model.module.clone(), model.weights, model.directory)
     merge, streams = copy.has_several, tuning.threads
-    run_pipeline(
-        *front, copy.module, job_passes(device, merge=merge, winograd=tuning.winograd)
+    options = PipelineOptions(
+        device,
+        streams,
+        simulate_ranks=simulate_ranks,
+        merge=merge,
+        winograd=tuning.winograd,
     )
+    run_pipeline(*front, copy.module, job_passes(options))
     tasks = tasks_of(copy, streams)
-    passes = plan_passes(streams, simulate_ranks=simulate_ranks, merge=merge)
-    run_pipeline(*front, copy.module, passes)
+    run_pipeline(*front, copy.module, plan_passes(options))
     subjects = subjects_of(copy, tuning, database)
     compile_subjects(subjects)
     with Progress("measuring kernels", len(subjects)) as progress:

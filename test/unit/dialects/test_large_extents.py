@@ -8,7 +8,7 @@ import pytest
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.windows import Window, outside
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 WIDTH = 1 << 28
@@ -40,7 +40,7 @@ def test_ops_on_wide_images_go_through_the_pipeline(op: str) -> None:
     }}
     """
     module = compiler.parse(text.encode(), "job.mlir")
-    run_pipeline(compiler, passes, module, pipeline("cpu"))
+    run_pipeline(compiler, passes, module, pipeline(PipelineOptions("cpu")))
     assert "launch.program" in str(module)
 
 

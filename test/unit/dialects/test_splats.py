@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, f32, i64
 from penstock.dialects.op import ConstantOp
 from penstock.dialects.utils.numpy_types import array_of, dense_of
 from penstock.dialects.utils.splat import SplatAttr, compact, literal, splat_of
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 LARGE = f"tensor<{1 << 30}xf32>"
@@ -36,7 +36,7 @@ def test_a_constant_of_gigabytes_goes_through_the_pipeline_in_no_memory(
     try:
         text = JOB.replace("DEVICE", target).encode()
         module = compiler.parse(text, "test.mlir")
-        run_pipeline(compiler, passes, module, pipeline(target))
+        run_pipeline(compiler, passes, module, pipeline(PipelineOptions(target)))
         compiler.verify(module)
         text = str(module)
         _, peak = tracemalloc.get_traced_memory()

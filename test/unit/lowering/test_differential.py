@@ -44,10 +44,10 @@ from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumO
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import Passes, PipelineOptions, pipeline
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler
-from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.driver.pass_pipeline import make_passes, parse_passes
 from penstock.tools.session.oracle import evaluate_model, has_numpy_meaning
 from penstock.tools.session.session import Model, Session
 
@@ -348,17 +348,17 @@ def test_meaning_stays_down_to_plans_in_memory(device: str, streams: int):
         inputs = inputs_of(model, seed)
         expected = evaluate_model(model, inputs)
         levels = 0
-        for _ in applied(model, pipeline(device, streams)):
+        for _ in applied(model, pipeline(PipelineOptions(device, streams))):
             if has_numpy_meaning(model.entry):
                 check_equal(evaluate_model(model, inputs), expected)
                 levels += 1
         assert levels >= 12
 
 
-def applied(model: Model, passes: str) -> Iterator[None]:
+def applied(model: Model, passes: Passes) -> Iterator[None]:
     """Apply passes one after the other, with time for a look after each."""
     compiler, table = installed_compiler()
-    for module_pass in parse_passes(table, passes):
+    for module_pass in make_passes(table, passes):
         compiler.apply(model.module, [module_pass])
         yield
 

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.lowering.pipelines import PIPELINES, pipeline
+from penstock.lowering.pipelines import (
+    PIPELINES,
+    Passes,
+    PipelineOptions,
+    pipeline,
+    text_of,
+)
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
-from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.driver.pass_pipeline import make_passes
 from penstock.tools.session.oracle import evaluate_model, has_numpy_meaning
 from penstock.tools.session.session import Model, Session, read_model
 
@@ -37,13 +43,13 @@ def read(text: str) -> ModuleOp:
     return module
 
 
-def run_all(module: ModuleOp, passes: str) -> str:
+def run_all(module: ModuleOp, passes: Passes) -> str:
     compiler, table = installed_compiler()
     run_pipeline(compiler, table, module, passes)
     return str(module)
 
 
-def levels(module: ModuleOp, passes: str) -> dict[str, str]:
+def levels(module: ModuleOp, passes: Passes) -> dict[str, str]:
     """Each text that passes of a pipeline leave, and the name of the first of them."""
     compiler, table = installed_compiler()
     dumps: dict[str, str] = {}
@@ -52,11 +58,11 @@ def levels(module: ModuleOp, passes: str) -> dict[str, str]:
         dumps.setdefault(str(module), name)
 
     compiler.after_pass = note
-    compiler.apply(module, parse_passes(table, passes))
+    compiler.apply(module, make_passes(table, passes))
     return dumps
 
 
-def check_resuming(module: ModuleOp, passes: str, every: int = 1) -> None:
+def check_resuming(module: ModuleOp, passes: Passes, every: int = 1) -> None:
     """
     Check that texts between two passes end as the same program: all of them, or `every`
     so many.
@@ -73,12 +79,12 @@ def check_resuming(module: ModuleOp, passes: str, every: int = 1) -> None:
 @pytest.mark.parametrize("job", JOBS)
 def test_every_level_can_be_read_back_and_resumed(job: str, device: str, streams: int):
     module = read_model(installed_compiler()[0], EXAMPLES / job).module
-    check_resuming(module, pipeline(device, streams))
+    check_resuming(module, pipeline(PipelineOptions(device, streams)))
 
 
 @pytest.mark.slow
 def test_levels_of_squeezenet_can_be_resumed():
-    check_resuming(squeezenet(), pipeline("cpu"), every=4)
+    check_resuming(squeezenet(), pipeline(PipelineOptions("cpu")), every=4)
 
 
 @pytest.mark.slow
@@ -95,7 +101,7 @@ def test_every_level_runs_and_means_the_same(job: str):
             inputs = dict(arrays)
     expected = evaluate_model(source, inputs)
     results: list[dict[str, Array]] = []
-    for text in levels(source.module, pipeline("cpu")):
+    for text in levels(source.module, pipeline(PipelineOptions("cpu"))):
         model = Model(read(text), {}, EXAMPLES)
         if has_numpy_meaning(model.entry):
             for name, array in evaluate_model(model, inputs).items():
@@ -131,7 +137,7 @@ def outputs_of(seed: str, commands: Sequence[Sequence[str]]) -> list[bytes]:
 def test_results_do_not_depend_on_the_order_of_hashes():
     encoder = str(EXAMPLES / "encoder.mlir")
     commands = [
-        [encoder, "-p", pipeline("cuda", 2)],
+        [encoder, "-p", text_of(pipeline(PipelineOptions("cuda", 2)))],
         [encoder, "--pipeline", "cpu", "-t", "numba"],
     ]
     first = outputs_of("0", commands)
@@ -141,9 +147,9 @@ def test_results_do_not_depend_on_the_order_of_hashes():
 
 def test_standard_pipelines_are_those_of_kinds_of_devices_and_of_several_jobs():
     assert dict(PIPELINES) == {
-        "cpu": pipeline("cpu", 1),
-        "cuda": pipeline("cuda", 1),
-        "jobs": pipeline(merge=True),
-        "main": pipeline(merge=True, main=True),
-        "model": pipeline(merge=True, model_jobs=True),
+        "cpu": pipeline(PipelineOptions("cpu", 1)),
+        "cuda": pipeline(PipelineOptions("cuda", 1)),
+        "jobs": pipeline(PipelineOptions(merge=True)),
+        "main": pipeline(PipelineOptions(merge=True, main=True)),
+        "model": pipeline(PipelineOptions(merge=True, model_jobs=True)),
     }

@@ -12,7 +12,7 @@ from scipy import special
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.launch import CallOp, ProgramOp
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline, text_of
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.session import Model, Session
 
@@ -41,7 +41,8 @@ def lowered(text: str, passes: str) -> ModuleOp:
 
 
 def test_a_program_with_a_chain() -> None:
-    module = lowered(JOB, f"{pipeline('cpu')},launch-form-chains")
+    passes = text_of(pipeline(PipelineOptions("cpu")))
+    module = lowered(JOB, f"{passes},launch-form-chains")
     calls = [op for op in module.walk() if isinstance(op, CallOp)]
     assert [call.kernel.root_reference.data for call in calls] == ["chain_0"]
     x = np.random.default_rng(1).normal(size=(5, 8)).astype(np.float32)

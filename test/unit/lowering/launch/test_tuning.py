@@ -28,6 +28,7 @@ from penstock.lowering.launch.autotune.choice import WORTH
 from penstock.lowering.launch.autotune.contractions import schedule
 from penstock.lowering.launch.schedule_contractions import vector_bytes_here
 from penstock.lowering.pipelines import (
+    PipelineOptions,
     job_passes,
     kernel_passes,
     plan_passes,
@@ -238,13 +239,13 @@ def test_rules_are_measured_as_the_passes_leave_kernels() -> None:
     front = installed_compiler()
     path = Path(__file__).parents[4] / "examples" / "encoder.mlir"
     module = front[0].parse(path.read_bytes(), "encoder.mlir")
-    run_pipeline(*front, module, f"{job_passes('cpu')},{plan_passes()}")
+    run_pipeline(*front, module, (*job_passes(PipelineOptions("cpu")), *plan_passes()))
     sources: dict[str, str] = {}
     for kernel, constants in called_kernels(module):
         copy, width = kernel.clone(), vector_bytes_here()
         schedule(copy, Request(kernel, frozenset(constants), 1, width))
         sources[kernel.sym_name.data] = kernel_source(copy)
-    run_pipeline(*front, module, kernel_passes(1, panels=True))
+    run_pipeline(*front, module, kernel_passes())
     for kernel, _ in called_kernels(module):
         assert kernel_source(kernel) == sources.pop(kernel.sym_name.data)
     assert sources == {}
@@ -275,10 +276,10 @@ def test_few_candidates_are_measured_if_few_are_wanted(tmp_path: Path) -> None:
 def test_tasks_get_the_times_of_their_kernels(tmp_path: Path) -> None:
     path = tmp_path / "kernels.db"
     (subject,) = tuned(PRODUCT, path)
-    compiler, passes = installed_compiler()
     model = model_of(PRODUCT)
-    text = ",".join((job_passes("cpu"), *timing(1, str(path))))
-    run_pipeline(compiler, passes, model.module, text)
+    options = PipelineOptions("cpu", database=str(path))
+    steps = *job_passes(options), *timing(options)
+    run_pipeline(*installed_compiler(), model.module, steps)
     tasks = [op for op in model.module.walk() if isinstance(op, TaskOp)]
     found = {t.task_name.data: t.attributes.get("time_ns") for t in tasks}
     times = {name: time for name, time in found.items() if time is not None}

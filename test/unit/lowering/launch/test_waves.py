@@ -13,11 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.algorithms.byte_ranges import ByteRanges, Range
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.report import report_of
 from penstock.tools.session.session import Model, Session
+
+WITH_WAVES = pipeline(PipelineOptions("cpu", waves=True))
 
 Array: TypeAlias = NDArray[np.float32]
 
@@ -45,7 +47,7 @@ def lowered(rows: int, columns: int) -> ModuleOp:
     """The program of the job with its waves, which is verified."""
     compiler, passes = installed_compiler()
     module = compiler.parse(job(rows, columns).encode(), "waves.mlir")
-    run_pipeline(compiler, passes, module, pipeline("cpu", waves=True))
+    run_pipeline(compiler, passes, module, WITH_WAVES)
     return module
 
 
@@ -100,7 +102,7 @@ def test_slices_of_one_input_before_a_wave_are_not_copied() -> None:
     text = f"job.job @net placement <cpu, [0:0]> {{\n{body}\n}}\n"
     compiler, passes = installed_compiler()
     module = compiler.parse(text.encode(), "slices.mlir")
-    run_pipeline(compiler, passes, module, pipeline("cpu", waves=True))
+    run_pipeline(compiler, passes, module, WITH_WAVES)
     assert len(wave_in(module).arguments) == 2 * 64
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     # All but the input, the wave and the outputs do nothing.

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
 from penstock.dialects.job import ReentrantLockOp
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.pipelines import PIPELINES
+from penstock.lowering.pipelines import PIPELINES, text_of
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
@@ -238,7 +238,7 @@ def test_a_lock_that_keeps_nobody_apart_is_found_in_plan_and_program() -> None:
     compiler, known = installed_compiler()
     module = compiler.parse(JOBS.encode(), "jobs.mlir")
     # Up to the plan on which verify-plan runs.
-    passes = PIPELINES["main"].partition(",verify-plan")[0]
+    passes = text_of(PIPELINES["main"]).partition(",verify-plan")[0]
     run_pipeline(compiler, known, module, passes)
     (lock,) = (op for op in module.walk() if isinstance(op, ReentrantLockOp))
     lock.lists = ArrayAttr([DenseArrayBase.from_list(i64, []) for _ in lock.lists])

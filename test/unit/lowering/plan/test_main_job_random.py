@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import load_program
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
@@ -88,7 +88,7 @@ def compiled(
     compiler, known = installed_compiler()
     text = "\n".join(job.text() for job in jobs)
     module = compiler.parse(text.encode(), "jobs.mlir")
-    passes = pipeline(merge=True, main=True, strategy=strategy)
+    passes = pipeline(PipelineOptions(merge=True, main=True, strategy=strategy))
     run_pipeline(compiler, known, module, passes)
     (program,) = (op for op in module.body.block.ops if isinstance(op, ProgramOp))
     kernels = (x for x in program.body.block.ops if isinstance(x, KernelOp))

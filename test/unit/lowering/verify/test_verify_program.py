@@ -34,7 +34,7 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.analysis.kernel_effects import KernelEffects
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.lowering.verify.program import VerifyProgramPass
 from penstock.lowering.verify.program_rules.graph import (
     Span,
@@ -300,7 +300,8 @@ def compiled(seed: int, length: int, streams: int) -> tuple[ModuleOp, ProgramOp]
     for op in module.walk():
         if op.name.startswith("op.") and seed % 2 and rng.random() < 0.3:
             op.attributes["slots"] = IntegerAttr(rng.choice([2, 3]), i64)
-    run_pipeline(*installed_compiler(), module, pipeline("cpu", streams))
+    passes = pipeline(PipelineOptions("cpu", streams))
+    run_pipeline(*installed_compiler(), module, passes)
     return module, next(op for op in module.walk() if isinstance(op, ProgramOp))
 
 

@@ -22,7 +22,7 @@ from penstock.lowering.codegen.cuda.library_calls import (
     LibraryContraction,
     library_contraction_of,
 )
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import CudaError, Handle, Launch
 from penstock.runtime.cuda.libraries import cudnn as cuda_cudnn
@@ -393,7 +393,8 @@ def sums_of(model: Model) -> list[LibraryContraction]:
 def selected(text: str, streams: int = 1) -> Model:
     """A job lowered for `cuda`, whose convolutions a library computes."""
     model = parsed(text)
-    run_pipeline(*installed_compiler(), model.module, pipeline("cuda", streams))
+    passes = pipeline(PipelineOptions("cuda", streams))
+    run_pipeline(*installed_compiler(), model.module, passes)
     for each in sums_of(model):
         each.op.attributes["schedule"] = LibraryAttr("fake", int(bool(each.start)))
     return model
@@ -596,8 +597,9 @@ def test_cudnn_is_taken_where_it_was_measured_to_be_faster(tmp_path: Path):
     calls = [entry.call for entry in driver.log]
     assert calls.count("allocate") == calls.count("free")
     model = parsed(text)
-    passes = pipeline("cuda", database=path, gpu=cuda.device_name(driver))
-    run_pipeline(*installed_compiler(), model.module, passes)
+    gpu = cuda.device_name(driver)
+    options = PipelineOptions("cuda", database=path, gpu=gpu)
+    run_pipeline(*installed_compiler(), model.module, pipeline(options))
     (each,) = sums_of(model)
     assert each.op.attributes["schedule"] == LibraryAttr("cudnn", 1)
 

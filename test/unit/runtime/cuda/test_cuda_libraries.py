@@ -22,7 +22,7 @@ from penstock.lowering.codegen.body.contraction import (
     contraction_of,
 )
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline, text_of
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda import driver_real as cuda_driver_real
 from penstock.runtime.cuda.driver import CudaError, Handle, Launch, Span
@@ -400,7 +400,7 @@ def selected(text: str, library: str) -> Model:
     """A job lowered for `cuda`, whose sums of products a library computes."""
     front = installed_compiler()
     module = front[0].parse(text.encode(), "job.mlir")
-    run_pipeline(*front, module, pipeline("cuda"))
+    run_pipeline(*front, module, pipeline(PipelineOptions("cuda")))
     for kernel in module.walk():
         if isinstance(kernel, KernelOp):
             for op in kernel.body.block.ops:
@@ -593,7 +593,8 @@ def tuned(path: Path, driver: RecordedDriver) -> Subject:
 def taken(path: Path, gpu: str) -> tuple[str, str]:
     """What is selected for the kernel, and what is not."""
     model = parsed(HALVES)
-    text = pipeline("cuda", database=str(path), gpu=gpu)
+    options = PipelineOptions("cuda", database=str(path), gpu=gpu)
+    text = text_of(pipeline(options))
     text = text.replace(
         "launch-select-kernels{", "launch-select-kernels{refusals=true "
     )

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.dialects.launch import ActorOp
 from penstock.lowering.algorithms.exclusion_groups import exclusive_by_writing
-from penstock.lowering.pipelines import pipeline
+from penstock.lowering.pipelines import PipelineOptions, pipeline, text_of
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.jobs import JobFacts, facts_of, sections_of
 from penstock.runtime.loading.initializers import Array
@@ -390,7 +390,8 @@ def with_ticks(text: str) -> str:
 def test_ticks_that_nobody_is_linked_to_change_nothing(threads: int):
     compiler, passes = installed_compiler()
     module = compiler.parse(JOBS.encode(), "jobs.mlir")
-    text = pipeline(streams=threads, merge=True, model_jobs=True)
+    options = PipelineOptions(streams=threads, merge=True, model_jobs=True)
+    text = text_of(pipeline(options))
     run_pipeline(compiler, passes, module, with_ticks(text))
     names = {op.sym_name.data for op in module.walk() if isinstance(op, ActorOp)}
     assert {"sum/total/source", "System-ModelSave/total/sink"} <= names

@@ -16,7 +16,12 @@ from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp
 from penstock.lowering.algorithms.packing import Budget, Problem, register_packing
 from penstock.lowering.algorithms.packing.problem import side_by_side
-from penstock.lowering.pipelines import job_passes, plan_passes
+from penstock.lowering.pipelines import (
+    PipelineOptions,
+    job_passes,
+    plan_passes,
+)
+from penstock.lowering.pipelines import text_of as pipeline_text
 from penstock.lowering.regst.plan_memory import GIVEN_UP, GUARDS
 from penstock.tools.cli import run_arguments
 from penstock.tools.cli.run import run_tool
@@ -62,8 +67,9 @@ def planned(text: str, streams: int, guard: str | None = None) -> Planned:
     """A job as the pipeline plans it, which is verified."""
     compiler, passes = installed_compiler()
     module = compiler.parse(text.encode(), "job.mlir")
-    steps, _ = plan_passes(streams, guard=guard).split(",convert-plan-to-launch")
-    run_pipeline(compiler, passes, module, f"{job_passes('cpu')},{steps}")
+    options = PipelineOptions("cpu", streams, guard=guard)
+    every = pipeline_text((*job_passes(options), *plan_passes(options)))
+    run_pipeline(compiler, passes, module, every.split(",convert-plan-to-launch")[0])
     (plan,) = (op for op in module.walk() if isinstance(op, PlanOp))
     return Planned(plan)
 
@@ -72,8 +78,9 @@ def ordered(text: str) -> str:
     """The plan of a job whose tasks are in order: what takes most of the time."""
     compiler, passes = installed_compiler()
     module = compiler.parse(text.encode(), "job.mlir")
-    first, _ = plan_passes().split(",", 1)
-    run_pipeline(compiler, passes, module, f"{job_passes('cpu')},{first}")
+    order = plan_passes()[0]
+    first = *job_passes(PipelineOptions("cpu")), order
+    run_pipeline(compiler, passes, module, first)
     return str(module)
 
 
@@ -286,11 +293,12 @@ def recounted(plan: PlanOp) -> int:
 def test_all_reports_say_the_bound_of_one_order(streams: int, options: str):
     compiler, passes = installed_compiler()
     module = compiler.parse(near_chain(8).encode(), "job.mlir")
-    steps = plan_passes(streams).replace(
+    asked = PipelineOptions("cpu", streams)
+    steps = pipeline_text((*job_passes(asked), *plan_passes(asked))).replace(
         "regst-plan-memory", f"regst-plan-memory{{{options}}}"
     )
     before, after = steps.split(",convert-plan-to-launch")
-    run_pipeline(compiler, passes, module, f"{job_passes('cpu')},{before}")
+    run_pipeline(compiler, passes, module, before)
     (plan,) = (op for op in module.walk() if isinstance(op, PlanOp))
     (report,) = reports_of(module)
     (zone,) = report.zones

@@ -340,7 +340,8 @@ def test_malformed_pipelines_never_show_a_traceback(driver: Driver, text: str):
 def test_standard_pipeline_runs_before_the_passes(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(pipelines.PIPELINES, "test", "cse,dce")
+    two = pipelines.call("cse"), pipelines.call("dce")
+    monkeypatch.setitem(pipelines.PIPELINES, "test", two)
     path = driver.file("a.mlir", GOOD)
     outcome = driver(
         path, "--pipeline", "test", "-p", "mem2reg", "--print-ir-after-all"
@@ -356,7 +357,7 @@ def test_standard_pipeline_runs_before_the_passes(
 
 
 def test_unknown_standard_pipeline(driver: Driver, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pipelines, "PIPELINES", {"cpu": "cse", "cuda": "cse"})
+    monkeypatch.setattr(pipelines, "PIPELINES", {"cpu": (), "cuda": ()})
     message = (
         "penstock-opt: error: unknown pipeline 'cudda', did you mean 'cuda'? "
         "(known: cpu, cuda)"

@@ -26,7 +26,7 @@ from penstock.lowering.pipelines import PIPELINES
 from penstock.tools.cli import entry
 from penstock.tools.driver.compiler import Compiler, installed_compiler
 from penstock.tools.driver.diagnostics import Rejected
-from penstock.tools.driver.pass_pipeline import parse_passes
+from penstock.tools.driver.pass_pipeline import make_passes
 from penstock.tools.driver.verifier import module_errors
 
 ROOT = Path(__file__).parents[4]
@@ -170,7 +170,7 @@ def compiler_and_pipelines() -> tuple[Compiler, dict[str, Sequence[ModulePass]]]
     """A compiler that does not verify by itself, and the standard pipelines."""
     compiler, table = installed_compiler()
     compiler.disable_verify = True
-    return compiler, {name: parse_passes(table, x) for name, x in PIPELINES.items()}
+    return compiler, {name: make_passes(table, x) for name, x in PIPELINES.items()}
 
 
 NAMES = (
