@@ -1,13 +1,12 @@
 """
 Running the jobs of one program, which share memory.
 
-A job is run by an executor of its own. What jobs may not use at the same time are
-resources (`sections`): what a group of `exclusive` shares, each interface, and each
-variable that some job writes. A job has to itself what it writes; several may read one
-thing at the same time. It has one section with all of its resources, but for those
-interfaces that it releases before it ends, which are sections of their own. So jobs
-that share nothing run at the same time, if different threads run them, and others one
-after the other, in the order in which they were asked for.
+A job is run by an executor of its own. Jobs share named resources: each group of
+`exclusive`, each interface, and each variable that some job writes. A job has to itself
+what it writes; several may read one thing at the same time. An `AccessQueue` orders
+their runs: jobs that share nothing run at the same time, if different threads run them,
+and others one after the other, in the order in which they were asked for. A job can
+release an interface that it reads before it ends.
 
 To run a job for a caller means to push its inputs, run it, and pull its outputs: where
 there is a job `System-Push-<input>` or `System-Pull-<output>`, these are runs as well,
@@ -31,8 +30,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
 from penstock.runtime.executors.executor import Executor, check_inputs
-from penstock.runtime.executors.job_locks import Request, Section, Sections
 from penstock.runtime.executors.stream import Stream
 from penstock.runtime.options import check_pieces
 from penstock.runtime.options_closing import Closing
@@ -116,23 +115,29 @@ def viewed(own: ProgramImage) -> Iterator[str]:
             yield name
 
 
-def sections_of(
+def uses_of(
     jobs: Mapping[str, JobFacts], exclusive: Sequence[Sequence[str]]
-) -> list[Section]:
-    """What jobs hold while they run, some of which exclude each other."""
-    sections: list[Section] = []
+) -> dict[str, Use]:
+    """
+    The resources that each job uses, some of which exclude each other. Its own name is
+    one of them, as runs of one job never overlap.
+    """
+    uses: dict[str, Use] = {}
     changing = frozenset(name for facts in jobs.values() for name in facts.written)
     for job, facts in jobs.items():
-        own = {f"interface {name}" for name in facts.made}
+        own = {own_name(job)}
+        own |= {f"interface {name}" for name in facts.made}
         own |= {f"variable {name}" for name in facts.written}
         own |= {f"group {i}" for i, group in enumerate(exclusive) if job in group}
-        read = {f"interface {name}" for name in facts.taken - facts.released}
+        read = {f"interface {name}" for name in facts.taken}
         read |= {f"variable {name}" for name in facts.used & changing}
-        sections.append(Section(job, frozenset(own), frozenset(read - own)))
-        for name in sorted(facts.released):
-            released = frozenset({f"interface {name}"})
-            sections.append(Section(job, frozenset(), released))
-    return sections
+        uses[job] = Use(frozenset(read - own), frozenset(own))
+    return uses
+
+
+def own_name(job: str) -> str:
+    """The resource that only runs of a job use."""
+    return f"job {job}"
 
 
 class JobPort(NamedTuple):
@@ -156,15 +161,13 @@ class JobExecutor(Closing):
         programs: Mapping[str, LoadedProgram],
         engine: str = "actors",
     ):
+        facts = {job: facts_of(program.image) for job, program in programs.items()}
+        uses = uses_of(facts, image.exclusive)
         self._runners = {
-            job: _Runner(Executor(program, engine), facts_of(program.image))
+            job: _Runner(job, Executor(program, engine), facts[job], uses[job])
             for job, program in programs.items()
         }
-        facts = {job: runner.facts for job, runner in self._runners.items()}
-        sections = sections_of(facts, image.exclusive)
-        self._sections = Sections(sections)
-        for number, section in enumerate(sections):
-            self._runners[section.job].add_section(number, section)
+        self._accesses = AccessQueue()
         self._made: set[str] = set()
         self._ports = {job: self._ports_of(job) for job in programs}
         names = [job for job in programs if not job.startswith((PUSH, PULL, MODEL))]
@@ -218,7 +221,7 @@ class JobExecutor(Closing):
         if runner.is_alone and not runner.submitted:
             return runner.executor.run(inputs)
         call = self._call(job, inputs)
-        return self._finish(call, self._sections.request(call.jobs))
+        return self._finish(call, self._ask(call.jobs))
 
     def submit(
         self, inputs: Mapping[str, Array], job: str | None = None
@@ -239,17 +242,17 @@ class JobExecutor(Closing):
                 raise PenstockError("the executor is closed")
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(RUNNERS, "penstock-job")
-            requests = self._sections.request(call.jobs)
+            accesses = self._ask(call.jobs)
             runner.submitted += 1
-            future = self._threads.submit(self._finish, call, requests)
+            future = self._threads.submit(self._finish, call, accesses)
         # Who keeps the future does not keep the executor.
-        future.add_done_callback(partial(_forget, ref(self), job, requests))
+        future.add_done_callback(partial(_forget, ref(self), job, accesses))
         return future
 
-    def forget(self, job: str, requests: Sequence[Request], *, begun: bool) -> None:
+    def forget(self, job: str, accesses: Sequence[Access], *, begun: bool) -> None:
         """Note that a run that was submitted is over, or never begins."""
         if not begun:
-            self._give_up(requests)
+            self._give_up(accesses)
         with self._asking:
             self._runners[job].submitted -= 1
 
@@ -266,9 +269,13 @@ class JobExecutor(Closing):
         pushes = [of for of in arrays if of != job]
         return _Call(job, [*pushes, job, *dict.fromkeys(pulls)], arrays)
 
-    def _finish(self, call: _Call, requests: Sequence[Request]) -> dict[str, Array]:
-        """Make the runs that were asked for, and put together what they hand out."""
-        found = self._run_all(requests, call.arrays)
+    def _ask(self, jobs: Sequence[str]) -> list[Access]:
+        """The accesses of runs of these jobs, between which no other one comes."""
+        return self._accesses.ask_all([self._runners[job].use for job in jobs])
+
+    def _finish(self, call: _Call, accesses: Sequence[Access]) -> dict[str, Array]:
+        """Make the runs that were asked for, and put together their outputs."""
+        found = self._run_all(call, accesses)
         _, targets = self._ports[call.job]
         return {name: found[of][port.name] for name, (of, port) in targets.items()}
 
@@ -359,27 +366,28 @@ class JobExecutor(Closing):
         return inputs, outputs
 
     def _run_all(
-        self, requests: Sequence[Request], arrays: Mapping[str, Mapping[str, Array]]
+        self, call: _Call, accesses: Sequence[Access]
     ) -> dict[str, dict[str, Array]]:
-        """Make runs one after the other, for which nobody else comes between."""
+        """Make runs one after the other, between which no other one comes."""
         found: dict[str, dict[str, Array]] = {}
         try:
-            for request in requests:
-                self._sections.wait(request)
-                found[request.job] = self._run(request, arrays.get(request.job, {}))
-                self._sections.release(request)
+            for job, access in zip(call.jobs, accesses, strict=True):
+                self._accesses.begin(access)
+                found[job] = self._run(job, access, call.arrays.get(job, {}))
+                self._accesses.end(access)
         except BaseException:
-            self._give_up(requests)
+            self._give_up(accesses)
             raise
         return found
 
-    def _give_up(self, requests: Sequence[Request]) -> None:
-        for request in requests:
-            self._sections.release(request)
+    def _give_up(self, accesses: Sequence[Access]) -> None:
+        for access in accesses:
+            self._accesses.end(access)
 
-    def _run(self, request: Request, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Run a job that may run."""
-        job = request.job
+    def _run(
+        self, job: str, access: Access, arrays: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Run a job whose turn it is."""
         runner = self._runners[job]
         taken, made = runner.facts.taken, runner.facts.made
         if not taken <= self._made:
@@ -389,7 +397,7 @@ class JobExecutor(Closing):
             )
         # A run that fails leaves what it makes half made.
         self._made -= made
-        self._sections.begin(request, runner.early())
+        self._accesses.release_when(access, runner.early())
         results = runner.executor.run(arrays)
         self._made |= made
         return results
@@ -404,40 +412,37 @@ class _Call(NamedTuple):
 
 
 class _Runner:
-    """What runs one job, and what it does with interfaces."""
+    """The executor of one job, and the resources that the job uses."""
 
-    def __init__(self, executor: Executor, facts: JobFacts):
+    def __init__(self, job: str, executor: Executor, facts: JobFacts, use: Use):
         self.executor = executor
         self.facts = facts
-        self.is_alone = True
+        self.use = use
+        self.is_alone = use.names == frozenset({own_name(job)})
         """Whether it has nothing that others could use at the same time."""
         self.submitted = 0
         """The runs that were submitted and are not over."""
-        self._flags: dict[int, Callable[[], bool]] = {}
+        self._early: dict[str, Callable[[], bool]] = {
+            f"interface {name}": partial(_is_raised, words)
+            for name, words in executor.program.flags.items()
+            if name in facts.released - facts.made
+        }
 
-    def add_section(self, number: int, section: Section) -> None:
-        """Take note of a section of the job, by its number."""
-        used = section.resources | section.reads
-        self.is_alone = self.is_alone and not used
-        for name, words in self.executor.program.flags.items():
-            if used == frozenset({f"interface {name}"}):
-                self._flags[number] = partial(_is_raised, words)
-
-    def early(self) -> dict[int, Callable[[], bool]]:
-        """Lower all flags, and say for which section each stands."""
+    def early(self) -> Mapping[str, Callable[[], bool]]:
+        """Lower all flags, and say for which resource each stands."""
         for words in self.executor.program.flags.values():
             words[0] = 0
-        return dict(self._flags)
+        return self._early
 
 
 def _forget(
     executor: ref[JobExecutor],
     job: str,
-    requests: Sequence[Request],
+    accesses: Sequence[Access],
     future: Future[dict[str, Array]],
 ) -> None:
     if (alive := executor()) is not None:
-        alive.forget(job, requests, begun=not future.cancelled())
+        alive.forget(job, accesses, begun=not future.cancelled())
 
 
 def _is_raised(words: Words) -> bool:

@@ -24,12 +24,12 @@ import numpy as np
 
 from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.variables import read_variables, write_variables
 from penstock.runtime.options import check_count, check_options
 from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.driver.compiler import installed_compiler
-from penstock.tools.frontend.python.call_order import Turn, Turns
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.guards import Array
@@ -63,28 +63,30 @@ class Program:
     assign to its variables.
     """
 
-    def __init__(self, traced: TracedJob, session: compiled.Session, turns: Turns):
+    def __init__(
+        self, traced: TracedJob, session: compiled.Session, accesses: AccessQueue
+    ):
         self.name = traced.name
         self._rebuild = traced.rebuild
         self._session = session
-        self._turns = turns
+        self._accesses = accesses
         self._lock = threading.Lock()
         self._closed = False
         image = session.executor.program.image
-        self.reads, self.writes = variables_of_image(image)
+        self._use = use_of_variables(image)
 
-    def turn(self, *, first: bool = False) -> Turn:
-        """The turn of a call; it is to be run, or else to be given up."""
-        return self._turns.ask(self.reads, self.writes, first=first)
+    def access(self, *, first: bool = False) -> Access:
+        """The access of a call to variables; it is to be run, or else to be ended."""
+        return self._accesses.ask(self._use, first=first)
 
-    def run(self, arrays: Mapping[str, Array], turn: Turn) -> object:
+    def run(self, arrays: Mapping[str, Array], access: Access) -> object:
         """Run the job and return its results. Raises PenstockError if it fails."""
         try:
-            self._turns.begin(turn)
+            self._accesses.begin(access)
             with self._lock:
                 return self._run(arrays)
         finally:
-            self._turns.end(turn)
+            self._accesses.end(access)
 
     def _run(self, arrays: Mapping[str, Array]) -> object:
         if self._closed:
@@ -144,7 +146,7 @@ class Session:
         self._state = SessionState.OPEN
         self._linker = Linker()
         self._dispatcher = Dispatcher(in_flight)
-        self._turns = Turns()
+        self._accesses = AccessQueue()
         self._watchdog = None if watchdog is None else Watchdog(watchdog)
         self.variables = SharedVariables()
         """The memory of all variables that compiled jobs have."""
@@ -190,8 +192,8 @@ class Session:
         arguments = job.signature.bind(args, options)
         program = self._program(job, arguments)
         # A callback must not wait for what waits for it to end.
-        turn = program.turn(first=self._dispatcher.is_own_thread)
-        return program.run(arguments.arrays, turn)
+        access = program.access(first=self._dispatcher.is_own_thread)
+        return program.run(arguments.arrays, access)
 
     def submit(self, job: Job, *args: object, **options: object) -> Future[Any]:
         """
@@ -206,9 +208,9 @@ class Session:
         arrays = {name: np.copy(array) for name, array in arguments.arrays.items()}
 
         def prepare() -> Call:
-            turn = program.turn()
+            access = program.access()
             return Call(
-                lambda: program.run(arrays, turn), lambda: self._turns.end(turn)
+                lambda: program.run(arrays, access), lambda: self._accesses.end(access)
             )
 
         future = self._dispatcher.submit(job, prepare)
@@ -224,7 +226,7 @@ class Session:
         of a list or the keys of a dictionary.
         """
         self._start_waiting()
-        with self._all_variables(self.variables.names, ()):
+        with self._all_variables(Use(reads=frozenset(self.variables.names))):
             return read_variables(self.variables)
 
     def write_variables(self, values: Mapping[str, Array]) -> None:
@@ -234,21 +236,19 @@ class Session:
         compiles all jobs so far.
         """
         self._start_waiting()
-        with self._all_variables((), self.variables.names):
+        with self._all_variables(Use(writes=frozenset(self.variables.names))):
             write_variables(self.variables, values)
 
     @contextmanager
-    def _all_variables(
-        self, reads: Sequence[str], writes: Sequence[str]
-    ) -> Generator[None]:
-        """Around something that uses variables, when it is its turn."""
-        turn = self._turns.ask(reads, writes, first=self._dispatcher.is_own_thread)
+    def _all_variables(self, use: Use) -> Generator[None]:
+        """A use of variables, once it is its turn."""
+        access = self._accesses.ask(use, first=self._dispatcher.is_own_thread)
         try:
-            self._turns.begin(turn)
+            self._accesses.begin(access)
             with self._compiling:
                 yield
         finally:
-            self._turns.end(turn)
+            self._accesses.end(access)
 
     def close(self, *, cancel: bool = False) -> None:
         """
@@ -347,7 +347,7 @@ class Session:
     def _build(self, jobs: Sequence[tuple[Job, Hashable, TracedJob]]) -> None:
         self._linker.link([traced for _, _, traced in jobs])
         for job, key, traced in jobs:
-            program = Program(traced, self._loaded(traced), self._turns)
+            program = Program(traced, self._loaded(traced), self._accesses)
             self._keep(job, key, program)
 
     def _loaded(self, traced: TracedJob) -> compiled.Session:
@@ -380,7 +380,7 @@ def check_job(job: object) -> None:
         raise PenstockError(f"expected a job, made by @penstock.job, got {job!r}")
 
 
-def variables_of_image(image: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
+def use_of_variables(image: ProgramImage) -> Use:
     """The variables that a program has, and those of them that it assigns to."""
     ports = {x.name: x.port for x in image.variables if x.port is not None}
     assigned = {
@@ -389,7 +389,7 @@ def variables_of_image(image: ProgramImage) -> tuple[frozenset[str], frozenset[s
         for step in actor.steps
         if step.verb == "copy" and step.arguments[1] in ports
     }
-    return frozenset(ports.values()), frozenset(assigned)
+    return Use(frozenset(ports.values()), frozenset(assigned))
 
 
 def ops_of(image: ProgramImage, task: str) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.executors.jobs import JobFacts, sections_of
+from penstock.runtime.executors.jobs import JobFacts, uses_of
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import load_program
 from penstock.runtime.loading.memory import allocation_count
@@ -407,7 +407,7 @@ def test_next_push_overlaps_the_current_compute(start: Start):
     assert first[2] <= slow[1] < second[1] < second[2] < slow[2]
 
 
-def test_sections_hold_what_jobs_write_and_read_and_what_they_release_apart():
+def test_jobs_use_what_they_write_and_what_others_change():
     none: frozenset[str] = frozenset()
     facts = {
         "train": JobFacts(frozenset("xh"), frozenset("y"), frozenset("x")),
@@ -416,13 +416,16 @@ def test_sections_hold_what_jobs_write_and_read_and_what_they_release_apart():
         "save": JobFacts(none, none, none, used=frozenset("wv")),
         "load": JobFacts(none, none, none, used=frozenset("w"), written=frozenset("w")),
     }
-    found = sections_of(facts, [["train", "eval"]])
-    assert [(s.job, s.resources, s.reads) for s in found] == [
-        ("train", {"interface y", "group 0"}, {"interface h"}),
-        ("train", set(), {"interface x"}),
-        ("push", {"interface x"}, set()),
-        ("alone", set(), set()),
+    found = uses_of(facts, [["train", "eval"]])
+    assert {
+        job: (use.writes - {f"job {job}"}, use.reads) for job, use in found.items()
+    } == {
+        "train": ({"interface y", "group 0"}, {"interface h", "interface x"}),
+        "push": ({"interface x"}, set()),
+        "alone": (set(), set()),
         # Nobody writes v.
-        ("save", set(), {"variable w"}),
-        ("load", {"variable w"}, set()),
-    ]
+        "save": (set(), {"variable w"}),
+        "load": ({"variable w"}, set()),
+    }
+    # Runs of one job never overlap.
+    assert all(f"job {job}" in use.writes for job, use in found.items())

@@ -16,7 +16,7 @@ from penstock.dialects.launch import ActorOp
 from penstock.lowering.algorithms.exclusion_groups import exclusive_by_writing
 from penstock.lowering.pipelines import PipelineOptions, pipeline, text_of
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.executors.jobs import JobFacts, facts_of, sections_of
+from penstock.runtime.executors.jobs import JobFacts, facts_of, uses_of
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.testing.fault_injection import KernelFault, inject
@@ -432,8 +432,8 @@ def test_job_uses_a_variable_that_it_sees_through_a_view_alone():
         facts = facts_of(image)
         assert facts.used == {"u", "w", "v"}
         assert facts.written == {"v"}
-        (section,) = sections_of({"shape": facts, "other": NOTHING}, [])[:1]
-        assert section.resources == {"variable v"}
+        use = uses_of({"shape": facts, "other": NOTHING}, [])["shape"]
+        assert use.names == {"job shape", "variable v"}
         found = session.submit({}).result(300)["e"]
         close(found, np.full((2, 2), np.e))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -14,7 +13,6 @@ import pytest
 import penstock
 from penstock import PenstockError, Session, Tensor
 from penstock.runtime.errors import TaskError, WatchdogError
-from penstock.tools.frontend.python.call_order import Turn, Turns
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.jobs import Job
@@ -323,42 +321,6 @@ def test_call_that_is_cancelled_gives_up_its_turn(session: Session, hold: Hold):
     assert second.cancel()
     gate.set()
     assert third.result(300)[0] == 1
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_turns_exclude_are_in_order_and_end(seed: int, start: Start):
-    rng = random.Random(seed)
-    turns, lock = Turns(), threading.Lock()
-    readers: dict[str, int] = dict.fromkeys("abc", 0)
-    writers: dict[str, list[int]] = {name: [] for name in "abc"}
-    using: set[Turn] = set()
-
-    def use(number: int, turn: Turn) -> None:
-        turns.begin(turn)
-        with lock:
-            assert not any(turn.excludes(other) for other in using)
-            using.add(turn)
-            for name in turn.names:
-                readers[name] += 1
-            for name in turn.writes:
-                writers[name].append(number)
-        with lock:
-            using.discard(turn)
-        turns.end(turn)
-
-    uses: list[tuple[int, Turn]] = []
-    for number in range(60):
-        names = rng.sample("abc", rng.randrange(4))
-        turn = turns.ask(names, rng.sample(names, rng.randrange(len(names) + 1)))
-        if rng.random() < 0.1:
-            turns.end(turn)
-            continue
-        uses.append((number, turn))
-    rng.shuffle(uses)
-    for future in [start(use, number, turn) for number, turn in uses]:
-        future.result(300)
-    assert not using
-    assert all(order == sorted(order) for order in writers.values())
 
 
 # Calls in flight ---------------------------------------------------------------------
