@@ -20,15 +20,17 @@ def printable(text: str) -> str:
 
 class PenstockError(Exception):
     """
-    The base of every error that Penstock raises. Names in its text are those of models
-    and plans, whose escape sequences never reach a terminal.
+    The base of every error that Penstock raises.
+
+    Names in its text are those of models and plans, whose escape sequences never reach
+    a terminal.
     """
 
     def __str__(self) -> str:
         return printable(self.wording())
 
     def wording(self) -> str:
-        """What is wrong, with names as they are."""
+        """The text, with names as they are."""
         return super().__str__()
 
 

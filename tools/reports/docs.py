@@ -3,7 +3,8 @@ The reference pages of the documentation, written from the definitions alone:
 
     python -m penstock.tools.reports.docs docs
 
-makes `dialects/<name>.md` for each dialect and `passes.md` in the folder named.
+makes `dialects/<name>.md` for each dialect, `passes.md`, and `api.md` in the folder
+named.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import CountConstraint
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.splat import SplatAttr
+from penstock.tools.reports.api_page import api_page
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.pass_examples import ExampleError
 from penstock.tools.reports.passes_page import passes_page
@@ -102,7 +104,7 @@ def pages(root: Path) -> dict[str, str]:
     """
     dialects = {name: factory() for name, factory in get_all_dialects().items()}
     made = {f"dialects/{name}.md": dialect_page(d) for name, d in dialects.items()}
-    return {**made, "passes.md": passes_page(root)}
+    return {**made, "passes.md": passes_page(root), "api.md": api_page()}
 
 
 def write_pages(folder: Path) -> None:

@@ -39,12 +39,32 @@ MOST_SESSIONS = 8
 
 class OnnxSession(Closing):
     """
-    A model that is compiled for what it is run with, once for each. Close it after use.
+    An ONNX model, compiled for each set of shapes that it is run with. Close it after
+    use.
 
-    `model` is a file or a model. Extents of inputs that have a name, or are left open,
-    are those of the arrays of a run. The `keep` sessions that were used last are kept,
-    each with variables of its own; `threads` is as of `Session`. Raises UsageError if
-    there is no such model, PenstockError for what is no number of either.
+    * `model`: a file, or a `ModelProto`. Extents of inputs that have a name, or are
+      left open, are those of the arrays of a run.
+    * `threads`: the number of workers, and of compute streams of the CPU.
+    * `keep`: the number of compiled sessions that are kept, those that were used last,
+      each with variables of its own.
+
+    Raises UsageError if there is no such model, and PenstockError for numbers that are
+    not possible.
+
+    ```python
+    import numpy as np
+    from onnx import parser
+
+    import penstock
+
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>'
+        "relu (float[n] x) => (float[n] y) { y = Relu(x) }"
+    )
+    with penstock.OnnxSession(model) as session:
+        outputs = session.run({"x": np.float32([-1, 2])})
+    assert outputs["y"].tolist() == [0, 2]
+    ```
     """
 
     def __init__(
@@ -76,9 +96,10 @@ class OnnxSession(Closing):
 
     def run(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         """
-        The outputs by name for an array for each input. Raises PenstockError if the
-        arrays do not fit the model or the session is closed, `Rejected` if the model
-        cannot be compiled for them.
+        The outputs by name, for `inputs`, arrays by name.
+
+        Raises PenstockError if the arrays do not fit the model or the session is
+        closed, and `Rejected` if the model cannot be compiled for them.
         """
         if self._is_closed:
             raise PenstockError("the session is closed")
@@ -89,7 +110,7 @@ class OnnxSession(Closing):
         return dict(session.run({name: arrays[name] for name in ports}))
 
     def close(self) -> None:
-        """Let go of all sessions. Nothing can be run from then on."""
+        """End all sessions. Nothing can be run from then on."""
         self._is_closed = True
         while self._sessions:
             self._sessions.popitem()[1].close()

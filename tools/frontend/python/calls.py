@@ -323,8 +323,28 @@ def functions_of(dialect: str) -> dict[str, OpFunction]:
 
 def op(which: str | type[TensorOp], /, *args: object, **options: object) -> Any:
     """
-    Call the function of an op: of a class, or of the name of an op of an installed
-    package, such as `"acme.swish"`.
+    The result of an op, inside a function that is traced.
+
+    `which` is the class of the op, or the name of an op of an installed package, such
+    as `"acme.swish"`. The operands of the op and then its properties are `args` and
+    `options`.
+
+    Raises TraceError if there is no such op, or the arguments do not fit it.
+
+    ```python
+    from typing import Annotated
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def layer(x: Annotated[Tensor, (2, 3), "f32"]):
+        return penstock.op("op.softmax", x, axis=1)
+
+
+    assert "op.softmax %x axis 1" in layer.ir
+    ```
     """
     if not isinstance(which, str):
         return function_of(which)(*args, **options)

@@ -37,7 +37,14 @@ OUTPUT = "out"
 
 @dataclass(frozen=True)
 class TracedJob:
-    """A job for arguments of certain shapes."""
+    """
+    A job for arguments of certain shapes, as IR: `Job.trace` makes it.
+
+    * `name`: the name of the job.
+    * `module`: the module that holds the job; sessions work on copies.
+    * `rebuild`: a function from outputs by name to the function's result.
+    * `weights`: arrays by name, from which variables start.
+    """
 
     name: str
     module: ModuleOp
@@ -59,8 +66,10 @@ class TracedJob:
 
     def lower(self, device: str | None = None, threads: int = 1) -> str:
         """
-        The launch program of the job as text. Raises `Rejected` if it cannot be
-        compiled.
+        The launch program of the job as text, for a kind of `device` and a number of
+        `threads`.
+
+        Raises `Rejected` if it cannot be compiled.
         """
         model = self.model()
         lower(*installed_compiler(), model, device, threads)
@@ -69,10 +78,11 @@ class TracedJob:
 
 class Job:
     """
-    A function on tensors, compiled at its first call and run by a session.
+    A function on tensors that a session compiles at its first call, and runs.
 
     Called with arrays, it returns arrays, in the structure that the function returns.
     Called with tensors, in a function that is traced, it becomes a part of that one.
+    `penstock.job` makes it of a `function`; `names` are those that annotations may use.
     """
 
     def __init__(
@@ -89,12 +99,13 @@ class Job:
 
     def __call__(self, *args: object, **options: object) -> Any:
         """
-        Run the job in the current session, or else in that in which it was made, and
-        wait for what it returns.
+        The result of a run for `args` and `options`, which are those of the function.
 
-        Raises ArgumentError for arguments that do not fit, TraceError or `Rejected`
-        if it cannot be compiled for them, and PenstockError if it fails or its session
-        is closed.
+        The job runs in the current session, or else in that in which it was made.
+
+        Raises ArgumentError for arguments that do not fit, TraceError or `Rejected` if
+        it cannot be compiled for them, and PenstockError if it fails or its session is
+        closed.
         """
         if active_trace() is not None and _has_tensors((*args, *options.values())):
             return self.function(*args, **options)
@@ -102,29 +113,35 @@ class Job:
 
     def submit(self, *args: object, **options: object) -> Future[Any]:
         """
-        Run the job in the session of `__call__`, after what was submitted before.
-        Errors of the arguments are raised here, later ones by the future.
+        A future of the result of a run for `args` and `options`, which runs after what
+        was submitted before.
+
+        Errors of arguments are raised here, later ones by the future.
         """
         return late("session").session_of(self).submit(self, *args, **options)
 
     @property
     def place(self) -> Place:
-        """Where the function is written."""
+        """The place where the function is written."""
         code = inspect.unwrap(self.function).__code__
         return Place(code.co_filename, code.co_firstlineno, 1)
 
     @cached_property
     def ir(self) -> str:
         """
-        The job as text. Raises TraceError if its shapes differ from call to call:
-        `trace` is given an example of such a call.
+        The job as text.
+
+        Raises TraceError if its shapes differ from call to call: `trace` is given an
+        example of such a call.
         """
         return self.trace().ir
 
     def trace(self, *args: object, **options: object) -> TracedJob:
         """
-        The job for arguments of these shapes, which may be left out if all calls have
-        the same.
+        The job for arguments of the shapes of `args` and `options`, which may be left
+        out if all calls have the same.
+
+        Raises TraceError if the function cannot be traced.
         """
         signature = self.signature
         if not args and not options and signature.parameters:
@@ -137,7 +154,7 @@ class Job:
         return self.traced_for(signature.bind(args, options))
 
     def traced_for(self, arguments: Arguments) -> TracedJob:
-        """The job for arguments of the shapes of these."""
+        """The job for `arguments` of certain shapes."""
         trace = Trace(self.name)
 
         def make(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
@@ -182,9 +199,32 @@ def _has_tensors(values: Sequence[object]) -> bool:
 
 def job(function: Callable[..., object]) -> Job:
     """
-    Make a job of a function, whose parameters are annotated with what they take:
-    `Annotated[Tensor, (64, 784), "f32"]`. The session that is current takes it up, and
+    A job made of a function on tensors, for use as a decorator.
+
+    Parameters of `function` are annotated with what they take: a shape and a dtype, as
+    in `Annotated[Tensor, (64, 784), "f32"]`; an extent that is a name, as in `("n",
+    784)`, may differ from call to call. The current session takes the job up, and
     compiles it at its first call.
+
+    Raises TraceError for a parameter without such an annotation.
+
+    ```python
+    from typing import Annotated
+
+    import numpy as np
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def double(x: Annotated[Tensor, (2, 3), "f32"]):
+        return x + x
+
+
+    assert "op.add" in double.ir
+    assert double.function(np.float32(2)) == 4
+    ```
     """
     # Annotations that are kept as text may name what only the caller knows.
     names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage] -- no other way

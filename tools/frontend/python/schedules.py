@@ -34,6 +34,18 @@ from penstock.tools.frontend.python.signature import TensorPlaceholder
 from penstock.tools.frontend.python.structures import flattened
 from penstock.tools.frontend.python.workspace import Workspace
 
+__all__ = [
+    "Every",
+    "Loop",
+    "Once",
+    "Parallel",
+    "Run",
+    "ScheduleError",
+    "Scope",
+    "Sequence",
+    "Step",
+]
+
 
 class ScheduleError(PenstockError):
     """A schedule cannot run, for all the reasons in the text."""
@@ -92,44 +104,54 @@ class Check:
 
 
 class Step(ABC):
-    """A part of a schedule."""
+    """A part of a schedule: a job, or steps in some order."""
 
     @abstractmethod
     def check(self, known: Check) -> None:
-        """Complain about the step, and add the names that are there after it."""
+        """
+        Add complaints about the step, and the names that are there after it, to
+        `known`.
+        """
 
     @abstractmethod
     def execute(self, execution: Execution) -> None:
-        """Run the step."""
+        """Run the step in `execution`."""
 
     @property
     def reads(self) -> set[str]:
-        """The names that it may read of what is there before it."""
+        """The names that the step may read of what is there before it."""
         return self.needs(set())
 
     @abstractmethod
     def needs(self, there: set[str]) -> set[str]:
         """
-        The names that it may read, besides those that are `there`, to which those are
-        added that it writes for sure.
+        The names that the step may read, besides those that are `there`.
+
+        Names that it writes for sure are added to `there`.
         """
 
     @property
     @abstractmethod
     def writes(self) -> set[str]:
-        """The names that it may write."""
+        """The names that the step may write."""
 
     def run(self, workspace: Workspace, session: Session | None = None) -> None:
         """
-        Check the step and run it, its jobs in a session (the one that calls of them run
-        in). Raises ScheduleError if it cannot run, and what the first step that fails
-        raises.
+        Check the step and run it on the arrays of `workspace`, its jobs in `session`
+        (or the one that calls of them run in).
+
+        Raises ScheduleError if it cannot run, and the error of the first step that
+        fails.
         """
         self.verify(workspace.names)
         Execution(session, workspace, Event()).enter(self)
 
     def verify(self, names: list[str]) -> None:
-        """Raise ScheduleError unless the step can run where these names are there."""
+        """
+        Check that the step can run where these `names` are there.
+
+        Raises ScheduleError if it cannot.
+        """
         known = Check(set(names), [])
         self.check(known)
         if known.complaints:
@@ -138,11 +160,26 @@ class Step(ABC):
 
 class Run(Step):
     """
-    Run a job, or call a function on arrays.
+    One run of `action`: a job, or a function on arrays.
 
-    Parameters of a job are read from the names that `reads` says for them, or else
-    from their own; the arguments of a function, which must not change them, from all
-    names in `reads`. The arrays that are returned, in order, become `writes`.
+    Parameters of a job are read from the names that `reads` says for them, or else from
+    their own; the arguments of a function, which must not change them, from all names
+    in `reads`. The arrays that are returned, in order, become `writes`.
+
+    Raises ScheduleError if `action` cannot be called, or has no such parameters.
+
+    ```python
+    import numpy as np
+
+    from penstock import Workspace
+    from penstock import control as c
+
+    arrays = Workspace()
+    arrays.feed("n", np.int64(0))
+    step = c.Run(lambda n: n + 1, reads="n", writes="n")
+    c.Loop(c.Sequence(step, step), count=3).run(arrays)
+    assert arrays.fetch("n") == 6
+    ```
     """
 
     def __init__(
@@ -166,7 +203,7 @@ class Run(Step):
 
     @property
     def name(self) -> str:
-        """The name of the step in messages."""
+        """The name of the job or function in messages."""
         return getattr(self.action, "__name__", "function")
 
     def needs(self, there: set[str]) -> set[str]:
@@ -258,7 +295,7 @@ class Group(Step, ABC):
 
 
 class Sequence(Group):
-    """Steps one after the other."""
+    """Steps one after the other: `steps`, in their order."""
 
     def needs(self, there: set[str]) -> set[str]:
         return {name for step in self.steps for name in step.needs(there)}
@@ -274,8 +311,10 @@ class Sequence(Group):
 
 class Parallel(Group):
     """
-    Steps at the same time, each in a thread. If one fails, the others end with the step
-    that they are in, and the first failure is raised.
+    Steps at the same time: each of `steps` in a thread.
+
+    If one fails, the others end with the step that they are in, and the first failure
+    is raised.
     """
 
     def needs(self, there: set[str]) -> set[str]:
@@ -334,8 +373,10 @@ class Single(Step, ABC):
 
 class Loop(Single):
     """
-    A step again and again: `count` times, or until the name `until`, one boolean, is
-    true after an iteration.
+    A step again and again: `step` runs `count` times, or until the name `until`, one
+    boolean, is true after an iteration.
+
+    Raises ScheduleError unless there is one of the two, and a count is at least 1.
     """
 
     def __init__(
@@ -380,7 +421,12 @@ class Loop(Single):
 
 
 class Every(Single):
-    """A step in the iterations n, 2n, 3n... of the loop around it."""
+    """
+    A step in some iterations of the loop around it: `step` runs in those numbered `n`,
+    2n, 3n...
+
+    Raises ScheduleError if `n` is less than 1.
+    """
 
     def __init__(self, n: int, step: Step):
         if n < 1:
@@ -403,7 +449,7 @@ class Every(Single):
 
 
 class Once(Single):
-    """A step in the first iteration of the loop around it."""
+    """A step, `step`, in the first iteration of the loop around it."""
 
     def __init__(self, step: Step):
         self.step = _step(step)
@@ -419,9 +465,11 @@ class Once(Single):
 
 class Scope(Single):
     """
-    A step in a workspace of its own, new each time it runs, which sees all names around
-    it. Its own names are gone afterwards, unless they are forwarded: `forwarded` says
-    for names inside which names outside they stand for.
+    A step in a workspace of its own, new each time `step` runs, which sees all names
+    around it.
+
+    Names that it writes are gone afterwards, unless they are `forwarded`: that says for
+    names inside which names outside they stand for.
     """
 
     def __init__(self, step: Step, forwarded: Mapping[str, str] | None = None):

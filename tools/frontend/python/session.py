@@ -115,15 +115,39 @@ Cache: TypeAlias = OrderedDict[Hashable, Program]
 
 class Session:
     """
-    Compiles jobs and runs them. In a `with` statement it is the current session of the
-    process, in all threads: the one in which a call of a job runs.
+    The place where jobs are compiled, keep their variables, and run.
 
-    `device` is the kind of device that jobs run on, `threads` the number of workers and
-    compute streams of the processor; `engine` is `actors`, or `sequential` for the
-    reference executor. For `cache_size` shapes of arguments a job is kept compiled; of
-    more, the one that was used longest ago is dropped. Of what was submitted at most
-    `in_flight` calls of a job have not ended. With a `watchdog`, calls that make no
-    progress for so many seconds are reported and fail.
+    In a `with` statement it is the current session of the process, in all threads: the
+    one in which a call of a job runs. Close it after use.
+
+    * `device`: the kind of device that jobs run on, `cpu` or `cuda`; where they say, if
+      None.
+    * `threads`: the number of workers, and of compute streams of the CPU.
+    * `engine`: `actors`, or `sequential` for the reference executor.
+    * `cache_size`: the number of shapes for which a job is kept compiled; the one that
+      was used longest ago is dropped.
+    * `in_flight`: the number of submitted calls of a job that may not have ended.
+    * `watchdog`: seconds without progress after which calls are reported, and fail.
+
+    Raises PenstockError for an option that is not possible.
+
+    ```python
+    from typing import Annotated
+
+    import numpy as np
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def double(x: Annotated[Tensor, (3,), "f32"]):
+        return x + x
+
+
+    with penstock.Session():
+        assert double(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+    ```
     """
 
     def __init__(
@@ -160,7 +184,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """The state of the session."""
+        """The state: `OPEN` until jobs are compiled, `RUNNING`, or `CLOSED`."""
         return self._state
 
     def __enter__(self) -> Self:
@@ -178,8 +202,9 @@ class Session:
 
     def add(self, job: Job) -> None:
         """
-        Let the first call compile a job, too, if its shapes are known by then. One of
-        the same name that waits for it is replaced.
+        Compile a job at the first call of any job, if its shapes are known by then.
+
+        A `job` of the same name that waits for it is replaced.
         """
         check_job(job)
         with self._lock:
@@ -187,7 +212,7 @@ class Session:
                 self._waiting[job.name] = job
 
     def call(self, job: Job, *args: object, **options: object) -> Any:
-        """Run a job and wait for what it returns; see `Job.__call__`."""
+        """The result of a run of `job` for `args` and `options`: see `Job.__call__`."""
         check_job(job)
         arguments = job.signature.bind(args, options)
         program = self._program(job, arguments)
@@ -197,10 +222,13 @@ class Session:
 
     def submit(self, job: Job, *args: object, **options: object) -> Future[Any]:
         """
-        Run a job after what was submitted of it before, and after what was called or
-        submitted before that assigns to variables of it, or uses those that it assigns
-        to; see `Job.submit`. The arrays are copied, and may be changed at once. This
-        waits while too many calls of the job are in flight.
+        A future of the result of a run of `job` for `args` and `options`: see
+        `Job.submit`.
+
+        The call runs after those of the job before it, and after others before it that
+        assign to variables of the job, or use those that it assigns to. The arrays are
+        copied, and may be changed at once. This waits while too many calls of the job
+        are in flight.
         """
         check_job(job)
         arguments = job.signature.bind(args, options)
@@ -220,10 +248,11 @@ class Session:
 
     def read_variables(self) -> dict[str, Array]:
         """
-        A copy of each variable by its name, as they are between two calls. Like a first
-        call it compiles all jobs so far. Variables of a job whose extents have names
-        are there before its first call, unless they depend on these, or on the length
-        of a list or the keys of a dictionary.
+        A copy of each variable by its name, between two calls.
+
+        Like a first call it compiles all jobs so far. Variables of a job whose extents
+        have names are there before its first call, unless they depend on these, or on
+        the length of a list or the keys of a dictionary.
         """
         self._start_waiting()
         with self._all_variables(Use(reads=frozenset(self.variables.names))):
@@ -231,9 +260,12 @@ class Session:
 
     def write_variables(self, values: Mapping[str, Array]) -> None:
         """
-        Set all variables, between two calls. Raises PenstockError, and changes none,
-        unless there is an array for each that fits, and no other. Like a first call it
-        compiles all jobs so far.
+        Set all variables to `values`, arrays by name, between two calls.
+
+        Like a first call it compiles all jobs so far.
+
+        Raises PenstockError, and changes none, unless there is an array for each that
+        fits, and no other.
         """
         self._start_waiting()
         with self._all_variables(Use(writes=frozenset(self.variables.names))):
@@ -252,8 +284,9 @@ class Session:
 
     def close(self, *, cancel: bool = False) -> None:
         """
-        Wait for calls that are running or were submitted, and end all threads. With
-        `cancel`, calls that have not started are cancelled. Results stay valid.
+        Wait for calls that are running or were submitted, and end all threads.
+
+        With `cancel`, calls that have not started are cancelled. Results stay valid.
         """
         with self._lock:
             self._state = SessionState.CLOSED
@@ -266,7 +299,7 @@ class Session:
                 program.close()
 
     def compiled_shapes(self, job: Job) -> list[Hashable]:
-        """The shapes that a job is compiled for, the last used one at the end."""
+        """The shapes that `job` is compiled for, those used last at the end."""
         with self._lock:
             return list(self._caches.get(job, ()))
 

@@ -33,11 +33,32 @@ class Recorder(Protocol):
 
 class Tensor(NDArrayOperatorsMixin):
     """
-    A value in a function that is traced. It has a shape and a dtype, but no elements
-    yet: what is done with it becomes ops of the job.
+    A value in a function that is traced: a shape and a dtype, but no elements yet.
 
-    Operators, indexing and the functions of NumPy that Penstock has ops for work as on
-    arrays, with NumPy's rules for shapes and dtypes.
+    Operators, indexing and the functions of NumPy that Penstock has ops for become ops
+    of the job, with NumPy's rules for shapes and dtypes. Jobs make tensors: `value` is
+    theirs in the IR that `trace` writes.
+
+    Operations raise TraceError where shapes or dtypes do not fit, or elements are
+    needed.
+
+    ```python
+    from typing import Annotated
+
+    import numpy as np
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def normalized(x: Annotated[Tensor, (4, 8), "f32"]):
+        centred = x - x.mean(axis=1, keepdims=True)
+        return np.maximum(centred, 0)[:, ::2]
+
+
+    assert "op.reduce_mean" in normalized.ir
+    ```
     """
 
     __slots__ = ("dtype", "shape", "trace", "value")
@@ -97,15 +118,15 @@ class Tensor(NDArrayOperatorsMixin):
     # What an array has as methods
 
     def astype(self, dtype: object) -> Tensor:
-        """The elements converted to another dtype."""
+        """The elements as another `dtype`."""
         return late("functions").cast(self, dtype_named(dtype))
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
-        """The elements under another shape, in which one extent may be -1."""
+        """The elements under another `shape`, in which one extent may be -1."""
         return self._numpy(np.reshape, integers(shape))
 
     def transpose(self, *axes: int | Sequence[int]) -> Tensor:
-        """The tensor with its axes in this order, or in reverse order."""
+        """The tensor with its axes in the order of `axes`, or in reverse order."""
         return self._numpy(np.transpose, integers(axes) or None)
 
     def ravel(self) -> Tensor:
@@ -115,7 +136,9 @@ class Tensor(NDArrayOperatorsMixin):
     flatten = ravel
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
-        """The tensor without axes that have one element."""
+        """
+        The tensor without axes of one element: `axis`, one or several, or all of them.
+        """
         return self._numpy(np.squeeze, axis)
 
     def sum(
@@ -125,31 +148,46 @@ class Tensor(NDArrayOperatorsMixin):
         *,
         keepdims: bool = False,
     ) -> Tensor:
-        """The sum along some axes, or of all elements."""
+        """
+        The sum along `axis`, one or several, or of all elements, as `dtype`. With
+        `keepdims` these axes stay, with one element.
+        """
         return self._numpy(np.sum, axis, dtype, keepdims=keepdims)
 
     def prod(
         self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """The product along some axes, or of all elements."""
+        """
+        The product along `axis`, one or several, or of all elements. With `keepdims`
+        these axes stay, with one element.
+        """
         return self._numpy(np.prod, axis, keepdims=keepdims)
 
     def mean(
         self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """The mean along some axes, or of all elements."""
+        """
+        The mean along `axis`, one or several, or of all elements. With `keepdims` these
+        axes stay, with one element.
+        """
         return self._numpy(np.mean, axis, keepdims=keepdims)
 
     def max(
         self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """The largest element along some axes, or of all."""
+        """
+        The largest element along `axis`, one or several, or of all. With `keepdims`
+        these axes stay, with one element.
+        """
         return self._numpy(np.max, axis, keepdims=keepdims)
 
     def min(
         self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """The smallest element along some axes, or of all."""
+        """
+        The smallest element along `axis`, one or several, or of all. With `keepdims`
+        these axes stay, with one element.
+        """
         return self._numpy(np.min, axis, keepdims=keepdims)
 
     # Indexing

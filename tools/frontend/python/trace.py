@@ -176,9 +176,30 @@ def variable(
     """
     A tensor that lives as long as the session, and is the same for all of its jobs.
 
-    `init` is how it starts: an initialiser of the IR, with its options, such as
-    `init="normal", std=0.1, seed=3`; or an array, which may say the shape and dtype.
-    The dtype is f32 if nothing says another one.
+    * `name`: jobs that name one variable mean the same.
+    * `shape` and `dtype`: those of its elements; `f32` if nothing says another dtype.
+    * `init`: its first elements. Either an array, which may say shape and dtype; or an
+      initialiser of [`job.variable`](dialects/job.md), such as `"normal"`.
+    * `options`: those of the initialiser, such as `std=0.1, seed=3`.
+
+    Raises TraceError outside a function that is traced, without a shape, or if the
+    function has a variable of this name that is defined in another way.
+
+    ```python
+    from typing import Annotated
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def dense(x: Annotated[Tensor, (2, 3), "f32"]):
+        w = penstock.variable("w", (3, 4), init="normal", std=0.1, seed=3)
+        return x @ w
+
+
+    assert 'job.variable "w"' in dense.ir
+    ```
     """
     trace = current_trace(f"variable '{name}'")
     what = f"variable '{name}'"
@@ -199,8 +220,27 @@ def variable(
 
 def assign(target: Tensor, value: Tensor | Array | float) -> None:
     """
-    Let a variable hold these elements when the run has ended; until then it is read as
-    it was. They have its shape and dtype, or are a number, which all are to be.
+    An assignment: the variable `target` holds `value` when the run has ended.
+
+    Until then it is read as it was. The value is a tensor or an array of its shape and
+    dtype, or a number, which all elements become.
+
+    Raises TraceError if `target` is no variable, is assigned to already, or has another
+    shape or dtype.
+
+    ```python
+    import penstock
+
+
+    @penstock.job
+    def count():
+        n = penstock.variable("n", (), "i64")
+        penstock.assign(n, n + 1)
+        return n
+
+
+    assert "job.assign" in count.ir
+    ```
     """
     trace = current_trace("an assignment to a variable")
     if not isinstance(value, Tensor):

@@ -26,10 +26,23 @@ class WorkspaceError(PenstockError):
 
 class Workspace:
     """
-    Arrays by name, for several threads at once.
+    Arrays by name, for several threads at once, which the steps of a schedule read and
+    write.
 
-    `forwarded` says for names of this workspace which names of the `parent` they stand
-    for, whether these are there yet or not.
+    All names of the `parent` are seen, too. `forwarded` says for names of this
+    workspace which names of the parent they stand for, whether these are there yet or
+    not.
+
+    Raises WorkspaceError if names are forwarded without a parent.
+
+    ```python
+    import penstock
+
+    arrays = penstock.Workspace()
+    arrays.feed("x", [1.0, 2.0])
+    assert arrays.fetch("x").tolist() == [1.0, 2.0]
+    assert arrays.names == ["x"]
+    ```
     """
 
     def __init__(
@@ -68,8 +81,10 @@ class Workspace:
         self, name: str, value: npt.ArrayLike, *, local: bool = False, copy: bool = True
     ) -> None:
         """
-        Give a name an array. With `local` it becomes the workspace's own, and hides
-        what the parent calls so. Without `copy` the array itself is kept.
+        Let `name` stand for the array `value`.
+
+        With `local` it becomes the workspace's own, and hides what the parent calls so.
+        Without `copy` the array itself is kept.
         """
         array: Array = np.array(value) if copy else np.asarray(value)
         with self._lock:
@@ -78,8 +93,9 @@ class Workspace:
 
     def fetch(self, name: str, *, copy: bool = True) -> Array:
         """
-        The array of a name; without `copy` it must not be changed. Raises
-        WorkspaceError if there is none.
+        The array of `name`; without `copy` it must not be changed.
+
+        Raises WorkspaceError if there is none.
         """
         with self._lock:
             owner, key = self._find(name)
@@ -90,13 +106,21 @@ class Workspace:
         return array.copy() if copy else array
 
     def remove(self, name: str) -> None:
-        """Forget one of the workspace's own names."""
+        """
+        Forget `name`.
+
+        Raises WorkspaceError if it is none of the workspace's own.
+        """
         with self._lock:
             _ = self._own(name)
             del self._arrays[name]
 
     def rename(self, name: str, new: str) -> None:
-        """Call one of the workspace's own names by one that it does not see yet."""
+        """
+        Call the array of `name`, one of the workspace's own, by the name `new`.
+
+        Raises WorkspaceError if there is no such array, or the new name is taken.
+        """
         with self._lock:
             array = self._own(name)
             if new in self or new in self._forwarded:
@@ -106,8 +130,9 @@ class Workspace:
 
     def sizes(self) -> dict[str, int]:
         """
-        The bytes of the workspace's own arrays, the largest first. Bytes that an array
-        has in common with one before it count 0.
+        The bytes of the workspace's own arrays, the largest first.
+
+        The bytes of an array that shares memory with one before it count as 0.
         """
         with self._lock:
             arrays = dict(self._arrays)
