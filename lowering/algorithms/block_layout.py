@@ -21,9 +21,9 @@ from penstock.lowering.algorithms.byte_sharing import (
     PartialOrder,
     Sharing,
     Span,
-    components,
     sharing_of_all,
 )
+from penstock.lowering.algorithms.graphs import components
 from penstock.lowering.algorithms.packing import Lifetime, Problem
 from penstock.lowering.algorithms.packing.problem import (
     align,

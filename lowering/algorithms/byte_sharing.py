@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from penstock.lowering.algorithms.packing.problem import bits_of
+from penstock.lowering.algorithms.graphs import bits_of, cycle_behind, release
 
 MAX_CHAINS = 256
 """What is written by tasks of further chains shares no bytes."""
@@ -112,25 +112,11 @@ class PartialOrder:
 
     def _sorted(self) -> list[int]:
         waiting = [len(sources) for sources in self._waits]
-        order = self.sources
-        for task in order:
-            for target in self._next[task]:
-                waiting[target] -= 1
-                if not waiting[target]:
-                    order.append(target)
+        order = release(self.sources, self._next, waiting)
         if len(order) < len(waiting):
-            raise CycleError(self._cycle(waiting))
+            first = next(task for task, count in enumerate(waiting) if count)
+            raise CycleError(cycle_behind(first, self._waits, lambda x: waiting[x] > 0))
         return order
-
-    def _cycle(self, waiting: Sequence[int]) -> list[int]:
-        task = next(task for task, count in enumerate(waiting) if count)
-        path: dict[int, int] = {}
-        while task not in path:
-            path[task] = len(path)
-            task = next(source for source in self._waits[task] if waiting[source])
-        cycle = list(path)[path[task] :][::-1]
-        first = cycle.index(min(cycle))
-        return cycle[first:] + cycle[:first]
 
     def _number(self, order: Sequence[int], lines: Sequence[Sequence[int]]) -> int:
         lengths = [len(line) for line in lines]
@@ -276,22 +262,6 @@ def sets_at_least(
                 reached |= 1 << rising.pop()
             found[i] &= reached
     return found
-
-
-def components(sets: Sequence[int]) -> list[list[int]]:
-    """The members of each part of a graph, whose edges are given as sets of bits."""
-    left = (1 << len(sets)) - 1
-    parts: list[list[int]] = []
-    while left:
-        found = left & -left
-        left ^= found
-        part = [found.bit_length() - 1]
-        for member in part:
-            new = sets[member] & left
-            left ^= new
-            part += bits_of(new)
-        parts.append(sorted(part))
-    return parts
 
 
 def overlapping(places: Sequence[range]) -> list[int]:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from penstock.lowering.algorithms.graphs import reached
 from penstock.lowering.algorithms.marked_graph import MarkedGraph
 
 
@@ -40,16 +41,6 @@ class Shared(NamedTuple):
 def between(graph: MarkedGraph, source: int, sink: int) -> set[int]:
     """The actors that come after one and before another one in the same act."""
     return reached(graph.next, source) & reached(graph.previous, sink)
-
-
-def reached(targets: Sequence[Sequence[int]], start: int) -> set[int]:
-    """All that is reached from somewhere, which is among it."""
-    found, pending = {start}, [start]
-    while pending:
-        new = [x for x in targets[pending.pop()] if x not in found]
-        found.update(new)
-        pending += new
-    return found
 
 
 def unguarded(sections: Sequence[Section], shared: Shared) -> Iterator[tuple[str, str]]:

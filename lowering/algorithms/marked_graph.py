@@ -25,6 +25,8 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import NamedTuple
 
+from penstock.lowering.algorithms.graphs import bits_of, cycle_behind, release
+
 
 class Edge(NamedTuple):
     """The target's n-th act follows the source's (n - tokens)-th."""
@@ -55,46 +57,22 @@ class MarkedGraph:
                 self.next_act[source].append(target)
             else:
                 self._later[source].append((target, tokens))
-        self.order: list[int] = []
+        waiting = [len(sources) for sources in self.previous]
+        ready = [actor for actor, count in enumerate(waiting) if not count]
+        self.order = release(ready, self.next, waiting)
         """Actors before those that wait for them; without those of `cycles`."""
         self.cycles: list[list[int]] = []
         """Cycles without a token, no two with a common actor; none is left aside."""
-        self._sort()
+        self._cut_cycles(waiting)
 
-    def _sort(self) -> None:
-        waiting = [len(sources) for sources in self.previous]
-        seen = [count == 0 for count in waiting]
-        ready = [actor for actor in range(self.size) if seen[actor]]
-        self.order += self._release(ready, waiting, seen)
+    def _cut_cycles(self, waiting: list[int]) -> None:
         for actor in range(self.size):
-            while not seen[actor]:
-                cycle = self._cycle_behind(actor, seen)
+            while waiting[actor] > 0:
+                cycle = cycle_behind(actor, self.previous, lambda x: waiting[x] > 0)
                 self.cycles.append(cycle)
                 for member in cycle:
-                    seen[member] = True
-                self.order += self._release(list(cycle), waiting, seen)[len(cycle) :]
-
-    def _release(
-        self, ready: list[int], waiting: list[int], seen: list[bool]
-    ) -> list[int]:
-        """The actors that wait for nothing but these, and these, in order."""
-        for actor in ready:
-            for target in self.next[actor]:
-                waiting[target] -= 1
-                if not waiting[target] and not seen[target]:
-                    seen[target] = True
-                    ready.append(target)
-        return ready
-
-    def _cycle_behind(self, actor: int, seen: list[bool]) -> list[int]:
-        """A cycle that an actor waits for, from its lowest actor on."""
-        path: dict[int, int] = {}
-        while actor not in path:
-            path[actor] = len(path)
-            actor = next(source for source in self.previous[actor] if not seen[source])
-        cycle = list(path)[path[actor] :][::-1]
-        first = cycle.index(min(cycle))
-        return cycle[first:] + cycle[:first]
+                    waiting[member] = 0
+                self.order += release(cycle, self.next, waiting)[len(cycle) :]
 
     def after(self, marks: Sequence[int]) -> list[int]:
         """
@@ -304,10 +282,3 @@ def prefix_sets(values: Sequence[int]) -> tuple[list[int], list[int]]:
     for i in order:
         sets.append(sets[-1] | 1 << i)
     return [values[i] for i in order], sets
-
-
-def bits_of(numbers: int) -> Iterator[int]:
-    """The members of a set, ascending."""
-    while numbers:
-        yield (low := numbers & -numbers).bit_length() - 1
-        numbers ^= low

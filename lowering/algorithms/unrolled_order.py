@@ -20,6 +20,7 @@ from math import gcd
 from typing import NamedTuple
 
 from penstock.lowering.algorithms.byte_sharing import Edge
+from penstock.lowering.algorithms.graphs import release
 
 MAX_ACTS = 1 << 14
 """Of more acts in a launch all those of a task count as one."""
@@ -133,12 +134,7 @@ class Acts:
                 after[source].append(target)
                 missing[target] += 1
         ready = [act for act, count in enumerate(missing) if not count]
-        for act in ready:
-            for target in after[act]:
-                missing[target] -= 1
-                if not missing[target]:
-                    ready.append(target)
-        return len(ready) == self.count
+        return len(release(ready, after, missing)) == self.count
 
     def tasks_of(self, acts: Sequence[int]) -> list[int]:
         """The tasks of some acts, those that follow each other as one."""

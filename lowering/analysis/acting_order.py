@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -13,6 +11,7 @@ from xdsl.ir import SSAValue
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import StreamAttr, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.lowering.algorithms.graphs import listed_order
 
 Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
 
@@ -34,26 +33,16 @@ def acting_order(
     that wait for each other come last.
     """
     producers = {r: i for i, t in enumerate(tasks) for r in (*t.outs, *t.signals)}
-    edges = {edge for members in streams.values() for edge in pairwise(members)}
+    before: list[set[int]] = [set() for _ in tasks]
+    for members in streams.values():
+        for first, second in pairwise(members):
+            before[second].add(first)
     for index, task in enumerate(tasks):
         for register in (*task.ins, *task.waits):
             if register in producers and not is_full_at_start(register):
-                edges.add((producers[register], index))
-    followers: dict[int, list[int]] = defaultdict(list)
-    waiting = [0] * len(tasks)
-    for first, second in edges:
-        followers[first].append(second)
-        waiting[second] += 1
-    ready = [index for index, count in enumerate(waiting) if not count]
-    heapify(ready)
-    order: list[int] = []
-    while ready:
-        order.append(index := heappop(ready))
-        for follower in followers[index]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                heappush(ready, follower)
-    return order + [index for index, count in enumerate(waiting) if count]
+                before[index].add(producers[register])
+    order = listed_order(before)
+    return order + sorted({*range(len(tasks))}.difference(order))
 
 
 def is_full_at_start(register: SSAValue) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 
 
@@ -72,7 +72,7 @@ class TaskOrder:
         for first, second in controls:
             sources[second].append(first)
         before = [list(dict.fromkeys(found)) for found in sources]
-        order = sorted_by(before)
+        order = listed_order(before)
         if len(order) < len(listed):
             self.cycles = [[listed[i] for i in x] for x in cycles_of(before)]
         place = {task: i for i, task in enumerate(order)}
@@ -105,29 +105,6 @@ def makers_of(task: TaskOp, number: dict[TaskOp, int]) -> list[int]:
     """The tasks that make what a task reads."""
     owners = (value.owner for value in task.ins)
     return [number[x] for x in owners if isinstance(x, TaskOp) and x in number]
-
-
-def sorted_by(before: Sequence[Sequence[int]]) -> list[int]:
-    """
-    Numbers, each after all that come before it, and of those that could be next the
-    least; what is on a cycle or behind one is left out.
-    """
-    missing = [len(earlier) for earlier in before]
-    after: list[list[int]] = [[] for _ in before]
-    for task, earlier in enumerate(before):
-        for other in earlier:
-            after[other].append(task)
-    ready = [task for task, count in enumerate(missing) if not count]
-    heapify(ready)
-    order: list[int] = []
-    while ready:
-        task = heappop(ready)
-        order.append(task)
-        for other in after[task]:
-            missing[other] -= 1
-            if not missing[other]:
-                heappush(ready, other)
-    return order
 
 
 def cycles_of(before: Sequence[Sequence[int]]) -> list[list[int]]:

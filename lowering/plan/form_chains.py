@@ -27,7 +27,7 @@ Example: `test/lowering/plan/plan-form-chains-example.mlir`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -39,6 +39,7 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.graphs import components
 from penstock.lowering.analysis.task_order import TaskOrder
 from penstock.lowering.plan.create_registers import requested_slots
 
@@ -71,33 +72,17 @@ def levels_of(nodes: Sequence[Node]) -> list[int]:
 def chains_of(nodes: Sequence[Node]) -> list[int]:
     """The number of the chain of each task; each is listed after those before it."""
     levels = levels_of(nodes)
-    partners: list[list[int]] = [[] for _ in nodes]
+    partners = [0] * len(nodes)
     for task, (stream, sources) in enumerate(nodes):
         for source in sources if stream is not None else ():
             if stream == nodes[source].stream and levels[task] == levels[source]:
-                partners[task].append(source)
-                partners[source].append(task)
-    chains = [-1] * len(nodes)
-    count = 0
-    for seed in range(len(nodes)):
-        if chains[seed] < 0:
-            chains[seed] = count
-            for task in reached_from(seed, partners, chains):
-                chains[task] = count
-            count += 1
+                partners[task] |= 1 << source
+                partners[source] |= 1 << task
+    chains = [0] * len(nodes)
+    for chain, members in enumerate(components(partners)):
+        for task in members:
+            chains[task] = chain
     return chains
-
-
-def reached_from(
-    seed: int, partners: Sequence[Sequence[int]], chains: Sequence[int]
-) -> Iterator[int]:
-    """The tasks without a chain around a seed, those nearer to it first."""
-    queue = [seed]
-    for task in queue:
-        for other in partners[task]:
-            if chains[other] < 0:
-                yield other
-                queue.append(other)
 
 
 def can_be_chained(task: TaskOp) -> bool:

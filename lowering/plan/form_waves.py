@@ -53,11 +53,12 @@ from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import operand_register
 from penstock.lowering.analysis.repetitions import rates_of
-from penstock.lowering.analysis.task_order import TaskOrder, list_tasks, sorted_by
+from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
 from penstock.lowering.analysis.task_times import MEASURED
 from penstock.lowering.codegen.cpu.wave import BYTES_A_NS, FLOPS_A_NS
 from penstock.lowering.convert.kernel_bodies import KernelKey, kernel_key
@@ -179,7 +180,7 @@ class Waves:
             list(dict.fromkeys(unit_of[i] for n in unit for i in self.before[n]))
             for unit in units
         ]
-        return [units[i] for i in sorted_by(before)]
+        return [units[i] for i in listed_order(before)]
 
 
 ################################################################################

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import SSAValue
 
-from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, Ports, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, Ports, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
+from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.packing.problem import align
+from penstock.lowering.analysis.acting_order import is_full_at_start, streams_of
 from penstock.lowering.analysis.aliases import bytes_of, joined_case
 
 if TYPE_CHECKING:
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
 ################################################################################
 # Which task comes before which                                                #
 ################################################################################
-
-
-def is_full_at_start(register: SSAValue) -> bool:
-    """Whether slots of a register are full before anybody acts."""
-    if not isinstance(owner := register.owner, RegisterOp) or owner.initial is None:
-        return False
-    return owner.initial.value.data > 0
 
 
 class Timeline:
@@ -60,7 +54,7 @@ class Timeline:
         waits = [list(sources) for sources in data]
         for first, second in orders:
             waits[self._listed[second]].append(self._listed[first])
-        streams = self._streams(acting)
+        streams = [*streams_of(acting).values()]
         order = self._order(waits, streams)
         place = {listed: index for index, listed in enumerate(order)}
         self.tasks = [acting[listed] for listed in order]
@@ -80,37 +74,13 @@ class Timeline:
             if producer is not None and not is_full_at_start(register):
                 yield producer
 
-    def _streams(self, tasks: Sequence[TaskOp]) -> list[list[int]]:
-        """The tasks of each stream in their order, by their places in the list."""
-        streams: dict[tuple[DeviceAttr, StreamAttr], list[int]] = {}
-        for listed, task in enumerate(tasks):
-            streams.setdefault((task.device, task.stream), []).append(listed)
-        orders = [0 if t.order is None else t.order.value.data for t in tasks]
-        return [sorted(stream, key=orders.__getitem__) for stream in streams.values()]
-
     def _order(self, data: list[list[int]], streams: list[list[int]]) -> list[int]:
         """An order of the tasks that keeps the one of the list where it can."""
-        from heapq import heapify, heappop, heappush
-
         sources = [set(waits) for waits in data]
         for stream in streams:
             for first, second in pairwise(stream):
                 sources[second].add(first)
-        readers: list[list[int]] = [[] for _ in data]
-        for listed, waits in enumerate(sources):
-            for source in waits:
-                readers[source].append(listed)
-        missing = [len(waits) for waits in sources]
-        ready = [listed for listed, count in enumerate(missing) if not count]
-        heapify(ready)
-        order: list[int] = []
-        while ready:
-            order.append(listed := heappop(ready))
-            for reader in readers[listed]:
-                missing[reader] -= 1
-                if not missing[reader]:
-                    heappush(ready, reader)
-        return order
+        return listed_order(sources)
 
     def _count(
         self,

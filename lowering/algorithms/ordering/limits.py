@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.lowering.algorithms.graphs import reached
 from penstock.lowering.algorithms.ordering.problem import Problem
 
 REACH_BUDGET = 200_000
@@ -36,8 +37,8 @@ def limit_at(problem: Problem, task: int) -> int:
     overwrite, and values made before it in every order that are read after it in every
     order.
     """
-    before = reached(problem.before, task)
-    after = reached(problem.after, task)
+    before = reached(problem.before, task) - {task}
+    after = reached(problem.after, task) - {task}
     over = max((problem.sizes[v] for v in problem.tasks[task].over), default=0)
     across = {
         value
@@ -46,18 +47,6 @@ def limit_at(problem: Problem, task: int) -> int:
         if not after.isdisjoint(problem.users[value])
     }
     return sum(problem.sizes[v] for v in across.union(problem.uses[task])) - over
-
-
-def reached(edges: Sequence[Sequence[int]], start: int) -> set[int]:
-    """The tasks reached from a task over any number of edges, without itself."""
-    found: set[int] = set()
-    open = [start]
-    while open:
-        for other in edges[open.pop()]:
-            if other not in found:
-                found.add(other)
-                open.append(other)
-    return found
 
 
 def lower_limit(problem: Problem, promising: Sequence[int]) -> int:

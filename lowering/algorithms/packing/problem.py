@@ -16,6 +16,8 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import NamedTuple
 
+from penstock.lowering.algorithms.graphs import bits_of
+
 
 class Lifetime(NamedTuple):
     """The first and the last step at which something is needed, and its bytes."""
@@ -223,14 +225,3 @@ def swept_lifetimes(
     if backwards:
         return [Lifetime(end - lasts[i], i, size) for i, size in enumerate(sizes)]
     return [Lifetime(i, lasts[i], size) for i, size in enumerate(sizes)]
-
-
-def bits_of(numbers: int) -> list[int]:
-    """The members of a set, ascending."""
-    digits = bin(numbers)[:1:-1]
-    members: list[int] = []
-    member = digits.find("1")
-    while member >= 0:
-        members.append(member)
-        member = digits.find("1", member + 1)
-    return members

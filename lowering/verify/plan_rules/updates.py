@@ -24,7 +24,7 @@ from xdsl.ir import BlockArgument, Operation
 from penstock.dialects.job import AssignOp, CommitOp, SourceTickOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
-from penstock.lowering.algorithms.marked_graph import bits_of
+from penstock.lowering.algorithms.graphs import bits_of
 from penstock.lowering.algorithms.update_order import UpdateOrder
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.rates import ActGraph, ActOrder, is_unrolled

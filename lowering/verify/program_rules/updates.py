@@ -19,7 +19,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import ActorOp, CallOp, CommitOp, CopyOp, names_of
-from penstock.lowering.algorithms.marked_graph import bits_of
+from penstock.lowering.algorithms.graphs import bits_of
 from penstock.lowering.algorithms.update_order import UpdateOrder
 from penstock.lowering.verify.program_rules.graph import ProgramGraph
 

@@ -17,10 +17,10 @@ from penstock.lowering.algorithms.byte_sharing import (
     Edge,
     PartialOrder,
     Span,
-    components,
     overlapping,
     sharing_of,
 )
+from penstock.lowering.algorithms.graphs import components
 from penstock.lowering.algorithms.packing import Problem, pack
 
 ACTS = 2
