@@ -1,4 +1,4 @@
-"""Which registers of a plan become aliases, task by task: see `regst_alias.py`."""
+"""The decisions of `regst-alias-registers`, task by task: which pairs are aliases."""
 
 from __future__ import annotations
 

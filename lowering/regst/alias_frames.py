@@ -1,5 +1,6 @@
 """
-Which results of `op.repeat` and `op.unpack` lie in what these read: see `regst_alias`.
+Aliases of `op.repeat` and `op.unpack`: results that lie in the register read, as
+`regst-alias-registers` says.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ Who uses the registers of a plan, and in which order as far as the plan says it.
 
 The order comes from registers, full and free slots alike, and from a `Guard`: streams
 whose tasks act in order, and each again only after all of them have. In a plan with
-rates it is one of acts, all those of a launch (`acts`), and registers are needed once
-for each piece in a launch.
+rates it is one of acts, all those of a launch (`unrolled_order`), and registers are
+needed once for each piece in a launch.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ others wrote. Then
 * where tasks wait for events (`waits_for`), these and the order of streams cover all
   orders within one act that registers make between tasks;
 * what has two sides or more has all of them, and they fit: registers, copies, and the
-  parts of variables, ops and collectives on several devices (`verify_plan_symmetry`
+  parts of variables, ops and collectives on several devices (`plan_rules/symmetry.py`
   says the rules);
 * what a task reads and writes, unless it copies, lies in the memory that kernels on its
   device work in, inputs and outputs included; for a processor that is all memory of its
@@ -41,7 +41,7 @@ others wrote. Then
   interfaces, which last from run to run, but views of them; tasks and aliases use what
   belongs to their own job, or variables;
 * where jobs are linked to a main job, its lock keeps those apart that exclude each
-  other, or use what one of them writes (`verify_plan_main`).
+  other, or use what one of them writes (`plan_rules/main_job.py`).
 
 All that is wrong is listed. A plan may be checked at each step from registers on: those
 without places share no bytes yet, so there is less to be found. A plan on values is

@@ -29,9 +29,9 @@ kernel needs what it reads, in the order of its text, before it has written all 
   whose first step that writes it needs them.
 
 In a program of several jobs all of this holds of each job alone, and the rules between
-jobs are those of `verify_program_jobs`. Whoever runs it keeps jobs from running at the
-same time, or else a main job does, with a lock that is proven to do so
-(`verify_program_main`).
+jobs are those of `program_rules/jobs.py`. Whoever runs it keeps jobs from running at
+the same time, or else a main job does, with a lock that is proven to do so
+(`program_rules/main_job.py`).
 
 All that is wrong is listed.
 

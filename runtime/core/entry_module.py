@@ -1,4 +1,4 @@
-"""The compiled core as one C function, and the edges: what `entries` compiles."""
+"""The compiled core as one C function, and the I/O kernels, for `entry_points`."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 What the runtime asks of CUDA, and what it is told of kernels.
 
 Streams, events, functions and graphs are handles that only their driver understands.
-There are three drivers: `cuda_driver_real` on a card, `cuda_driver_simulated` in
-Numba's simulator, and `cuda_driver_recorded`, which keeps a log of all calls and needs
-neither. Calls refer to the device that the calling thread has chosen by `use`.
+There are three drivers: `driver_real` on a card, `driver_simulated` in Numba's
+simulator, and `penstock.runtime.testing.cuda_recording_driver`, which keeps a log of
+all calls and needs neither. Calls refer to the device that the calling thread has
+chosen by `use`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """
 A double of CUDA that keeps a log of all calls, and needs neither a card nor Numba.
 
-It can do what it is asked for: copies, and kernels by NumPy (`cuda_lanes`). Work waits
-until somebody waits for it, and is then done in an order of chance among those that
-streams and events allow; so what depends on an order that nothing ensures goes wrong.
-Memory of devices is the host's, and has guard zones (`cuda_host_memory`).
+It can do what it is asked for: copies, and kernels by NumPy (`cuda_lockstep_emulator`).
+Work waits until somebody waits for it, and is then done in an order of chance among
+those that streams and events allow; so what depends on an order that nothing ensures
+goes wrong. Memory of devices is the host's, and has guard zones
+(`penstock.runtime.cuda.host_memory`).
 """
 
 from __future__ import annotations

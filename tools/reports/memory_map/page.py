@@ -1,4 +1,4 @@
-"""The style and the script of the page that `memory_map` writes."""
+"""The style and the script of the page of the picture of memory, which `map` writes."""
 
 STYLE = """
 :root {

@@ -473,6 +473,47 @@ def test_what_breaks_the_rules_of_documents_is_found() -> None:
     ]
 
 
+_MODULE = re.compile(r"\bpenstock\.((?:dialects|lowering|runtime|tools)(?:\.\w+)*)")
+_FILE = re.compile(r"(?<![\w/-])((?:dialects|lowering|runtime|tools)/[\w/]+\.py)\b")
+
+
+def module_exists(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of something defined in one."""
+    path = ROOT / name.replace(".", "/")
+    if path.is_dir() or path.with_suffix(".py").exists():
+        return True
+    files = path.parent / "__init__.py", path.parent.with_suffix(".py")
+    texts = [file.read_text(encoding="utf-8") for file in files if file.exists()]
+    if not texts:
+        return "." in name and module_exists(name.rpartition(".")[0])
+    return any(re.search(rf"\b{path.name}\b", text) for text in texts)
+
+
+def lost_names(text: str) -> list[str]:
+    """The modules and files of the package that a text names and that are not there."""
+    lost = [name for name in _MODULE.findall(text) if not module_exists(name)]
+    return lost + [name for name in _FILE.findall(text) if not (ROOT / name).exists()]
+
+
+def test_texts_of_the_package_name_modules_that_are_there() -> None:
+    """Docstrings, comments and documents, but for the list of changes."""
+    folders = "dialects", "lowering", "runtime", "tools", "docs", "examples"
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    paths += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    lost = {
+        str(path.relative_to(ROOT)): names
+        for path in paths
+        if path.suffix in (".py", ".md")
+        if (names := lost_names(path.read_text(encoding="utf-8")))
+    }
+    assert lost == {}
+
+
+def test_names_that_are_lost_are_found() -> None:
+    text = "`penstock.runtime.no.such`, runtime/no.py, penstock.tools.session"
+    assert lost_names(text) == ["runtime.no.such", "runtime/no.py"]
+
+
 ENTRY = re.compile(r"^\*\*([^*]+)\*\*: (.*(?:\n.+)*)", re.MULTILINE)
 
 
