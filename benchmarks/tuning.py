@@ -19,7 +19,7 @@ from benchmarks.report import Json, Section, Table
 
 if TYPE_CHECKING:
     from penstock.lowering.launch.autotune.alternatives import Request
-    from penstock.runtime.observe.kernel_timer import Effort
+    from penstock.runtime.observe.timing_rounds import Effort
     from penstock.tools.session.tuning import Subject
 
 TEXT = """\
@@ -80,7 +80,7 @@ def verdict(subject: Subject, effort: Effort) -> tuple[float, float]:
 
 def tuning(rounds: int, names: Sequence[str] = (*PRODUCTS, *CONVOLUTIONS)) -> Section:
     """Tune the kernels of all cases."""
-    from penstock.runtime.observe.kernel_timer import Effort
+    from penstock.runtime.observe.timing_rounds import Effort
 
     effort = Effort(rounds=5 * rounds, seconds=4.0)
     rows: list[list[str]] = []

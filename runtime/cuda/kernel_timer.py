@@ -1,17 +1,15 @@
 """
 Measuring kernels for CUDA that do the same, one against the other, on a device.
 
-As `penstock.runtime.observe.kernel_timer` does it: the same random arguments at the
-same addresses, results compared with those of the first contender, turns with so many
-launches that the wait at their end does not count, and whoever is clearly slower drops
-out.
+They are measured in rounds (`penstock.runtime.observe.timing_rounds`), with arguments
+at the same addresses, and so many launches at a time that the wait at their end does
+not count.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +17,19 @@ import numpy.typing as npt
 from penstock.runtime.cuda.driver import CudaError, Driver, Handle, Launch, Span
 from penstock.runtime.cuda.launches import WORD, chosen, launches_of, room_of
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.observe.kernel_timer import (
-    TRIALS,
+from penstock.runtime.observe.timing_rounds import (
     Array,
     Effort,
     Result,
-    difference,
+    calls_for,
+    compare,
+    measure,
     random_array,
-    worth_it,
 )
 from penstock.runtime.program.executable import TensorKind
 
-TURN_NS = 2_000_000
-"""How long a turn takes at least, the wait at its end included."""
+LEAST_NS = 2_000_000
+"""How long a measurement takes at least, the wait at its end included."""
 MOST_CALLS = 1000
 
 
@@ -106,13 +104,31 @@ def _bytes(array: Array) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-class DeviceTurn:
-    """A contender and the launches of its turns."""
+class TimedLaunches:
+    """A contender, by its launches, with its arguments."""
 
     def __init__(self, name: str, launches: Sequence[Launch], on: DeviceArguments):
         self.result = Result(name)
         self._launches, self._on = launches, on
         self._calls = 1
+
+    def try_out(self) -> dict[int, Array]:
+        """
+        The arguments that one call changes; notes a problem if it fails. Raises
+        CudaError if the device is lost.
+        """
+        self._on.restore()
+        try:
+            self.call()
+        except CudaError as error:
+            if error.is_lost:
+                raise
+            self.result.problem = str(error)
+            return {}
+        if code := self._on.status():
+            self.result.problem = f"assertion {code} of it fails on random arguments"
+            return {}
+        return self._on.results()
 
     def call(self) -> float:
         """The nanoseconds of one call."""
@@ -123,8 +139,7 @@ class DeviceTurn:
         self._on.wait()
         taken = time.perf_counter_ns() - start
         mean = taken / self._calls
-        wanted = ceil(TURN_NS / max(mean, 1))
-        self._calls = max(self._calls, min(wanted, MOST_CALLS))
+        self._calls = calls_for(self._calls, taken, LEAST_NS, MOST_CALLS)
         return mean
 
 
@@ -137,65 +152,30 @@ def profile_on_device(
     seed: int = 0,
 ) -> list[Result]:
     """
-    What the kernels of these sources take on the first device, in the order given; the
-    first one that works is right by definition.
+    The times of the kernels of these sources on the first device, in the order given;
+    the first one that works is right by definition.
     """
-    effort = effort or Effort()
     driver.use(0)
     on = DeviceArguments(driver, kinds, seed)
     try:
-        turns = [_turn(driver, name, text, on) for name, text in sources.items()]
-        _check(turns, on)
-        running = [turn for turn in turns if turn.result.problem is None]
-        deadline = time.monotonic() + effort.seconds
-        for number in range(effort.warm_up + effort.rounds):
-            counted = number - effort.warm_up
-            if not running or (counted > 0 and time.monotonic() > deadline):
-                break
-            first = number % len(running)
-            for turn in (*running[first:], *running[:first]):
-                taken = turn.call()
-                if counted >= 0:
-                    turn.result.samples.append(taken)
-            if counted >= TRIALS:
-                running = worth_it(running)
-        return [turn.result for turn in turns]
+        timed = [_timed(driver, name, text, on) for name, text in sources.items()]
+        compare(timed)
+        measure(timed, effort or Effort())
+        return [each.result for each in timed]
     finally:
         on.close()
 
 
-def _turn(driver: Driver, name: str, source: str, on: DeviceArguments) -> DeviceTurn:
+def _timed(
+    driver: Driver, name: str, source: str, on: DeviceArguments
+) -> TimedLaunches:
     """A contender, or one with a problem if it cannot be loaded."""
     try:
         functions = chosen(driver.load(name, source), on.words[:-1])
         room = on.room(room_of(functions))
         launches = launches_of(driver, functions, on.spans, room)
     except PenstockError as error:
-        turn = DeviceTurn(name, (), on)
-        turn.result.problem = str(error)
-        return turn
-    return DeviceTurn(name, launches, on)
-
-
-def _check(turns: Sequence[DeviceTurn], on: DeviceArguments) -> None:
-    """Note who fails, and whose results are not those of the first one."""
-    wanted: dict[int, Array] | None = None
-    for turn in turns:
-        if turn.result.problem is not None:
-            continue
-        on.restore()
-        try:
-            turn.call()
-        except CudaError as error:
-            if error.is_lost:
-                raise
-            turn.result.problem = str(error)
-            continue
-        if code := on.status():
-            text = f"assertion {code} of it fails on random arguments"
-            turn.result.problem = text
-            continue
-        found = on.results()
-        if wanted is None:
-            wanted = found
-        turn.result.problem = difference(found, wanted)
+        timed = TimedLaunches(name, (), on)
+        timed.result.problem = str(error)
+        return timed
+    return TimedLaunches(name, launches, on)

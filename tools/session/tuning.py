@@ -50,7 +50,8 @@ from penstock.tools.session.session import Model
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp, ProgramOp
     from penstock.runtime.cuda.driver import Driver
-    from penstock.runtime.observe.kernel_timer import Contender, Effort, Result
+    from penstock.runtime.observe.kernel_timer import Contender
+    from penstock.runtime.observe.timing_rounds import Effort, Result
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
 

@@ -35,9 +35,9 @@ from penstock.lowering.pipelines import (
     timing,
 )
 from penstock.runtime.jit.cpu import CompiledKernel
-from penstock.runtime.observe.kernel_timer import (
+from penstock.runtime.observe.kernel_timer import Contender
+from penstock.runtime.observe.timing_rounds import (
     Array,
-    Contender,
     Effort,
     Result,
     relative_error,

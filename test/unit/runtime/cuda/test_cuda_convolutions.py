@@ -38,7 +38,7 @@ from penstock.runtime.cuda.resources import Rooms
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.memory import host_bytes
-from penstock.runtime.observe.kernel_timer import Effort
+from penstock.runtime.observe.timing_rounds import Effort
 from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline

@@ -37,7 +37,7 @@ from penstock.runtime.cuda.libraries.problems import (
 )
 from penstock.runtime.cuda.libraries.registry import calls_of
 from penstock.runtime.loading.memory import host_bytes
-from penstock.runtime.observe.kernel_timer import Effort
+from penstock.runtime.observe.timing_rounds import Effort
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.session import Model, Session

@@ -15,13 +15,11 @@ from penstock.runtime.loading.weight_layout import as_stored
 from penstock.runtime.observe.kernel_timer import (
     Arguments,
     Contender,
-    Effort,
-    Result,
     makespan,
     profile,
-    relative_error,
     time_calls,
 )
+from penstock.runtime.observe.timing_rounds import Effort, Result, relative_error
 from penstock.runtime.program.executable import Panels, TensorKind
 
 SOURCE = """
