@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from penstock.lowering.algorithms.occupancy import Occupancy
+
 
 class Queue(NamedTuple):
     """
@@ -50,24 +52,11 @@ def peak_of(queues: Sequence[Queue], memory: int, interval: int) -> Peak:
     }
     kept = [i for i in bytes_of if queues[i].lasting or queues[i].slots(interval) > 1]
     passing = sorted(bytes_of.keys() - kept)
-    moment, most = fullest_moment([queues[i] for i in passing])
-    alive = [i for i in passing if queues[i].start <= moment < queues[i].end]
+    lives = [(queues[i].start, queues[i].end - 1, queues[i].size) for i in passing]
+    occupancy = Occupancy(lives)
+    alive = [passing[i] for i in occupancy.owners]
     owners = sorted([*kept, *alive], key=lambda i: (-bytes_of[i], i))
-    return Peak(sum(bytes_of[i] for i in kept) + most, owners)
-
-
-def fullest_moment(queues: Sequence[Queue]) -> tuple[int, int]:
-    """The first time at which most bytes are alive, and how many; each has one slot."""
-    changes: dict[int, int] = {}
-    for queue in queues:
-        changes[queue.start] = changes.get(queue.start, 0) + queue.size
-        changes[queue.end] = changes.get(queue.end, 0) - queue.size
-    best = moment = alive = 0
-    for time in sorted(changes):
-        alive += changes[time]
-        if alive > best:
-            best, moment = alive, time
-    return moment, best
+    return Peak(sum(bytes_of[i] for i in kept) + occupancy.most, owners)
 
 
 def overflows(

@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from penstock.lowering.algorithms.graphs import bits_of
+from penstock.lowering.algorithms.occupancy import Occupancy
 
 
 class Lifetime(NamedTuple):
@@ -61,11 +62,7 @@ def shares_bytes(offsets: Sequence[int], sizes: Sequence[int]) -> bool:
 
 def live_bytes(lifetimes: Sequence[Lifetime]) -> int:
     """The bytes needed at the fullest step: no layout can be smaller."""
-    change: dict[int, int] = {}
-    for first, last, size in lifetimes:
-        change[first] = change.get(first, 0) + size
-        change[last + 1] = change.get(last + 1, 0) - size
-    return max(accumulate(change[step] for step in sorted(change)), default=0)
+    return Occupancy(lifetimes).most
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
+from penstock.lowering.algorithms.occupancy import Occupancy
 from penstock.tools.reports.memory.counting import Counting, Tree, names_of
 from penstock.tools.reports.memory.model import OWNERS, Usage
 
@@ -17,30 +17,18 @@ def usage_of(
     however many jobs know it.
     """
     trees = [tree for tree in trees if tree.is_counted]
-    live = live_bytes(counting, trees)
-    peak = live.index(max(live))
+    occupancy = Occupancy([(*counting.life(tree), tree.bytes) for tree in trees])
     bound = counting.liveness.bound(tree.root for tree in trees)
-    alive = [tree for tree in trees if counting.lives_at(tree, peak)]
-    alive.sort(key=lambda tree: -tree.bytes)
+    owners = [trees[index] for index in occupancy.owners[:OWNERS]]
     return Usage(
         size,
         side_by_side([tree.bytes for tree in trees], alignment),
         bound,
         round(size / bound, 6) if bound else None,
-        live,
-        peak if counting.tasks else None,
-        names_of(alive[:OWNERS]),
+        occupancy.of_steps(range(max(1, len(counting.tasks)))),
+        occupancy.peak if counting.tasks else None,
+        names_of(owners),
     )
-
-
-def live_bytes(counting: Counting, trees: Sequence[Tree]) -> list[int]:
-    """The bytes alive at each step."""
-    change = [0] * (max(1, len(counting.tasks)) + 1)
-    for tree in trees:
-        first, last = counting.life(tree)
-        change[first] += tree.bytes
-        change[last + 1] -= tree.bytes
-    return list(accumulate(change[:-1]))
 
 
 def side_by_side(sizes: Sequence[int], alignment: int) -> int:

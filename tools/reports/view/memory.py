@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.lowering.algorithms.occupancy import Occupancy
 from penstock.runtime.program.executable import (
     ActorImage,
     ProgramImage,
@@ -134,28 +135,18 @@ def with_aliases(registers: Sequence[Register]) -> list[Register]:
 
 def usage_of(size: int, registers: Sequence[Register], steps: int) -> Usage:
     """The bytes at each step: those of each register that is no alias."""
-    change = [0] * (steps + 1)
     lives: dict[str, tuple[int, int]] = {}
     for register in registers:
         root = register.alias_of or register.name
         first, last = lives.get(root, (register.first, register.last))
         lives[root] = min(first, register.first), max(last, register.last)
-    for register in registers:
-        if register.alias_of is None:
-            first, last = lives[register.name]
-            change[first] += register.bytes
-            change[last + 1] -= register.bytes
-    live: list[int] = []
-    for step in range(steps):
-        live.append((live[-1] if live else 0) + change[step])
-    bound = max(live)
-    peak = live.index(bound)
     roots = [r for r in registers if r.alias_of is None]
-    alive = [r for r in roots if lives[r.name][0] <= peak <= lives[r.name][1]]
-    owners = [r.name for r in sorted(alive, key=lambda r: -r.bytes)[:OWNERS]]
+    occupancy = Occupancy([(*lives[r.name], r.bytes) for r in roots])
+    live, bound = occupancy.of_steps(range(steps)), occupancy.most
+    owners = [roots[index].name for index in occupancy.owners[:OWNERS]]
     total = sum(r.bytes for r in roots)
     ratio = size / bound if bound else None
-    return Usage(size, total, bound, ratio, live, peak, owners)
+    return Usage(size, total, bound, ratio, live, occupancy.peak, owners)
 
 
 def marked(registers: Sequence[Register], usage: Usage) -> list[Register]:
