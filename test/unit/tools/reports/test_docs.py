@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -517,23 +518,30 @@ def test_names_that_are_lost_are_found() -> None:
 ENTRY = re.compile(r"^\*\*([^*]+)\*\*: (.*(?:\n.+)*)", re.MULTILINE)
 
 
-def glossary() -> list[tuple[str, str]]:
-    """The words of the glossary in order, and what it says of them."""
-    return ENTRY.findall(text_of("docs/glossary.md"))
-
-
-def test_words_of_the_glossary_are_in_alphabetical_order_each_once() -> None:
-    words = [word.casefold() for word, _ in glossary()]
-    assert (len(words) > 40, words) == (True, sorted(set(words)))
-
-
-def test_each_word_of_the_glossary_has_a_short_text_and_a_link() -> None:
-    wrong = [
+def glossary_mistakes(text: str) -> list[str]:
+    """
+    The words of a glossary that come before the one above or again, have no link, or
+    more than two sentences and the one with the link.
+    """
+    entries = ENTRY.findall(text)
+    words = [word.casefold() for word, _ in entries]
+    disordered = [word for last, word in pairwise(words) if word <= last]
+    return disordered + [
         word
-        for word, text in glossary()
-        if "](" not in text or len(re.findall(r"[.!?](?:\s|$)", text)) > 3
+        for word, meaning in entries
+        if "](" not in meaning or len(re.findall(r"[.!?](?:\s|$)", meaning)) > 3
     ]
-    assert wrong == []
+
+
+def test_the_glossary_has_each_word_once_in_alphabetical_order_with_a_link() -> None:
+    text = text_of("docs/glossary.md")
+    assert (len(ENTRY.findall(text)) > 40, glossary_mistakes(text)) == (True, [])
+
+
+def test_mistakes_of_a_glossary_are_found() -> None:
+    good = "**b**: One. Two. See\n[x](y)."
+    assert glossary_mistakes(f"{good}\n\n**a**: [x](y).\n\n**a**: [x](y).") == ["a"] * 2
+    assert glossary_mistakes("**c**: No link.\n\n**d**: A. B. C. [x](y).") == ["c", "d"]
 
 
 def test_each_line_about_security_names_tests_that_are_there() -> None:
