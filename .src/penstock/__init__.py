@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from penstock.runtime.errors import PenstockError
-    from penstock.tools.driver import exceptions as errors
+    from penstock.tools import exceptions as errors
     from penstock.tools.frontend.onnx.session import OnnxSession
     from penstock.tools.frontend.python import ops
     from penstock.tools.frontend.python import schedules as control
@@ -49,7 +49,7 @@ _HOMES = {
 }
 _MODULES = {
     "control": "penstock.tools.frontend.python.schedules",
-    "errors": "penstock.tools.driver.exceptions",
+    "errors": "penstock.tools.exceptions",
     "ops": "penstock.tools.frontend.python.ops",
 }
 
