@@ -1,10 +1,16 @@
-"""What callers choose by name or say as a number, and what is wrong with it if so."""
+"""
+Options of callers: engines, devices and numbers, the checks of them; and the base of
+what callers close.
+"""
 
 from __future__ import annotations
 
+import os
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard, cast
+from types import TracebackType
+from typing import Self, TypeGuard, cast
 
 import numpy as np
 
@@ -69,10 +75,15 @@ def check_options(device: object, threads: object, engine: object) -> None:
     check_name("engine", engine, ENGINES)
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def warn_of_threads(threads: int) -> None:
     """Warn of threads that take processors from each other for most of the time."""
-    from penstock.runtime.jit.pool import processors
-
     if threads > MOST_EACH * (count := processors()):
         those = "one processor" if count == 1 else f"{count} processors"
         warnings.warn(
@@ -81,3 +92,22 @@ def warn_of_threads(threads: int) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+class Closing(ABC):
+    """Something that has to be closed, of itself or by a `with` block."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it. Closing it again changes nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

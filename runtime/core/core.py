@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -41,13 +41,15 @@ from penstock.runtime.errors import (
     WatchdogError,
     failure_of_callback,
 )
-from penstock.runtime.executors.resumed import ResumedRun
-from penstock.runtime.options_closing import Closing
+from penstock.runtime.options import Closing
 from penstock.runtime.program.actor_kinds import not_held, refusal
-from penstock.runtime.program.tables import ACTOR_WORDS, CACHE_LINE, Tables, Words
-
-if TYPE_CHECKING:
-    from penstock.runtime.observe.event_log import Log
+from penstock.runtime.program.tables import (
+    ACTOR_WORDS,
+    CACHE_LINE,
+    Layout,
+    Tables,
+    Words,
+)
 
 CHUNKS = 8
 """Parts of a kernel for each thread, so that late threads find some too."""
@@ -57,6 +59,51 @@ START_SECONDS = 1.0
 """How long a thread may take to begin."""
 RETRY_SECONDS = 0.0005
 """How often a run that was interrupted is asked whether it has stopped."""
+
+
+class RunLog(Protocol):
+    """Memory that threads note in when acts and calls of a run start and end."""
+
+    first: int
+    """The turns that there were before the run."""
+
+    @property
+    def address(self) -> int:
+        """Of a word for each worker: the address of its rows."""
+        ...
+
+
+class Remainder(Protocol):
+    """What is left of a run that has stopped."""
+
+    @property
+    def failures(self) -> dict[int, TaskError]:
+        """Actor: how it has failed."""
+        ...
+
+    def settle(self) -> TaskError | None:
+        """
+        Bring turns to their end in which a variable was assigned to. The failure of the
+        earliest turn that has one.
+        """
+        ...
+
+
+class Resume(Protocol):
+    """
+    How a run goes on without the core, given the turns that actors were to make from
+    the core's beginning on, its words, and which actors have failed.
+    """
+
+    def __call__(
+        self,
+        tables: Tables,
+        turns: int,
+        words: tuple[Layout, State],
+        failures: Mapping[int, TaskError],
+        *,
+        is_plain: bool,
+    ) -> Remainder: ...
 
 
 class _MainThread:
@@ -221,11 +268,21 @@ class Core(Closing):
 
     It is also closed when it is collected, when a `with` block over it ends and when
     Python exits. After a failed run it is as new, but for what is in the registers.
-    The `general` loop runs any program, the plain one those that need no other.
+    The `general` loop runs any program, the plain one those that need no other. A
+    program that assigns to variables needs `resume`, to end what has begun.
     """
 
-    def __init__(self, tables: Tables, threads: int = 1, *, general: bool = False):
+    def __init__(
+        self,
+        tables: Tables,
+        threads: int = 1,
+        *,
+        general: bool = False,
+        resume: Resume | None = None,
+    ):
+        assert resume is not None or not tables.assigns, "assignments come to an end"
         self.tables = tables
+        self._resume = resume
         self.is_general: bool = general or tables.is_general
         """Whether the general loop runs it."""
         self._count = max(threads, tables.workers)
@@ -239,7 +296,7 @@ class Core(Closing):
         self._threads: list[_Thread] = []
         self._started = False
         self._has_actors = bool(tables.actors)
-        self._log: Log | None = None
+        self._log: RunLog | None = None
         self._record(None)
         self._watcher: Watcher | None = None
         self._control[w.THREAD_OF_CALLER] = self._caller
@@ -262,7 +319,7 @@ class Core(Closing):
         """How many acts all actors have made so far, also while they run."""
         return int(self._memory.state.actors[self._memory.layout.place + w.ACTS].sum())
 
-    def run(self, acts: int, log: Log | None = None) -> None:
+    def run(self, acts: int, log: RunLog | None = None) -> None:
         """
         Let every actor act this many times, or make its acts of so many turns; one
         thread at a time, others wait. A log that was made for so many acts is filled
@@ -285,7 +342,7 @@ class Core(Closing):
                     self._record(log)
                 self._run(acts)
 
-    def _record(self, log: Log | None) -> None:
+    def _record(self, log: RunLog | None) -> None:
         """Let threads fill a log in the next run, or none."""
         self._log = log
         self._control[w.LOG] = 0 if log is None else log.address
@@ -417,7 +474,8 @@ class Core(Closing):
                 call, code = state.seats[[seat + w.WRONG_CALL, seat + w.WRONG_CODE]]
                 failures[index] = self._task_error(index, int(call), int(code), before)
         known = list(failures)
-        run = ResumedRun(
+        assert self._resume is not None, "variables are assigned to"
+        run = self._resume(
             tables,
             int(state.control[w.TARGET]),
             (self._memory.layout, state),

@@ -29,8 +29,7 @@ from penstock.runtime.cuda.driver import (
     Span,
 )
 from penstock.runtime.cuda.libraries.registry import Bound, forget, with_calls
-from penstock.runtime.errors import OutOfMemory, PenstockError
-from penstock.runtime.extras import how_to_install
+from penstock.runtime.errors import OutOfMemory, PenstockError, how_to_install
 from penstock.runtime.jit.cubin import CompiledPhase, compile_kernels
 
 LOST = (

@@ -16,23 +16,25 @@ from penstock.runtime.core.core import Core, address_of_recorder
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.watchdog import Watchdog, kernel_names
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.simulator import Simulation, VirtualClock, run_clock
 from penstock.runtime.executors.stream import MakeCore, Stream
 from penstock.runtime.executors.stream_core import StreamCore
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import BATCH, LoadedProgram, Port, fitting
 from penstock.runtime.loading.loader_addresses import address_of
-from penstock.runtime.observe.event_log import Log, RecordedRun
+from penstock.runtime.observe.event_log import Log
 from penstock.runtime.observe.observers import Observers
 from penstock.runtime.observe.program_info import Subject, subject_of
 from penstock.runtime.options import (
     ENGINES,
+    Closing,
     check_name,
     check_named,
     check_pieces,
 )
-from penstock.runtime.options_closing import Closing
 
 T = TypeVar("T")
 Pieces: TypeAlias = list[dict[str, Array]]
@@ -64,7 +66,9 @@ class Executor(Closing):
         self.simulation: Simulation | None = None
         """When acts of the last run would be made, if it ran on a virtual clock."""
         self._core = (
-            Core(program.tables, program.threads) if engine == "actors" else None
+            Core(program.tables, program.threads, resume=ResumedRun)
+            if engine == "actors"
+            else None
         )
         # What is dropped ends its threads at once, so nothing here leads back to it.
         self.observers = Observers(partial(_observed, program, engine == "actors"))

@@ -33,8 +33,7 @@ from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
 from penstock.runtime.executors.executor import Executor, check_inputs
 from penstock.runtime.executors.stream import Stream
-from penstock.runtime.options import check_pieces
-from penstock.runtime.options_closing import Closing
+from penstock.runtime.options import Closing, check_pieces
 from penstock.runtime.program.executable import ProgramImage
 from penstock.runtime.program.tables import Words
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.observe.event_log import Log
 from penstock.runtime.program.tables import Tables
 
 
@@ -71,16 +71,24 @@ class Simulation:
         return path[::-1]
 
 
-class ActLog(Protocol):
-    """Where acts are noted: `penstock.runtime.observe.event_log`."""
-
-    def add_acts(self, acts: Iterable[Act]) -> None:
-        """Note acts on a virtual clock."""
-        ...
+def note_acts(acts: Iterable[Act], log: Log) -> None:
+    """Note acts in a log, the calls of each as equally long."""
+    for act in acts:
+        if act.is_end:
+            continue
+        log.add(act.actor, act.number, w.WHOLE, act.start, act.end, act.code)
+        if len(log.tables.actors[act.actor].calls) == 1:
+            continue
+        length, count = act.end - act.start, len(act.calls)
+        for index, call in enumerate(act.calls):
+            start = act.start + length * index // count
+            end = act.start + length * (index + 1) // count
+            code = act.code if index == count - 1 else 0
+            log.add(act.actor, act.number, call, start, end, code)
 
 
 def simulate(
-    tables: Tables, acts: int, times: Sequence[int], log: ActLog | None = None
+    tables: Tables, acts: int, times: Sequence[int], log: Log | None = None
 ) -> Simulation:
     """
     Let every actor make its acts of `acts` turns, from the program's first slots on,
@@ -93,7 +101,7 @@ def simulate(
     return run_clock(VirtualClock(SequentialRun(tables, acts), times), log)
 
 
-def run_clock(clock: VirtualClock, log: ActLog | None) -> Simulation:
+def run_clock(clock: VirtualClock, log: Log | None) -> Simulation:
     """Make all acts of a run; what `simulate` returns and raises."""
     try:
         clock.go_on(range(len(clock.times)))
@@ -102,7 +110,7 @@ def run_clock(clock: VirtualClock, log: ActLog | None) -> Simulation:
         raise failure from failure.__cause__
     finally:
         if log is not None:
-            log.add_acts(clock.acts)
+            note_acts(clock.acts, log)
     if clock.program.is_stopped:
         clock.settle()
     else:

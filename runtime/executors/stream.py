@@ -32,7 +32,7 @@ from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import LoadedProgram, fitting
 from penstock.runtime.observe.event_log import StreamLog
 from penstock.runtime.observe.observers import Observers, Telling
-from penstock.runtime.options_closing import Closing
+from penstock.runtime.options import Closing
 from penstock.runtime.program.tables import Tables
 
 MakeCore: TypeAlias = Callable[[Tables, int], StreamCore]

@@ -22,6 +22,7 @@ from penstock.runtime.core.entry_points import (
 from penstock.runtime.core.stuck_report import stuck_in
 from penstock.runtime.core.watchdog import CoreMemory, Watchdog
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
+from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.observe.event_log import StreamLog
 from penstock.runtime.program.tables import CALLER, Tables
 
@@ -41,7 +42,7 @@ class StreamCore(Core):
     """
 
     def __init__(self, tables: Tables, threads: int = 1):
-        super().__init__(tables, threads, general=True)
+        super().__init__(tables, threads, general=True, resume=ResumedRun)
         self._edge_of = {edge: number for number, edge in enumerate(tables.edges)}
         self._worker = threading.Lock()
         """Who has it is the first thread."""

@@ -11,10 +11,11 @@ from functools import partial
 
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
+from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
-from penstock.runtime.executors.simulator import Simulation, VirtualClock
+from penstock.runtime.executors.simulator import Simulation, VirtualClock, note_acts
 from penstock.runtime.executors.stream_core import CLOSED, left_over_of
-from penstock.runtime.observe.event_log import RecordedRun, StreamLog
+from penstock.runtime.observe.event_log import StreamLog
 from penstock.runtime.program.tables import CALLER, Tables
 
 
@@ -200,5 +201,5 @@ class Stepwise:
     def _note(self) -> None:
         """Leave the acts of the clock in the log that are not there."""
         if self._clock is not None and self._log is not None:
-            self._log.add_acts(self._clock.acts[self._noted :])
+            note_acts(self._clock.acts[self._noted :], self._log)
             self._noted = len(self._clock.acts)

@@ -24,8 +24,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple, TypeAlias
 
-from penstock.runtime.errors import PenstockError
-from penstock.runtime.extras import how_to_install
+from penstock.runtime.errors import PenstockError, how_to_install
 from penstock.runtime.jit.cache import cache_dir
 from penstock.runtime.jit.cache_files import keep, read_kept
 from penstock.runtime.jit.child import child_command

@@ -20,16 +20,10 @@ from threading import Thread
 from penstock.runtime.jit.cache import VARIABLE, cache_dir
 from penstock.runtime.jit.child import child_command
 from penstock.runtime.jit.cpu import is_kept
+from penstock.runtime.options import processors
 
 LEAST_EACH = 8
 """The kernels for which it pays to start a process, which takes as long as a few."""
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def compile_missing(

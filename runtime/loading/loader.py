@@ -27,7 +27,7 @@ from penstock.runtime.core.io_kernels import (
     feed_kernel,
     fetch_kernel,
 )
-from penstock.runtime.errors import OutOfMemory, PenstockError, find_deadlock
+from penstock.runtime.errors import OutOfMemory, PenstockError
 from penstock.runtime.loading.arrays import numpy_dtype, reread
 from penstock.runtime.loading.devices import Chunk, Cpu, Device, Place, Wired
 from penstock.runtime.loading.loader_addresses import address_of
@@ -36,6 +36,7 @@ from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import stored_value
 from penstock.runtime.options import warn_of_threads
 from penstock.runtime.program.actor_kinds import DYNAMIC
+from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.executable import (
     ActorImage,
     Memory,

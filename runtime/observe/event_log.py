@@ -9,16 +9,12 @@ nothing is lost. `penstock.runtime.core.state_layout` says what the words of a r
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from penstock.runtime.core import state_layout as w
-from penstock.runtime.errors import TaskError
-from penstock.runtime.executors.reference import SequentialRun
-from penstock.runtime.executors.simulator import Act, Simulation
 from penstock.runtime.program.tables import Tables, Words
 
 RING = 1 << 15
@@ -97,30 +93,12 @@ class Log:
         words[row + w.CODE] = code
         words[row + w.END] = time.monotonic_ns()
 
-    def add(self, simulation: Simulation) -> None:
-        """
-        Note the acts of a run on a virtual clock, the calls of each as equally long.
-        """
-        self.add_acts(simulation.acts)
-
-    def add_acts(self, acts: Iterable[Act]) -> None:
-        """Note acts on a virtual clock."""
-        for act in acts:
-            if act.is_end:
-                continue
-            self._add(act, w.WHOLE, act.start, act.end, act.code)
-            if len(self.tables.actors[act.actor].calls) == 1:
-                continue
-            length, count = act.end - act.start, len(act.calls)
-            for index, call in enumerate(act.calls):
-                start = act.start + length * index // count
-                end = act.start + length * (index + 1) // count
-                code = act.code if index == count - 1 else 0
-                self._add(act, call, start, end, code)
-
-    def _add(self, act: Act, what: int, start: int, end: int, code: int) -> None:
-        row = self.open(what, act.actor, act.number)
-        words = self._words[self.tables.actors[act.actor].worker]
+    def add(
+        self, actor: int, act: int, what: int, start: int, end: int, code: int
+    ) -> None:
+        """Note a call of an act, or the WHOLE act, at times of another clock."""
+        row = self.open(what, actor, act)
+        words = self._words[self.tables.actors[actor].worker]
         words[row + w.START], words[row + w.END], words[row + w.CODE] = start, end, code
 
     def rows(self) -> list[Row]:
@@ -213,42 +191,3 @@ class StreamLog(Log):
         free[np.arange(gone, gone + count) % room] = 0
         words[w.GONE] = gone + count
         return rows, until
-
-
-class RecordedRun(SequentialRun):
-    """A run or stream of the reference executor that leaves rows in a log."""
-
-    def __init__(self, log: Log):
-        super().__init__(log.tables, log.acts)
-        self._log = log
-        self._whole = 0
-        """The row of the last act."""
-
-    def make_calls(self, actor: int) -> None:
-        """Make the calls of the next act of an actor, and note when."""
-        calls = self.tables.actors[actor].calls
-        with self._noted(w.WHOLE, actor) as self._whole:
-            for index, call in self.calls_of(actor):
-                with self._noted(index, actor) if len(calls) > 1 else nullcontext():
-                    self.call(actor, call)
-
-    def finish(self, actor: int) -> None:
-        """What a run does, which fails if the actor was given a wrong number."""
-        try:
-            super().finish(actor)
-        except TaskError as error:
-            self._log.close(actor, self._whole, error.code)
-            raise
-
-    @contextmanager
-    def _noted(self, what: int, actor: int) -> Generator[int]:
-        row = self._log.open(what, actor, self.done[actor])
-        code = w.CUT_SHORT
-        try:
-            yield row
-            code = 0
-        except TaskError as error:
-            code = error.code
-            raise
-        finally:
-            self._log.close(actor, row, code)

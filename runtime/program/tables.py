@@ -12,9 +12,9 @@ producer of a register counts what it `produced`, each reader what it `consumed`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,6 @@ from penstock.runtime.program.actors import Call as Call
 from penstock.runtime.program.actors import Fixed as Fixed
 from penstock.runtime.program.actors import Register as Register
 from penstock.runtime.program.actors import Slot as Slot
-
-if TYPE_CHECKING:
-    from penstock.runtime.core.io_kernels import Callback
 
 Words: TypeAlias = npt.NDArray[np.int64]
 """A flat, contiguous array of 64-bit words."""
@@ -114,6 +111,18 @@ class Lent(NamedTuple):
     alignment: int
 
 
+class PythonKernel(Protocol):
+    """A kernel at `address` that is a Python callable."""
+
+    address: int
+    on_reset: Callable[[], None] | None
+    """Called when actors go back to before their first acts."""
+
+    def take_error(self) -> BaseException | None:
+        """The last exception that was raised since the last call of this."""
+        ...
+
+
 class Tables:
     """
     A checked program and the flat tables that the compiled executor runs.
@@ -127,7 +136,7 @@ class Tables:
         self,
         registers: Sequence[Register],
         actors: Sequence[Actor],
-        callbacks: Iterable[Callback] = (),
+        callbacks: Iterable[PythonKernel] = (),
         lent: Iterable[Lent] = (),
     ):
         self.registers = tuple(registers)

@@ -29,21 +29,22 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from penstock.runtime.core import state_layout as w
-from penstock.runtime.core.core import Core
+from penstock.runtime.core.core import Core, RunLog
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.errors import DeadlockError, MessageError, PenstockError
 from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.stream_core import StreamCore, is_idle
 from penstock.runtime.jit.cpu import KernelFunction
-from penstock.runtime.observe.event_log import Log
 from penstock.runtime.program.tables import (
     CACHE_LINE,
     CALLER,
     Actor,
     Call,
     Fixed,
+    PythonKernel,
     Register,
     Tables,
     Wire,
@@ -97,7 +98,7 @@ class _FaultyTables(Tables):
         self,
         registers: Sequence[Register],
         actors: Sequence[Actor],
-        callbacks: Iterable[Callback],
+        callbacks: Iterable[PythonKernel],
         messages: Mapping[_Message, Mapping[int, int]],
     ):
         super().__init__(registers, actors, callbacks)
@@ -176,10 +177,11 @@ class FaultyCore(Core):
     def __init__(self, tables: Tables, faults: Iterable[Fault], threads: int = 1):
         self._plan = _Plan(tables, faults)
         has_wires = bool(self._plan.tables.wires)
-        super().__init__(self._plan.tables, threads, general=has_wires)
+        tables = self._plan.tables
+        super().__init__(tables, threads, general=has_wires, resume=ResumedRun)
         self._plan.point_to(self.memory.layout.place, self.memory.state)
 
-    def run(self, acts: int, log: Log | None = None) -> None:
+    def run(self, acts: int, log: RunLog | None = None) -> None:
         """
         What `Core.run` does. Raises MessageError also if actors were told of more or
         fewer pieces than there are.
@@ -377,7 +379,7 @@ class _Plan:
 class _Around(Callback):
     """A callback around the kernel of faults around another callback."""
 
-    def __init__(self, fault: int, inner: Callback):
+    def __init__(self, fault: int, inner: PythonKernel):
         super().__init__(KernelFunction(fault))
         self._inner = inner
 

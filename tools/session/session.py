@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from penstock.runtime.options import check_options
-from penstock.runtime.options_closing import Closing
+from penstock.runtime.options import Closing, check_options
 from penstock.tools.driver.errors import reading
 from penstock.tools.session.loading import kernel_sources, load, load_plan
 from penstock.tools.session.model import (

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.options import check_count, check_named
-from penstock.runtime.options_closing import Closing
+from penstock.runtime.options import Closing, check_count, check_named
 from penstock.tools.driver.errors import needing_onnx
 from penstock.tools.driver.files import refuse_others
 from penstock.tools.session.saved_plan.known import KnownPlans, Request

@@ -20,6 +20,7 @@ from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, TaskError, WatchdogError
 from penstock.runtime.executors import simulator
 from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.simulator import VirtualClock
 from penstock.runtime.executors.stream_core import StreamCore
 from penstock.runtime.program.actors import CALLER, Actor, Call, Register
@@ -98,12 +99,12 @@ def failing_at(piece: int) -> Hook:
 
 
 def run_core(tables: Tables, acts: int) -> None:
-    with Core(tables) as core:
+    with Core(tables, resume=ResumedRun) as core:
         core.run(acts)
 
 
 def run_general(tables: Tables, acts: int) -> None:
-    with Core(tables, general=True) as core:
+    with Core(tables, general=True, resume=ResumedRun) as core:
         core.run(acts)
 
 
@@ -174,7 +175,7 @@ def test_what_fails_while_the_run_stops_counts_too():
         for x in tables.actors
     ]
     tables = Tables(tables.registers, actors, tables.callbacks.values())
-    with Core(tables) as core:
+    with Core(tables, resume=ResumedRun) as core:
         with pytest.raises(TaskError) as caught:
             core.run(5)
         assert (caught.value.task, caught.value.act) == ("slow", 1)
@@ -256,7 +257,7 @@ def test_watchdog_waits_for_a_piece_that_has_begun_to_assign(
 ):
     program = Program(workers)
     program.hooks["slow"] = lambda act: act == 1 and wait_for_stop(core)
-    with Core(program.tables(), general=general) as core:
+    with Core(program.tables(), general=general, resume=ResumedRun) as core:
         core.watch(Watchdog(0.2, lambda text: None))
         with pytest.raises(WatchdogError):
             core.run(4)
@@ -275,7 +276,7 @@ def test_watchdog_ends_a_piece_that_has_not_begun_to_assign(
 ):
     program = Program(workers)
     program.hooks["check"] = lambda act: act == 1 and wait_for_stop(core)
-    with Core(program.tables(), general=general) as core:
+    with Core(program.tables(), general=general, resume=ResumedRun) as core:
         core.watch(Watchdog(0.05, lambda text: None))
         with pytest.raises(WatchdogError):
             core.run(4)
@@ -293,7 +294,7 @@ def test_close_waits_for_a_piece_that_has_begun_to_assign(general: bool):
             wait_for_stop(core)
 
     program.hooks["slow"] = close_meanwhile
-    core = Core(program.tables(), general=general)
+    core = Core(program.tables(), general=general, resume=ResumedRun)
     closer = threading.Thread(target=core.close)
     with pytest.raises(PenstockError, match="closed"):
         core.run(4)

@@ -17,7 +17,7 @@ from penstock.lowering.algorithms.deadlock import (
     hopeless_cycles,
     smallest_increase,
 )
-from penstock.runtime.errors import find_deadlock
+from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.tables import Actor, Tables
 from penstock.runtime.program.tables import Register as TableRegister
 

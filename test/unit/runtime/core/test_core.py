@@ -22,9 +22,9 @@ from penstock.runtime.errors import (
     DeadlockError,
     PenstockError,
     TaskError,
-    find_deadlock,
 )
 from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables, Words
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]

@@ -34,9 +34,9 @@ from penstock.runtime.errors import (
     DeadlockError,
     MessageError,
     TaskError,
-    find_deadlock,
 )
 from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.tables import (
     Actor,
     Call,

@@ -18,8 +18,9 @@ from numba import cfunc
 from penstock.runtime.core.atomics import load_word, store_word
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import KERNEL, Callback
-from penstock.runtime.errors import DeadlockError, TaskError, find_deadlock
+from penstock.runtime.errors import DeadlockError, TaskError
 from penstock.runtime.executors.reference import run_sequential
+from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.tables import (
     Actor,
     Call,

@@ -21,9 +21,10 @@ from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
+from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.simulator import simulate
 from penstock.runtime.loading.initializers import Array
-from penstock.runtime.observe.event_log import Log, RecordedRun
+from penstock.runtime.observe.event_log import Log
 from penstock.runtime.observe.metrics import (
     CostObserver,
     CountObserver,

@@ -107,7 +107,7 @@ def virtual(tables: Tables, acts: int, times: Sequence[int]) -> list[Json]:
     watching.attach(trace)
     with watching.watch(acts, virtual=True) as log:
         assert log is not None
-        log.add(simulate(tables, acts, times))
+        simulate(tables, acts, times, log)
     return check(json.loads(trace.to_json()))
 
 
@@ -186,7 +186,7 @@ def test_flows_can_be_left_out():
     watching.attach(trace)
     with watching.watch(1, virtual=True) as log:
         assert log is not None
-        log.add(simulate(tables, 1, [1, 1]))
+        simulate(tables, 1, [1, 1], log)
     assert {e["ph"] for e in check(trace.to_dict())} == {"M", "X"}
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
-from penstock.runtime.extras import how_to_install
+from penstock.runtime.errors import how_to_install
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.cli.compare import relative_error, report_errors
 from penstock.tools.cli.opt import run_tool as opt_tool

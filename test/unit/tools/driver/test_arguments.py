@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from penstock.runtime import options
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.jit import pool as compile_pool
 from penstock.runtime.options import MOST_EACH, warn_of_threads
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session
@@ -63,7 +63,7 @@ def test_what_is_no_arrays_by_name_is_an_error_of_one_line(
 def test_more_threads_than_processors_can_run_are_warned_of(
     monkeypatch: pytest.MonkeyPatch, count: int, those: str
 ) -> None:
-    monkeypatch.setattr(compile_pool, "processors", lambda: count)
+    monkeypatch.setattr(options, "processors", lambda: count)
     message = f"^1000 threads on {those} wait for each other: "
     with pytest.warns(RuntimeWarning, match=message):
         warn_of_threads(1000)

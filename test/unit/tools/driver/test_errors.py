@@ -33,16 +33,15 @@ from penstock.lowering.launch.autotune.alternatives import (
     Variant,
 )
 from penstock.lowering.launch.autotune.choice import candidates_for
-from penstock.runtime.errors import PenstockError
-from penstock.runtime.extras import how_to_install
+from penstock.runtime.errors import PenstockError, how_to_install
 from penstock.tools.driver.errors import Diagnosis, InternalError, Rejected, UsageError
 from penstock.tools.session.session import Session
 
 ROOT = Path(__file__).parents[4]
 
 CAUGHT_INSIDE = {
-    *("AlreadyComplained", "Declined", "UndefinedNames", "Unsupported"),
-    "VerifierCrash",
+    *("AlreadyComplained", "Declined", "ExampleError", "UndefinedNames"),
+    *("Unsupported", "VerifierCrash"),
 }
 """Those of `runtime` and `tools` that no caller ever sees."""
 
@@ -99,7 +98,7 @@ def test_an_extra_without_metadata_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("penstock.runtime.extras.requires", missing)
+    monkeypatch.setattr("penstock.runtime.errors.requires", missing)
     assert how_to_install("onnx") == "the extra 'onnx' of Penstock"
 
 

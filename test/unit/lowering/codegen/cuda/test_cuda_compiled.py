@@ -24,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[5]))
 from benchmarks.cubins import cubins as compiled_models
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.errors import PenstockError
-from penstock.runtime.extras import how_to_install
+from penstock.runtime.errors import PenstockError, how_to_install
 from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit import cubin as cubins
 from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
