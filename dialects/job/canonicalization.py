@@ -13,6 +13,7 @@ from xdsl.pattern_rewriter import (
 
 from penstock.dialects.job import AfterOp, JobOp, VariableOp
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.utils.attributes import replace_by_value
 
 Needs = dict[SSAValue, int]
 """The values that each value of a job needs, itself included, as a set of bits."""
@@ -26,7 +27,7 @@ class AfterNothing(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: AfterOp, rewriter: PatternRewriter) -> None:
         if not op.others:
-            rewriter.replace(op, [], [op.value])
+            replace_by_value(op, op.value, rewriter)
 
 
 class AfterImplied(RewritePattern):

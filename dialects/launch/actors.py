@@ -51,6 +51,7 @@ from penstock.dialects.launch.actor_kinds import (
 )
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
 from penstock.dialects.launch.packed_layout import PANELS, PanelsAttr, panels_in
+from penstock.dialects.launch.stages import verify_stage
 from penstock.dialects.launch.views import ViewAttr, Views
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
@@ -199,9 +200,17 @@ class KernelOp(IRDLOperation):
             if not is_known:
                 text = f"{op.name} is no op of a kernel"
                 raise LocatedVerifyException([(op, text)])
-            if isinstance(op, arith.ConstantOp):
+            if isinstance(op, arith.ConstantOp) or op.attributes:
                 with verifying(op):
-                    verify_index(op.value)
+                    verify_inner(op)
+
+
+def verify_inner(op: Operation) -> None:
+    """Raise VerifyException for what an op that a kernel may hold says wrong."""
+    if isinstance(op, arith.ConstantOp):
+        verify_index(op.value)
+    if op.dialect_name() in KERNEL_DIALECTS:
+        verify_stage(op)
 
 
 def verify_index(value: Attribute) -> None:

@@ -13,6 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.hints import isa
 
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.utils.attributes import replace_by_value
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -66,4 +67,4 @@ def is_filled(value: SSAValue, number: float) -> bool:
 def keep_operand(op: Operation, operand: SSAValue, rewriter: PatternRewriter) -> None:
     """Replace an op by its operand, unless the operand is broadcast."""
     if same_static_type(operand, op.results[0]):
-        rewriter.replace(op, [], [operand])
+        replace_by_value(op, operand, rewriter)

@@ -30,6 +30,7 @@ from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
 from penstock.dialects.op.sbp import SbpSignature
 from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.attributes import replace_by_value
 from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class CastToSameType(OpPattern["CastOp"]):
 
     def rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
         if op.operand.type == op.result.type:
-            rewriter.replace(op, [], [op.operand])
+            replace_by_value(op, op.operand, rewriter)
 
 
 @irdl_op_definition

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.launch.stages import WINDOWS
 from penstock.dialects.op.windows import (
-    WINDOWS,
     Window,
     outside,
     windows_attribute,

@@ -56,6 +56,7 @@ from penstock.dialects.op.tensor_op import (
     tensor_type,
 )
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.attributes import replace_by_value
 from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class ReshapeToSameType(OpPattern["ReshapeOp"]):
 
     def rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
         if same_static_type(op.source, op.result):
-            rewriter.replace(op, [], [op.source])
+            replace_by_value(op, op.source, rewriter)
 
 
 class ReshapeOfReshape(OpPattern["ReshapeOp"]):
@@ -215,7 +216,7 @@ class IdentityTranspose(OpPattern["TransposeOp"]):
         if permutation != tuple(range(len(permutation))):
             return
         if op.source.type == op.result.type:
-            rewriter.replace(op, [], [op.source])
+            replace_by_value(op, op.source, rewriter)
 
 
 class TransposeOfTranspose(OpPattern["TransposeOp"]):
@@ -322,7 +323,7 @@ class ExpandToSameType(OpPattern["ExpandOp"]):
 
     def rewrite(self, op: ExpandOp, rewriter: PatternRewriter) -> None:
         if same_static_type(op.source, op.result):
-            rewriter.replace(op, [], [op.source])
+            replace_by_value(op, op.source, rewriter)
 
 
 @irdl_op_definition

@@ -45,6 +45,7 @@ from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.op.verify import highest, lowest
 from penstock.dialects.op.windows import MAX_EDGES, MIN_LINE, Window
+from penstock.dialects.utils.attributes import replace_by_value
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -80,7 +81,7 @@ class PadByNothing(OpPattern["PadOp"]):
         if any(before or after for before, after in op.pads):
             return
         if op.source.type == op.result.type:
-            rewriter.replace(op, [], [op.source])
+            replace_by_value(op, op.source, rewriter)
 
 
 @irdl_op_definition

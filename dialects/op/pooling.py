@@ -23,6 +23,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.launch.stages import WINDOWS
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.row_ops import Line
@@ -30,7 +31,6 @@ from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
 from penstock.dialects.op.verify import check_rank, lowest
 from penstock.dialects.op.windows import (
-    WINDOWS,
     Taps,
     Window,
     are_lines,

@@ -50,6 +50,7 @@ from penstock.dialects.op.tensor_op import (
     tensor_type,
 )
 from penstock.dialects.op.verify import known, may_equal, normal_axis, same_element_type
+from penstock.dialects.utils.attributes import replace_by_value
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -100,7 +101,7 @@ class ConcatOfOne(OpPattern["ConcatOp"]):
 
     def rewrite(self, op: ConcatOp, rewriter: PatternRewriter) -> None:
         if len(op.ins) == 1 and op.ins[0].type == op.result.type:
-            rewriter.replace(op, [], [op.ins[0]])
+            replace_by_value(op, op.ins[0], rewriter)
 
 
 @irdl_op_definition
@@ -208,7 +209,7 @@ class SplitIntoOne(OpPattern["SplitOp"]):
 
     def rewrite(self, op: SplitOp, rewriter: PatternRewriter) -> None:
         if len(op.parts) == 1 and op.parts[0].type == op.source.type:
-            rewriter.replace(op, [], [op.source])
+            replace_by_value(op, op.source, rewriter)
 
 
 @irdl_op_definition
@@ -318,7 +319,7 @@ class SliceOfEverything(OpPattern["SliceOp"]):
         if any(step != 1 for step in op.steps.get_values()):
             return
         if same_static_type(op.source, op.result):
-            rewriter.replace(op, [], [op.source])
+            replace_by_value(op, op.source, rewriter)
 
 
 @irdl_op_definition

@@ -182,7 +182,9 @@ class TensorOp(IRDLOperation, ABC):
             result_types=[part_type(t, p) for t, p in zip(types, parts, strict=True)],
             properties=dict(properties),
             attributes={
-                key: attr for key, attr in self.attributes.items() if key == IN_PLACE
+                key: attr
+                for key, attr in self.attributes.items()
+                if key == IN_PLACE or "." in key
             },
             regions=[region.clone() for region in self.regions],
             location=self.location,

@@ -9,11 +9,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType, i6
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-WINDOWS = "windows"
-"""
-The attribute of a phase that convolves channels on their own, or makes one number of
-each window: how windows move, by which it is known where it is scheduled.
-"""
 MAX_UNROLLED = 32
 """The taps of a window that are combined without a loop."""
 MIN_LINE = 4

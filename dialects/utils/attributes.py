@@ -7,12 +7,16 @@ op; one with a prefix, such as `acme.note`, may be anything, as in MLIR.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
+
+if TYPE_CHECKING:
+    from xdsl.pattern_rewriter import PatternRewriter
 
 OF_VALUES = ("max_shape", "operand_sbp", "placement", "sbp", "slots")
 """Where an op of a job runs, and how its values lie, in parts and in slots."""
@@ -51,16 +55,19 @@ class KnownAttributes(OpTrait):
 
     def verify(self, op: Operation) -> None:
         """Raise a `VerifyException` for an attribute that is declared nowhere."""
-        if not op.attributes:
-            return
-        known = known_attributes(op)
-        for name in op.attributes:
-            if "." not in name and name not in known:
-                hint = _nearest(name, [*known, *op.properties])
-                raise VerifyException(
-                    f"unknown attribute '{name}'{hint} (what is not ours has a "
-                    f"dialect's prefix, such as 'acme.{name}')"
-                )
+        if op.attributes:
+            verify_known(op, known_attributes(op))
+
+
+def verify_known(op: Operation, known: Collection[str]) -> None:
+    """Raise a `VerifyException` for an attribute without a prefix but for these."""
+    for name in op.attributes:
+        if "." not in name and name not in known:
+            hint = _nearest(name, [*known, *op.properties])
+            raise VerifyException(
+                f"unknown attribute '{name}'{hint} (what is not ours has a "
+                f"dialect's prefix, such as 'acme.{name}')"
+            )
 
 
 def known_attributes(op: Operation) -> set[str]:
@@ -69,11 +76,23 @@ def known_attributes(op: Operation) -> set[str]:
     return {name for trait in traits for name in trait.names}
 
 
+def own_attributes(op: Operation) -> dict[str, Attribute]:
+    """The discardable attributes of an op that are ours: those without a prefix."""
+    return {name: attr for name, attr in op.attributes.items() if "." not in name}
+
+
 def _nearest(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, sorted(known), n=1)
     return f", did you mean '{close[0]}'?" if close else ""
+
+
+def replace_by_value(op: Operation, value: SSAValue, rewriter: PatternRewriter) -> None:
+    """Replace an op by a value that is there, whose maker stands for it from now on."""
+    if isinstance(value.owner, Operation):
+        carry(op, value.owner)
+    rewriter.replace(op, [], [value])
 
 
 def carry(source: Operation, target: Operation) -> None:

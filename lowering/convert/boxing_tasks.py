@@ -32,6 +32,7 @@ from penstock.dialects.op.sbp import (
     split,
 )
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.splat import splat_of
 from penstock.lowering.convert.boxing import (
     Collective,
@@ -196,6 +197,7 @@ class PartTasks:
             tasks[-1].task_name = StringAttr(self.name)
             if (slots := self.boxing.like.attributes.get("slots")) is not None:
                 tasks[-1].attributes["slots"] = slots
+            carry(self.boxing.like, tasks[-1])
         return value
 
     def _piece(self, piece: Piece) -> SSAValue:

@@ -390,6 +390,8 @@ class ProgramBuilder:
         )
         actor.location = task.location
         carry(task, actor)
+        if not steps or isinstance(task.op, WaveOp):
+            carry(task.op, actor)
         return actor
 
     def _views(self, task: TaskOp) -> Iterator[launch.ViewAttr]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, Region
 
+from penstock.dialects.utils.attributes import own_attributes
 from penstock.dialects.utils.exact_printer import ExactPrinter
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ def _text_of(op: Operation) -> str:
 
 
 def _forget_names(op: Operation) -> None:
-    """Drop the names of values, and list attributes in one order."""
-    op.attributes = dict(sorted(op.attributes.items()))
+    """Drop the names of values and notes, and list attributes in one order."""
+    op.attributes = dict(sorted(own_attributes(op).items()))
     op.properties = dict(sorted(op.properties.items()))
     for result in op.results:
         result.name_hint = None

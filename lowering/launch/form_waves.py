@@ -38,6 +38,7 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp, names_of
 from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.utils.attributes import carry, own_attributes
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.byte_ranges import ByteRanges, Range
 from penstock.lowering.analysis.kernel_effects import KernelEffects
@@ -83,7 +84,7 @@ class Wave:
 
 def unfit(call: CallOp, kernel: KernelOp) -> str | None:
     """Why a call is in no wave, if so."""
-    if any(name != NO_WAVE for name in call.attributes):
+    if any(name != NO_WAVE for name in own_attributes(call)):
         return "step: it is not made in each act, or writes over what it reads"
     if kernel.target.data != "cpu":
         return f"target: its kernel is for {kernel.target.data}"
@@ -144,6 +145,8 @@ class WaveBuilder:
         arguments = [name for call in calls for name in names_of(call.arguments)]
         joined = CallOp(kernel.sym_name.data, arguments)
         joined.location = wave.calls[0].location
+        for call in wave.calls:
+            carry(call, joined)
         self._program.op.body.block.insert_op_before(kernel, actor)
         actor.body.block.insert_op_before(joined, wave.calls[0])
         for call in wave.calls:
@@ -162,6 +165,8 @@ class WaveBuilder:
         name = self._program.names.make_numbered("wave")
         kernel = KernelOp(name, "cpu", Region(block))
         kernel.location = members[0].location
+        for member in members:
+            carry(member, kernel)
         kernel.attributes["cost"] = cost_of(members)
         panels = [panels for member in members for panels in member.panels]
         if any(panels):

@@ -44,6 +44,7 @@ from penstock.dialects.launch import (
     symbols,
 )
 from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.utils.attributes import carry, own_attributes
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.codegen.cpu.wave import MEMBERS, modelled_ns
@@ -262,6 +263,9 @@ class Joining(ABC, Generic[StepT, RunT]):
         if views := views_among(actors, names_of(actor.writes)):
             actor.views = ArrayAttr(views)
         actor.location = actors[0].location
+        for other in reversed(actors):
+            carry(other, actor)
+            carry(other.body.block.first_op or other, call)
         names = ArrayAttr([other.sym_name for other in actors])
         actor.attributes[self.members_name] = names
         return actor
@@ -276,6 +280,8 @@ class Joining(ABC, Generic[StepT, RunT]):
         name = self.program.names.make_numbered(self.members_name)
         kernel = KernelOp(name, "cpu", Region(block))
         kernel.location = members[0].location
+        for member in members:
+            carry(member, kernel)
         kernel.attributes["cost"] = cost_of(members)
         if any(panels):
             kernel.attributes[PANELS] = ArrayAttr([x or UnitAttr() for x in panels])
@@ -308,7 +314,7 @@ def only_call(actor: ActorOp) -> CallOp | None:
 
 def unfit(actor: ActorOp, call: CallOp, kernel: KernelOp, most_ns: int) -> str | None:
     """Why an actor that calls a kernel cannot be one with others, if so."""
-    if actor.kind is not None or actor.every is not None or call.attributes:
+    if actor.kind is not None or actor.every is not None or own_attributes(call):
         return "step: it is not done in each act, or writes over what it reads"
     if kernel.target.data != "cpu":
         return f"target: its kernel is for {kernel.target.data}"

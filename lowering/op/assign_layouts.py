@@ -64,6 +64,7 @@ from penstock.dialects.op.tensor_op import (
     as_tensor,
     tensor_type,
 )
+from penstock.dialects.utils.attributes import own_attributes
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.launch.schedule_contractions import (
     PACKED_ROWS,
@@ -275,7 +276,7 @@ class Layouts:
 
     def is_free(self, op: Operation) -> bool:
         """Whether an op says nothing of how it runs, and that on one processor."""
-        if set(op.attributes) - {"placement", LAYOUTS}:
+        if set(own_attributes(op)) - {"placement", LAYOUTS}:
             return False
         device = placement_of(op, self.job).single_device()
         return device is not None and device.kind.data == "cpu"

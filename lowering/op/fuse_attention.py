@@ -62,6 +62,7 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import Overwritten
@@ -393,6 +394,8 @@ def fuse(found: Attention) -> None:
         made.append(ReshapeOp(result, shape))
         result = made[-1].results[0]
     attention.location = found.softmax.location
+    for op in found.ops:
+        carry(op, attention)
     for op in made:
         if "placement" in last.attributes:
             op.attributes["placement"] = last.attributes["placement"]

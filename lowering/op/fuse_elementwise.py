@@ -43,6 +43,7 @@ from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.sbp import PARTIAL
 from penstock.dialects.op.tensor_op import ElementwiseOp
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
@@ -171,6 +172,7 @@ def fuse(group: Group, splats: Splats) -> None:
         regions=[Region(block)],
         location=last.location,
     )
+    carry(last, fused)
     if (hints := carried([Member(last, 0)], ins)) is not None:
         fused.attributes[IN_PLACE] = hints
     Rewriter.insert_op(fused, InsertPoint.before(last))

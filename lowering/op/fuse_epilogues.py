@@ -46,6 +46,7 @@ from penstock.dialects.op.tensor_op import (
     ElementwiseOp,
     tensor_type,
 )
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
@@ -126,6 +127,7 @@ def fuse(
         regions=[Region(block)],
         location=root.location,
     )
+    carry(op, epilogue)
     if (hints := carried([Member(op, 0)], [*ins])) is not None:
         epilogue.attributes[IN_PLACE] = hints
     Rewriter.insert_op(epilogue, InsertPoint.before(op))
@@ -170,6 +172,7 @@ def start_sums(epilogue: EpilogueOp) -> None:
     start = op.operands[argument.index]
     sums = AddOp.inferred([made, start])
     sums.location = op.location
+    carry(added, sums)
     Rewriter.insert_op(sums, InsertPoint.before(op))
     (before,) = (value for value in added.operands if value is not argument)
     Rewriter.replace_op(added, [], [before])

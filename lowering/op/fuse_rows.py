@@ -44,6 +44,7 @@ from penstock.dialects.op.fused_rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.tensor_op import ElementwiseOp, tensor_type
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
@@ -231,6 +232,7 @@ def fuse(
         regions=[Region(block)],
         location=row.location,
     )
+    carry(last, rows)
     kept = [value.owner for value in results[1:]]
     for op in members:
         if isinstance(op, RowOp) and NO_ROWS in op.attributes:

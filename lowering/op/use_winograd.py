@@ -56,6 +56,7 @@ from penstock.dialects.op.winograd import (
     WinogradJoinOp,
     WinogradSplitOp,
 )
+from penstock.dialects.utils.attributes import carry, own_attributes
 from penstock.dialects.utils.walk import outermost
 
 MIN_CHANNELS = 16
@@ -74,7 +75,7 @@ def is_eligible(op: Conv2dOp, min_tiles: int) -> bool:
     types = [tensor_type(value) for value in (*op.operands, op.result)]
     if not all(type.has_static_shape() for type in types):
         return False
-    if set(op.attributes) - {"placement"}:
+    if set(own_attributes(op)) - {"placement"}:
         return False
     if op.input_last is not None or op.result_last is not None:
         return False
@@ -168,6 +169,8 @@ class Rewrite:
         if extents != [down * RESULTS, across * RESULTS]:
             ends = [images, outputs, *extents]
             result = self._add(op, SliceOp(result, [0] * 4, ends, [1] * 4))
+        assert isinstance(result.owner, Operation), "has been made above"
+        carry(op, result.owner)
         result.name_hint = op.result.name_hint
         op.result.replace_all_uses_with(result)
         Rewriter.erase_op(op)

@@ -51,6 +51,7 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.tensor_op import TensorOp, byte_count, can_fail, tensor_type
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.graphs import listed_order
@@ -254,6 +255,8 @@ def wave_of(members: Sequence[TaskOp], names: UniqueNames) -> TaskOp:
     task.job, task.order, task.location = first.job, first.order, first.location
     if (time := time_of(members)) is not None:
         task.attributes[MEASURED] = IntegerAttr(time, i64)
+    for member in members:
+        carry(member, task)
     take_place(members, task)
     return task
 

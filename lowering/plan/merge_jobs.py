@@ -60,6 +60,7 @@ from penstock.dialects.regst import (
     DataType,
     RegisterOp,
 )
+from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.algorithms.exclusion_groups import (
     STRATEGIES,
@@ -156,6 +157,12 @@ def memory_complaints(shared: SharedPorts) -> Iterator[Finding]:
                     f"{what} '{port.name}' lies in {case} in job '{first.job}', "
                     f"but in {other} in job '{port.job}'",
                 )
+
+
+def task_of(port: Port) -> TaskOp:
+    """The task of an input, output or variable of a plan."""
+    assert isinstance(port.where, TaskOp), "a plan has a task for each"
+    return port.where
 
 
 def register_of(value: SSAValue) -> RegisterOp:
@@ -257,12 +264,16 @@ def share_variables(shared: SharedPorts) -> set[Operation]:
         if not first[0].is_variable:
             continue
         values = {port.definition: port.value for port in first}
+        tasks = {port.definition: task_of(port) for port in first}
         kept.update(port.where for port in first)
         for port in (port for ports in others for port in ports):
-            register = register_of(port.value)
+            register, value = register_of(port.value), values[port.definition]
+            carry(register, register_of(value))
+            carry(port.where, tasks[port.definition])
+            carry(port.op, tasks[port.definition].op)
             port.where.detach()
             port.where.erase()
-            register.register.replace_all_uses_with(values[port.definition])
+            register.register.replace_all_uses_with(value)
             register.detach()
             register.erase()
     return kept

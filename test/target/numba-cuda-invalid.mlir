@@ -18,8 +18,8 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8], folds [0, 1]>} ins(%a, %b : !m, !m) outs(%o : !m)
   // expected-error@+1 {{kernel @k: no tiles compute linalg.matmul: the result is one of the factors}}
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%a : !m)
-  // expected-error@+1 {{kernel @k: "fast" is no schedule for devices}}
-  linalg.matmul {schedule = "fast"} ins(%a, %b : !m, !m) outs(%o : !m)
+  // expected-error@+1 {{kernel @k: #launch.contraction<outer, tile [4, 1, 16], block [4, 8], packed> is no schedule for devices}}
+  linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8], packed>} ins(%a, %b : !m, !m) outs(%o : !m)
 }
 
 // -----
@@ -58,9 +58,14 @@ launch.kernel @k target "cuda" (%a: !m, %o: !m) {
 
 !m = memref<4xf32>
 launch.kernel @k target "cuda" (%a: !m) {
-  %z = arith.constant 0.0 : f32
-  // expected-error@+1 {{kernel @k: #launch.queries<rows, queries 1, keys 4> is no schedule for devices}}
-  linalg.fill {schedule = #launch.queries<rows, queries 1, keys 4>} ins(%z : f32) outs(%a : !m)
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // expected-error@+1 {{kernel @k: #launch.windows<lanes 16, lines 8> is no schedule for devices}}
+  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%i: index):
+    scf.reduce
+  }) {schedule = #launch.windows<lanes 16, lines 8>} : (index, index, index) -> ()
 }
 
 // -----

@@ -24,7 +24,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
-from penstock.dialects.op.windows import WINDOWS
+from penstock.dialects.launch.stages import WINDOWS
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.body.epilogue import Epilogue
 from penstock.lowering.codegen.cpu.work_split import WORK_OF_A_PART

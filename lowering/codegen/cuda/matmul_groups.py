@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
@@ -69,8 +69,7 @@ def tiled_matmul_of(
     be computed so.
     """
     schedule = op.attributes.get(SCHEDULE)
-    is_attention = isinstance(schedule, QueriesAttr) and isinstance(op, scf.ParallelOp)
-    if schedule is None or is_attention:
+    if schedule is None or isinstance(schedule, QueriesAttr):
         return None
     if not isinstance(schedule, TilesAttr):
         return f"{schedule} is no schedule for devices"

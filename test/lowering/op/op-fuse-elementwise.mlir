@@ -196,14 +196,14 @@ job.job @data placement <cpu, [0:0]> {
 }
 
 // An op that asks for slots keeps a register of its own; the group asks for what its
-// last op did. Other attributes stay with their op.
+// last op did, and has the notes of that. Other attributes stay with their op.
 
 // CHECK-LABEL: job.job @slots
 job.job @slots placement <cpu, [0:0]> {
   %x = job.input "x" : !t
   // CHECK: %a = op.relu %x {slots = 2 : i64}
   %a = op.relu %x {slots = 2 : i64} : !t -> !t
-  // CHECK: %c = op.fused %a : tensor<4x8xf32> -> tensor<4x8xf32> attributes {slots = 3 : i64} {
+  // CHECK: %c = op.fused %a : tensor<4x8xf32> -> tensor<4x8xf32> attributes {slots = 3 : i64, acme.note = "last"} {
   %b = op.relu %a : !t -> !t
   // CHECK: op.relu %b {acme.note = "last"} :
   %c = op.relu %b {acme.note = "last", slots = 3 : i64} : !t -> !t

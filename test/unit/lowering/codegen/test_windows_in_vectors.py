@@ -26,10 +26,10 @@ from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
+from penstock.dialects.launch.stages import WINDOWS
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
-from penstock.dialects.op.windows import WINDOWS
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel
