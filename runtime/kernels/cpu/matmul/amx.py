@@ -23,18 +23,16 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.matmul.int8 import QUAD, Int8Code, Lines, Signs
+from penstock.runtime.kernels.cpu.matmul.packing import copier
 from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterMicroKernel, function_of
 from penstock.runtime.kernels.cpu.simd import (
     BYTE,
     WORD,
     Code,
     LlvmValue,
-    internal_function,
     word,
 )
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
@@ -230,47 +228,38 @@ def pack_amx(rows: int, depth: int, a: tuple[int, int], rest: int = 0):
     `a` is the steps from a row and from a term to the next.
     """
 
-    @intrinsic
-    def call(_typing, source, panels, height, count):
-        def generate(context, builder, signature, args):
-            function, inside = internal_function(builder.module, "rows", 4)
-            source, panels, height, count = function.args
-            memory = inside.alloca(ir.ArrayType(BYTE, depth + ROW))
-            memory.align = ROW
-            line = inside.ptrtoint(memory, WORD)
-            code = Code(inside, "i32")
-            lines = Lines(inside, SIDE, 0, a)
-            chunks = inside.sdiv(inside.add(count, word(ROW - 1)), word(ROW))
+    def emit(builder, source, panels, height, count) -> None:
+        memory = builder.alloca(ir.ArrayType(BYTE, depth + ROW))
+        memory.align = ROW
+        line = builder.ptrtoint(memory, WORD)
+        code = Code(builder, "i32")
+        lines = Lines(builder, SIDE, 0, a)
+        chunks = builder.sdiv(builder.add(count, word(ROW - 1)), word(ROW))
 
-            def row(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-                lines.copy(inside.add(source, inside.mul(n, word(a[0]))), line, count)
-                tile = inside.mul(inside.sdiv(n, word(rows)), word(rows))
-                below = inside.srem(n, word(rows))
-                there = inside.mul(inside.mul(tile, chunks), word(ROW))
-                there = inside.add(panels, there)
-                group = inside.mul(inside.sdiv(below, word(SIDE)), word(REGISTER))
-                place = inside.mul(inside.srem(below, word(SIDE)), word(ROW))
-                there = inside.add(there, inside.add(group, place))
-                groups = _groups(inside, rows, rest, tile, height)
+        def row(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            lines.copy(builder.add(source, builder.mul(n, word(a[0]))), line, count)
+            tile = builder.mul(builder.sdiv(n, word(rows)), word(rows))
+            below = builder.srem(n, word(rows))
+            there = builder.mul(builder.mul(tile, chunks), word(ROW))
+            there = builder.add(panels, there)
+            group = builder.mul(builder.sdiv(below, word(SIDE)), word(REGISTER))
+            place = builder.mul(builder.srem(below, word(SIDE)), word(ROW))
+            there = builder.add(there, builder.add(group, place))
+            groups = _groups(builder, rows, rest, tile, height)
 
-                def chunk(c: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-                    value = code.load(code.advanced(line, c, SIDE), 0, SIDE)
-                    step = inside.mul(groups, word(REGISTER))
-                    target = inside.add(there, inside.mul(c, step))
-                    code.store(value, target, 0)
-                    return ()
-
-                code.loop(chunks, 1, (), chunk)
+            def chunk(c: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+                value = code.load(code.advanced(line, c, SIDE), 0, SIDE)
+                step = builder.mul(groups, word(REGISTER))
+                target = builder.add(there, builder.mul(c, step))
+                code.store(value, target, 0)
                 return ()
 
-            code.loop(height, 1, (), row)
-            inside.ret_void()
-            builder.call(function, args)
-            return context.get_dummy_value()
+            code.loop(chunks, 1, (), chunk)
+            return ()
 
-        return types.void(*[types.int64] * 4), generate
+        code.loop(height, 1, (), row)
 
-    return call
+    return copier("rows", 4, emit)
 
 
 def _groups(

@@ -27,10 +27,16 @@ from math import prod
 from typing import TypeAlias
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from penstock.runtime.kernels.cpu.matmul.packing import LINE, Pieces, Rows, least
+from penstock.runtime.kernels.cpu.matmul.packing import (
+    LINE,
+    Panel,
+    Pieces,
+    columns_of,
+    copier,
+    each_tile,
+    least,
+)
 from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterMicroKernel, function_of
 from penstock.runtime.kernels.cpu.simd import (
     BYTE,
@@ -38,7 +44,6 @@ from penstock.runtime.kernels.cpu.simd import (
     WORD,
     Code,
     LlvmValue,
-    internal_function,
     word,
 )
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
@@ -190,35 +195,18 @@ def pack_int8_rows(
     processor = processor or processor_here()
     turned = HIGHEST if is_sign_flipped(signs, lanes, processor) else 0
 
-    @intrinsic
-    def call(_typing, source, panels, height, count):
-        def generate(context, builder, signature, args):
-            function, inside = internal_function(builder.module, "rows", 4)
-            source, panels, height, count = function.args
-            lines = inside.alloca(ir.ArrayType(BYTE, rows * depth + lanes * QUAD))
-            lines.align = LINE
-            single = Lines(inside, lanes, turned, a)
-            task = _Rows(single, depth, inside.ptrtoint(lines, WORD))
-            code = Code(inside, "i32")
+    def emit(builder, source, panels, height, count) -> None:
+        lines = builder.alloca(ir.ArrayType(BYTE, rows * depth + lanes * QUAD))
+        lines.align = LINE
+        single = Lines(builder, lanes, turned, a)
+        task = _Rows(single, depth, builder.ptrtoint(lines, WORD))
 
-            def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-                row = inside.mul(number, word(rows))
-                task.copy(rows, source, panels, row, count)
-                return ()
+        def copy(tall: int, row: LlvmValue) -> None:
+            task.copy(tall, source, panels, row, count)
 
-            tiles = inside.sdiv(height, word(rows))
-            code.loop(tiles, 1, (), tile)
-            if rest:
-                row = inside.mul(tiles, word(rows))
-                with inside.if_then(inside.icmp_signed("<", row, height)):
-                    task.copy(rest, source, panels, row, count)
-            inside.ret_void()
-            builder.call(function, args)
-            return context.get_dummy_value()
+        each_tile(Code(builder, "i32"), rows, rest, height, copy)
 
-        return types.void(*[types.int64] * 4), generate
-
-    return call
+    return copier("rows", 4, emit)
 
 
 @dataclass(frozen=True)
@@ -303,8 +291,8 @@ class _Rows:
         code.loop(word(rows), 1, (), line)
         quads = builder.ashr(builder.add(count, word(QUAD - 1)), word(2))
         panel = code.advanced(panels, builder.mul(row, quads), 1)
-        task = Rows(code, self.single.lanes, (self.depth // QUAD, 1))
-        task.copy(rows, self.lines, panel, quads)
+        task = Panel(code, rows, self.single.lanes, (self.depth // QUAD, 1))
+        task.copy(self.lines, panel, quads)
 
 
 ################################################################################
@@ -329,24 +317,13 @@ def pack_int8(
     """
     terms, columns = b
 
-    @intrinsic
-    def call(_typing, source, panel, used, depth, column, term):
-        def generate(context, builder, signature, args):
-            function, inside = internal_function(builder.module, "quads", 6)
-            source, panel, used, depth, column, term = function.args
-            count = word(vectors * lanes)
-            if masked:
-                count = inside.add(used, word((vectors - 1) * lanes))
-            pieces = Pieces(Code(inside, "i8"), count, lanes, columns)
-            task = _Int8Packing(pieces, vectors * lanes, terms, whole)
-            task.copy(source, panel, depth, column, term)
-            inside.ret_void()
-            builder.call(function, args)
-            return context.get_dummy_value()
+    def emit(builder, source, panel, used, depth, column, term) -> None:
+        count = columns_of(builder, vectors, lanes, used if masked else None)
+        pieces = Pieces(Code(builder, "i8"), count, lanes, columns)
+        task = _Int8Packing(pieces, vectors * lanes, terms, whole)
+        task.copy(source, panel, depth, column, term)
 
-        return types.void(*[types.int64] * 6), generate
-
-    return call
+    return copier("quads", 6, emit)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,37 @@ def scratch(_typing, size):
     return types.int64(size), generate
 
 
+def copier(name: str, words: int, emit: Callable[..., None]):
+    """
+    A function of four or six words that source calls, whose body is what `emit` writes
+    for a builder and these words. It is not inlined, so that its registers are its own.
+    """
+
+    def generate(context, builder, signature, args):
+        function, inside = internal_function(builder.module, name, words)
+        emit(inside, *function.args)
+        inside.ret_void()
+        builder.call(function, args)
+        return context.get_dummy_value()
+
+    signature = types.void(*[types.int64] * words)
+
+    @intrinsic
+    def call_4(_typing, source, panels, size, depth):
+        return signature, generate
+
+    @intrinsic
+    def call_6(_typing, source, panel, used, depth, column, term):
+        return signature, generate
+
+    return {4: call_4, 6: call_6}[words]
+
+
+################################################################################
+# Operands with strides                                                        #
+################################################################################
+
+
 def pack(
     element: str, vectors: int, lanes: int, b: tuple[int, int], masked: bool = False
 ):
@@ -67,129 +98,192 @@ def pack(
 
     `b` is the steps from a term and from a column to the next; `lanes` is a power of 2.
     """
-    emit = _pack_strided
-    if b[1] == 1:
-        emit = _pack_lines
-    elif b[0] == 1:
-        emit = _pack_transposed
+    of_term, of_column = b
 
-    @intrinsic
-    def call(_typing, source, panel, used, depth):
-        def generate(context, builder, signature, args):
-            module = builder.module
-            function, inside = internal_function(module, "pack", 4)
-            *places, used, depth = function.args
-            columns = word(vectors * lanes)
-            if masked:
-                columns = inside.add(used, word((vectors - 1) * lanes))
-            task = _Packing(Code(inside, element), columns, vectors, lanes, b)
-            emit(task, *places, depth)
-            inside.ret_void()
-            builder.call(function, args)
-            return context.get_dummy_value()
+    def emit(builder, source, panel, used, depth) -> None:
+        task = Panel(
+            Code(builder, element),
+            vectors * lanes,
+            lanes,
+            (of_column, of_term),
+            used if masked else None,
+        )
+        task.copy(source, panel, depth)
 
-        return types.void(*[types.int64] * 4), generate
+    return copier("pack", 4, emit)
 
-    return call
+
+def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int = 0):
+    """
+    A function `pack(a, panels, height, depth)` that copies `depth` terms of `height`
+    rows of a to panels as wide as a tile has `rows`, one behind the other; a last panel
+    has `rest` rows.
+
+    `a` is the steps from a row and from a term to the next; `lanes` is a power of 2. Up
+    to `lanes` elements behind the panels are written.
+    """
+
+    def emit(builder, source, panels, height, depth) -> None:
+        code = Code(builder, element)
+
+        def copy(count: int, row: LlvmValue) -> None:
+            there = code.advanced(panels, builder.mul(row, depth), 1)
+            task = Panel(code, count, lanes, a)
+            task.copy(code.advanced(source, row, a[0]), there, depth)
+
+        each_tile(code, rows, rest, height, copy)
+
+    return copier("rows", 4, emit)
+
+
+def each_tile(
+    code: Code,
+    rows: int,
+    rest: int,
+    height: LlvmValue,
+    copy: Callable[[int, LlvmValue], None],
+) -> None:
+    """
+    Emit a loop over the tiles of so many rows, and what a last one of `rest` rows does.
+    `copy` is given how many rows a tile has, and the first of them.
+    """
+    builder = code.builder
+    tiles = builder.sdiv(height, word(rows))
+
+    def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+        copy(rows, builder.mul(number, word(rows)))
+        return ()
+
+    code.loop(tiles, 1, (), tile)
+    if rest:
+        row = builder.mul(tiles, word(rows))
+        with builder.if_then(builder.icmp_signed("<", row, height)):
+            copy(rest, row)
 
 
 @dataclass(frozen=True)
-class _Packing:
-    """The source of a panel: columns of B, and the strides of their elements."""
+class Panel:
+    """
+    A panel: lines of `width` elements, which are rows of A or columns of B, one line
+    a term. If `width` is no multiple of `lanes`, each line is written together with the
+    lanes behind it, which the next line writes over.
+    """
 
     code: Code
-    columns: LlvmValue
-    vectors: int
+    width: int
     lanes: int
-    b: tuple[int, int]
+    steps: tuple[int, int]
+    """From an element of a line and from a term to the next, in the operand."""
+    used: LlvmValue | None = None
+    """The elements of the last vector of a masked panel; zeros fill it."""
 
-    @property
-    def width(self) -> int:
-        """The columns of the panel."""
-        return self.vectors * self.lanes
+    def copy(self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue) -> None:
+        """Copy the elements of so many terms."""
+        code, (of_element, of_term) = self.code, self.steps
+        if of_element == 1:
+            self._copy_vectors(source, panel, depth)
+            return
+        if of_term == 1:
+            whole = code.builder.and_(depth, word(-self.lanes))
+            self._copy_blocks(source, panel, whole)
+            source = code.advanced(source, whole, 1)
+            panel = code.advanced(panel, whole, self.width)
+            depth = code.builder.sub(depth, whole)
+        self._copy_single(source, panel, depth)
 
-    def starts(self) -> range:
-        """The first column of each vector."""
+    def _starts(self) -> range:
+        """The first element of each vector of a line."""
         return range(0, self.width, self.lanes)
 
-    def mask(self, start: int) -> LlvmValue:
-        """The lanes in use of the vector that starts at a column."""
-        left = self.code.builder.sub(self.columns, word(start))
-        return self.code.lanes_below(self.lanes, left)
+    def _mask(self, start: int) -> LlvmValue | None:
+        """The lanes in use of the vector from an element on; None for all of them."""
+        count = min(self.lanes, self.width - start)
+        if self.used is not None and start == self.width - self.lanes:
+            return self.code.lanes_below(self.lanes, self.used)
+        if count == self.lanes:
+            return None
+        return self.code.lanes_below(self.lanes, word(count))
 
+    def _copy_vectors(
+        self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Contiguous elements: vectors are copied."""
+        code, lanes = self.code, self.lanes
+        masks = {start: self._mask(start) for start in self._starts()}
 
-def _pack_lines(
-    task: _Packing, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-) -> None:
-    """Columns that follow each other: vectors are copied."""
-    code = task.code
-    masks = {start: task.mask(start) for start in task.starts()}
-
-    def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-        here = code.advanced(source, k, task.b[0])
-        there = code.advanced(panel, k, task.width)
-        for start in task.starts():
-            code.store(code.load(here, start, task.lanes, masks[start]), there, start)
-        return ()
-
-    code.loop(depth, 1, (), line)
-
-
-def _pack_strided(
-    task: _Packing, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-) -> None:
-    """Any other columns: elements are copied one by one."""
-    code = task.code
-
-    def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-        here = code.advanced(source, k, task.b[0])
-        there = code.advanced(panel, k, task.width)
-
-        def copy(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            value = code.load_scalar(code.advanced(here, n, task.b[1]), 0)
-            code.store_scalar(value, code.advanced(there, n, 1), 0)
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, self.steps[1])
+            there = code.advanced(panel, k, self.width)
+            for start, mask in masks.items():
+                code.store(code.load(here, start, lanes, mask), there, start)
             return ()
 
-        code.store(code.zero(task.lanes), there, task.width - task.lanes)
-        code.loop(task.columns, 1, (), copy)
-        return ()
+        code.loop(depth, 1, (), line)
 
-    code.loop(depth, 1, (), line)
+    def _copy_blocks(
+        self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Contiguous terms: square blocks are transposed."""
+        code, lanes, starts = self.code, self.lanes, self._starts()
+        # What is written behind a line has to be so before the next line is.
+        groups = [starts] if self.width % lanes else [[start] for start in starts]
 
+        def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, 1)
+            there = code.advanced(panel, k, self.width)
+            for group in groups:
+                columns = [transposed(code, self._terms(here, s)) for s in group]
+                for term in range(lanes):
+                    for start, vectors in zip(group, columns, strict=True):
+                        code.store(vectors[term], there, term * self.width + start)
+            return ()
 
-def _pack_transposed(
-    task: _Packing, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-) -> None:
-    """Columns whose terms follow each other: square blocks are transposed."""
-    code, lanes = task.code, task.lanes
+        code.loop(depth, lanes, (), block)
 
-    def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-        there = code.advanced(panel, k, task.width)
-        for start in task.starts():
-            lines = _lines(task, code.advanced(source, k, 1), start)
-            for term, line in enumerate(transposed(code, lines)):
-                code.store(line, there, term * task.width + start)
-        return ()
+    def _terms(self, source: LlvmValue, start: int) -> Sequence[LlvmValue]:
+        """A vector of terms of each element of a vector, or zeros for those beyond."""
+        code, lanes = self.code, self.lanes
+        is_masked = self.used is not None and start == self.width - lanes
+        found: list[LlvmValue] = []
+        for element in range(start, start + lanes):
+            place, mask = element * self.steps[0], None
+            if element >= self.width:
+                found.append(code.zero(lanes))
+                continue
+            if is_masked:
+                inside = code.builder.icmp_signed("<", word(element - start), self.used)
+                mask = code.splat(inside, lanes)
+            found.append(code.load(source, place, lanes, mask))
+        return found
 
-    whole = code.builder.and_(depth, word(-lanes))
-    code.loop(whole, lanes, (), block)
-    source = code.advanced(source, whole, 1)
-    panel = code.advanced(panel, whole, task.width)
-    _pack_strided(task, source, panel, code.builder.sub(depth, whole))
+    def _copy_single(
+        self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Any other elements: they are copied one by one."""
+        code = self.code
 
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, self.steps[1])
+            there = code.advanced(panel, k, self.width)
+            if self.used is None:
+                for element in range(self.width):
+                    value = code.load_scalar(here, element * self.steps[0])
+                    code.store_scalar(value, there, element)
+                return ()
+            code.store(code.zero(self.lanes), there, self.width - self.lanes)
+            count = code.builder.add(self.used, word(self.width - self.lanes))
+            code.loop(count, 1, (), copy_from(here, there))
+            return ()
 
-def _lines(task: _Packing, source: LlvmValue, start: int) -> Sequence[LlvmValue]:
-    """The terms of as many columns from one on as a vector has lanes, or zeros."""
-    code, lines = task.code, list[LlvmValue]()
-    for column in range(start, start + task.lanes):
-        place = column * task.b[1]
-        if start < task.width - task.lanes:
-            lines.append(code.load(source, place, task.lanes))
-            continue
-        inside = code.builder.icmp_signed("<", word(column), task.columns)
-        mask = code.splat(inside, task.lanes)
-        lines.append(code.load(source, place, task.lanes, mask))
-    return lines
+        def copy_from(here: LlvmValue, there: LlvmValue):
+            def copy(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+                value = code.load_scalar(code.advanced(here, n, self.steps[0]), 0)
+                code.store_scalar(value, code.advanced(there, n, 1), 0)
+                return ()
+
+            return copy
+
+        code.loop(depth, 1, (), line)
 
 
 def transposed(code: Code, lines: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -207,143 +301,6 @@ def transposed(code: Code, lines: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
                 new[index + distance] = code.shuffled(*pair, high)
         lines, distance = new, 2 * distance
     return lines
-
-
-################################################################################
-# Rows                                                                         #
-################################################################################
-
-
-def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int = 0):
-    """
-    A function `pack(a, panels, height, depth)` that copies `depth` terms of `height`
-    rows of a to panels as wide as a tile has `rows`, one behind the other; a last panel
-    has `rest` rows.
-
-    `a` is the steps from a row and from a term to the next; `lanes` is a power of 2. Up
-    to `lanes` elements behind the panels are written.
-    """
-
-    @intrinsic
-    def call(_typing, source, panels, height, depth):
-        def generate(context, builder, signature, args):
-            module = builder.module
-            function, inside = internal_function(module, "rows", 4)
-            source, panels, height, depth = function.args
-            task = Rows(Code(inside, element), lanes, a)
-            tiles = inside.sdiv(height, word(rows))
-
-            def tile(number: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-                row = inside.mul(number, word(rows))
-                task.copy(rows, *task.places(source, panels, row, depth), depth)
-                return ()
-
-            task.code.loop(tiles, 1, (), tile)
-            if rest:
-                row = inside.mul(tiles, word(rows))
-                with inside.if_then(inside.icmp_signed("<", row, height)):
-                    task.copy(rest, *task.places(source, panels, row, depth), depth)
-            inside.ret_void()
-            builder.call(function, args)
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 4), generate
-
-    return call
-
-
-@dataclass(frozen=True)
-class Rows:
-    """
-    Copies rows to panels. Vectors are stored from the first element on, so that the
-    next one writes over the lanes that are none of a panel.
-    """
-
-    code: Code
-    lanes: int
-    a: tuple[int, int]
-
-    def places(
-        self, source: LlvmValue, panels: LlvmValue, row: LlvmValue, depth: LlvmValue
-    ) -> tuple[LlvmValue, LlvmValue]:
-        """Where the tile that begins with a row is, here and there."""
-        there = self.code.advanced(panels, self.code.builder.mul(row, depth), 1)
-        return self.code.advanced(source, row, self.a[0]), there
-
-    def copy(
-        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-    ) -> None:
-        """Copy the terms of the rows of one panel."""
-        of_row, of_term = self.a
-        if of_row == 1:
-            self._copy_columns(rows, source, panel, depth)
-        elif of_term == 1:
-            code = self.code
-            whole = code.builder.and_(depth, word(-self.lanes))
-            self._copy_blocks(rows, source, panel, whole)
-            source = code.advanced(source, whole, 1)
-            panel = code.advanced(panel, whole, rows)
-            self._copy_single(rows, source, panel, code.builder.sub(depth, whole))
-        else:
-            self._copy_single(rows, source, panel, depth)
-
-    def _groups(self, rows: int) -> Sequence[tuple[int, int]]:
-        """The first rows of vectors, and how many rows each has."""
-        firsts = range(0, rows, self.lanes)
-        return [(first, min(self.lanes, rows - first)) for first in firsts]
-
-    def _copy_columns(
-        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-    ) -> None:
-        """Rows that follow each other: vectors are copied."""
-        code, lanes = self.code, self.lanes
-
-        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, self.a[1])
-            there = code.advanced(panel, k, rows)
-            for first, count in self._groups(rows):
-                mask = None if count == lanes else code.lanes_below(lanes, word(count))
-                code.store(code.load(here, first, lanes, mask), there, first)
-            return ()
-
-        code.loop(depth, 1, (), line)
-
-    def _copy_blocks(
-        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-    ) -> None:
-        """Terms that follow each other: square blocks are transposed."""
-        code, lanes = self.code, self.lanes
-
-        def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here, there = code.advanced(source, k, 1), code.advanced(panel, k, rows)
-            columns: list[tuple[int, Sequence[LlvmValue]]] = []
-            for first, count in self._groups(rows):
-                places = [(first + row) * self.a[0] for row in range(count)]
-                lines = [code.load(here, place, lanes) for place in places]
-                lines += [code.zero(lanes)] * (lanes - count)
-                columns.append((first, transposed(code, lines)))
-            for term in range(lanes):
-                for first, vectors in columns:
-                    code.store(vectors[term], there, term * rows + first)
-            return ()
-
-        code.loop(depth, lanes, (), block)
-
-    def _copy_single(
-        self, rows: int, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
-    ) -> None:
-        """Any other rows: elements are copied one by one."""
-        code = self.code
-
-        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, self.a[1])
-            there = code.advanced(panel, k, rows)
-            for row in range(rows):
-                value = code.load_scalar(here, row * self.a[0])
-                code.store_scalar(value, there, row)
-            return ()
-
-        code.loop(depth, 1, (), line)
 
 
 ################################################################################
@@ -385,28 +342,24 @@ def pack_windows(
     """
     terms, columns = b
 
-    @intrinsic
-    def call(_typing, source, panel, used, depth, column, term):
-        def generate(context, builder, signature, args):
-            module = builder.module
-            function, inside = internal_function(module, "windows", 6)
-            source, panel, used, depth, column, term = function.args
-            count = word(vectors * lanes)
-            if masked:
-                count = inside.add(used, word((vectors - 1) * lanes))
-            code = Code(inside, element)
-            pieces = Pieces(code, count, lanes, columns)
-            task = _Windows(pieces, vectors * lanes, terms, bounds)
-            if masked:
-                task.clear_last(panel, depth)
-            task.copy(source, panel, depth, column, term)
-            inside.ret_void()
-            builder.call(function, args)
-            return context.get_dummy_value()
+    def emit(builder, source, panel, used, depth, column, term) -> None:
+        count = columns_of(builder, vectors, lanes, used if masked else None)
+        pieces = Pieces(Code(builder, element), count, lanes, columns)
+        task = _Windows(pieces, vectors * lanes, terms, bounds)
+        if masked:
+            task.clear_last(panel, depth)
+        task.copy(source, panel, depth, column, term)
 
-        return types.void(*[types.int64] * 6), generate
+    return copier("windows", 6, emit)
 
-    return call
+
+def columns_of(
+    builder: ir.IRBuilder, vectors: int, lanes: int, used: LlvmValue | None
+) -> LlvmValue:
+    """The columns of a panel, the last vector of which may have only some in use."""
+    if used is None:
+        return word(vectors * lanes)
+    return builder.add(used, word((vectors - 1) * lanes))
 
 
 def least(builder: ir.IRBuilder, *values: LlvmValue) -> LlvmValue:
