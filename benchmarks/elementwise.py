@@ -31,7 +31,7 @@ TEXT = """\
 Milliseconds of an expression on `f32` (the median and the extremes of all rounds), and
 the ratio of a peer's time to ours: above 1, we are faster. `b` and `g` are one row,
 anything else has the whole shape. On one thread our kernel is called by itself; on
-more, a session runs a model. The last table has the ratio to the best of the peers."""
+more, a session runs a model. `best ratio` is that to the best peer."""
 
 SHAPES = {"1024x1024": (1024, 1024), "64x128x768": (64, 128, 768)}
 

@@ -105,12 +105,6 @@ def environment_text(facts: Mapping[str, Json]) -> str:
     )
 
 
-def page(intro: str, facts: Mapping[str, Json], sections: Mapping[str, Section]) -> str:
-    """All sections as one Markdown text."""
-    parts = (section.markdown() for section in sections.values())
-    return "\n\n".join((intro, environment_text(facts), *parts)) + "\n"
-
-
 def as_json(facts: Mapping[str, Json], sections: Mapping[str, Section]) -> str:
     """All figures as JSON."""
     data = {name: section.data for name, section in sections.items()}

@@ -3,7 +3,7 @@ Run benchmarks and show what they found.
 
     python benchmarks/run.py [--all | --only NAME]... [--threads 1,2] [--rounds N]
                              [--data FOLDER] [--seconds S]
-                             [--json OUT] [--write docs/benchmarks.md]
+                             [--json OUT] [--write docs/benchmarks]
 """
 
 from __future__ import annotations
@@ -13,27 +13,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CalledProcessError
 
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.figures import commit, measurement, write
 from benchmarks.harness import only_one
-from benchmarks.report import Section, as_json, environment, environment_text, page
-
-INTRO = """\
-# Benchmarks
-
-This page is what `python benchmarks/run.py --write docs/benchmarks.md` wrote. `--only`,
-`--threads` and `--rounds` run less; `--all` runs also what takes minutes (`packing`, to
-which `--data` gives problems of others, `scaling` and `tuning`); `--json` keeps every
-round.
-
-What to make of it: products and convolutions run in register tiles that a schedule in
-the IR describes, with what follows them computed before they are stored; constants lie
-in panels from the time a model is loaded. Depthwise convolutions and largest pools run
-in tiles of lines; softmax, normalizations and reductions read and write each row once.
-A ratio above 1 says that Penstock is faster. A run of a tiny model is done by the
-thread that asks for it, so that nobody has to be woken."""
+from benchmarks.report import Section, as_json, environment, environment_text
 
 
 @dataclass(frozen=True)
@@ -216,7 +203,11 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures")
     parser.add_argument(
-        "--write", type=Path, metavar="PAGE.md", help="write a page with all benchmarks"
+        "--write",
+        type=Path,
+        metavar="FOLDER",
+        help="add a file of figures for each benchmark, of which `make docs` makes the "
+        "page docs/benchmarks.md",
     )
     return parser
 
@@ -225,8 +216,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; 1 if something was wrong with results."""
     parser = arguments()
     args = parser.parse_args(argv)
-    if args.write and args.only:
-        parser.error("--write is for all benchmarks, without --only")
+    measured = ""
+    if args.write:
+        try:
+            measured = commit()
+        except (OSError, CalledProcessError) as error:
+            parser.error(f"--write needs the commit, which git does not say: {error}")
     options = Options(args.threads, args.rounds, args.data, args.seconds)
     names = args.only or [n for n in BENCHMARKS if args.all or n not in ON_REQUEST]
     facts = environment(args.rounds)
@@ -239,7 +234,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.json:
         args.json.write_text(as_json(facts, sections))
     if args.write:
-        args.write.write_text(page(INTRO, facts, sections))
+        for name, section in sections.items():
+            write(args.write, measurement(name, section, facts, measured))
     return int(any(section.problems for section in sections.values()))
 
 

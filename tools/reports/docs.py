@@ -1,10 +1,10 @@
 """
-The reference pages of the documentation, written from the definitions alone:
+The generated pages of the documentation, from definitions, tests and figures:
 
     python -m penstock.tools.reports.docs docs
 
-makes `dialects/<name>.md` for each dialect, `passes.md`, and `api.md` in the folder
-named.
+makes `dialects/<name>.md` for each dialect, `passes.md`, `api.md` and `benchmarks.md`
+in the folder named.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ from penstock.dialects.utils.counts import CountConstraint
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.splat import SplatAttr
 from penstock.tools.reports.api_page import api_page
+from penstock.tools.reports.benchmark_figures import FiguresError
+from penstock.tools.reports.benchmarks_page import benchmarks_page
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.pass_examples import ExampleError
 from penstock.tools.reports.passes_page import passes_page
@@ -99,12 +101,18 @@ def pages(root: Path) -> dict[str, str]:
     """
     The text of each page by its path below the folder of the documentation.
 
-    Examples of passes are read below `root`, the project's folder; raises
-    `ExampleError` if one is missing.
+    Examples of passes and figures of benchmarks are read below `root`, the project's
+    folder. Raises `ExampleError` if an example is missing, and `FiguresError` if
+    figures are not in their format.
     """
     dialects = {name: factory() for name, factory in get_all_dialects().items()}
     made = {f"dialects/{name}.md": dialect_page(d) for name, d in dialects.items()}
-    return {**made, "passes.md": passes_page(root), "api.md": api_page()}
+    return {
+        **made,
+        "passes.md": passes_page(root),
+        "api.md": api_page(),
+        "benchmarks.md": benchmarks_page(root / "docs" / "benchmarks"),
+    }
 
 
 def write_pages(folder: Path) -> None:
@@ -401,7 +409,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="where the pages go")
     try:
         write_pages(parser.parse_args(argv).folder)
-    except ExampleError as error:
+    except (ExampleError, FiguresError) as error:
         sys.exit(f"{parser.prog}: error: {error}")
 
 

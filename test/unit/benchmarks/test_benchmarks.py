@@ -19,6 +19,8 @@ from typing import TypeAlias, cast
 import numpy as np
 import pytest
 
+from penstock.tools.reports.benchmark_figures import read_measurements
+
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
@@ -317,19 +319,36 @@ def one_benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[Section], None]:
     return use
 
 
-def test_figures_are_written_as_json_and_as_a_page(
-    tmp_path: Path, one_benchmark: Callable[[Section], None]
+def test_figures_are_written_as_json(
+    tmp_path: Path,
+    one_benchmark: Callable[[Section], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(run, "commit", lambda: "0a590d1")
     one_benchmark(section())
-    data, page = tmp_path / "out.json", tmp_path / "page.md"
-    assert run.main(["--json", str(data), "--write", str(page), "--rounds", "4"]) == 0
+    data, folder = tmp_path / "out.json", tmp_path / "figures"
+    assert run.main(["--json", str(data), "--write", str(folder), "--rounds", "4"]) == 0
     found = json.loads(data.read_text())
     assert found["results"] == {"thing": {"a": 1}}
     assert found["environment"]["rounds"] == 4
-    text = page.read_text()
-    assert text.startswith("# Benchmarks\n")
-    assert "## Thing\n\nWhat it is.\n\n| what | ms |\n" in text
-    assert "4 rounds" in text
+    (written,) = read_measurements(folder)
+    assert (written.section, written.title) == ("thing", "Thing")
+    assert (written.commit, written.rounds) == ("0a590d1", 4)
+    assert written.tables[0].cases[0].ours[0].figures == {"ms": 1}
+
+
+def test_a_commit_that_is_not_known_is_told_before_anything_is_measured(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> str:
+        raise FileNotFoundError("no git")
+
+    monkeypatch.setattr(run, "commit", fail)
+    with pytest.raises(SystemExit):
+        run.main(["--write", str(tmp_path)])
+    assert "git does not say: no git" in capsys.readouterr().err
 
 
 def test_problems_are_shown_and_fail_the_run(
@@ -346,10 +365,6 @@ def test_problems_are_shown_and_fail_the_run(
         (["--only", "nothing"], "invalid choice: 'nothing'"),
         (["--threads", "1,0"], "invalid thread_counts value: '1,0'"),
         (["--rounds", "1,2"], "invalid positive value: '1,2'"),
-        (
-            ["--write", "x.md", "--only", "memory"],
-            "--write is for all benchmarks, without --only",
-        ),
     ],
 )
 def test_bad_command_lines_are_refused(

@@ -1,0 +1,196 @@
+"""The page of all benchmarks, `docs/benchmarks.md`, from the files of their figures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from penstock.tools.reports.benchmark_figures import (
+    Case,
+    Contender,
+    FigureTable,
+    Measurement,
+    Value,
+    read_measurements,
+)
+from penstock.tools.reports.markdown import Lines
+
+_PEERS = {"onnxruntime", "torch", "jax"}
+_HEADING = "<!-- Written by `make docs` from docs/benchmarks/: see there. -->"
+_INTRODUCTION = """\
+# Benchmarks
+
+All figures are in [`docs/benchmarks/`](benchmarks): a JSON file for each section,
+processor, commit and day, with medians, extremes and versions of all contenders
+(`tools/reports/benchmark_figures.py` says the format). This page shows the most
+important ones. `python benchmarks/run.py --write docs/benchmarks` measures, and
+`make docs` writes the page. The commit is the one that was measured; up to
+2026-11-22 it is the one that recorded the figures.
+
+How it is measured: each contender has a process of its own and as many threads as
+the others. They take turns in rounds, so that a disturbance hits all alike, and a
+turn begins once the threads of the one before are at rest. Outputs agree to 1e-4 of
+the largest value before anything is timed.
+
+How to read it: a time is the median of all rounds, with the best and the worst one
+where there is space. A number in brackets is the time of that contender over ours:
+above 1, Penstock is faster. Medians of a few per cent around 1 say little, and on a
+shared machine one code takes up to half as long again from one minute to the next.
+
+Why ratios are as they are: matmuls and convolutions run in register tiles that a
+schedule in the IR describes, and store their results with the ops that follow
+computed; constants are packed once, when a model is loaded. Softmax, normalizations
+and reductions read and write each row once. A run of a tiny model takes longer to
+begin and to end than to compute."""
+
+
+def benchmarks_page(folder: Path) -> str:
+    """
+    The page of all figures in a folder.
+
+    Raises `FiguresError` for a file that is not in their format.
+    """
+    lines = [_HEADING, "", _INTRODUCTION, ""]
+    found = read_measurements(folder)
+    said: set[str] = set()
+    for _, group in groupby(found, key=lambda each: each.section):
+        measured = list(group)
+        lines += [f"## {measured[0].title}", "", measured[0].text, ""]
+        for each in measured:
+            lines += measurement_lines(each, said)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def measurement_lines(found: Measurement, said: set[str]) -> Lines:
+    """A measurement: where it was made, its notes but for those that are `said`."""
+    yield f"### {found.title}: {found.processor}, {found.date}, `{found.commit}`"
+    names = sorted(_PEERS & found.versions.keys())
+    peers = [f"{name} {found.versions[name]}" for name in names]
+    rounds = f"{found.rounds} round{'s' * (found.rounds > 1)}"
+    yield from ("", f"{found.cores} cores, {rounds}; {', '.join(peers)}.", "")
+    for note in found.notes:
+        if note not in said:
+            yield from (*textwrap.wrap(note, 88, break_on_hyphens=False), "")
+            said.add(note)
+    for table in found.tables:
+        if table.note:
+            yield from (table.note, "")
+        rows = list(race_rows(table) if is_race(table) else plain_rows(table))
+        yield from (*aligned(rows), "")
+        if table.summary:
+            means = [f"{name} {value}" for name, value in table.summary.items()]
+            yield from (f"{', '.join(means).capitalize()}.", "")
+
+
+def is_race(table: FigureTable) -> bool:
+    """Whether contenders have times that are compared."""
+    return any("ms" in each.figures for case in table.cases for each in case.peers)
+
+
+def race_rows(table: FigureTable) -> Iterator[list[str]]:
+    """A row a case: our time with its extremes, and others' times with ratios."""
+    reference = table.cases[0].ours[0].name
+    names = dict.fromkeys(
+        each.name for case in table.cases for each in contenders(case)[1:]
+    )
+    has_best = any("best ratio" in case.ours[0].figures for case in table.cases)
+    head = [table.title, "threads", f"{reference} ms", "range", "GFLOP/s", *names]
+    has_limit = any(case.limit for case in table.cases)
+    yield [*head, *["best ratio"] * has_best, *["limit"] * has_limit]
+    for case in table.cases:
+        ours, *others = contenders(case)
+        figures, times = ours.figures, {each.name: race_cell(each) for each in others}
+        row = [case.case, str(case.threads), *cells(figures, ("ms",))]
+        row += [
+            "-".join(cells(figures, ("best", "worst"))),
+            *cells(figures, ("GFLOP/s",)),
+        ]
+        row += [times.get(name, "") for name in names]
+        row += cells(figures, ("best ratio",) * has_best)
+        yield [*row, *[case.limit or ""] * has_limit]
+
+
+def contenders(case: Case) -> list[Contender]:
+    """All contenders of a case, ours first."""
+    return [*case.ours, *case.peers]
+
+
+def race_cell(contender: Contender) -> str:
+    """A time and its ratio to ours, or why there is none."""
+    figures = contender.figures
+    if "problem" in figures:
+        return str(figures["problem"])
+    ratio = f" ({text_of_value(figures['ratio'], 2)})" if "ratio" in figures else ""
+    return f"{text_of_value(figures['ms'], 3)}{ratio}"
+
+
+_DIGITS: Mapping[str, int] = {
+    "ms": 3,
+    "best": 3,
+    "worst": 3,
+    "GFLOP/s": 1,
+    "best ratio": 2,
+}
+
+
+def cells(figures: Mapping[str, Value], names: Sequence[str]) -> list[str]:
+    """Figures of a race as texts; empty where there is none."""
+    return [
+        text_of_value(figures[name], _DIGITS[name]) if name in figures else ""
+        for name in names
+    ]
+
+
+def text_of_value(value: Value, digits: int) -> str:
+    """A figure as text, a float with so many digits after the point."""
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def plain_rows(table: FigureTable) -> Iterator[list[str]]:
+    """Rows of figures: a row a case or, of one case, a row a contender."""
+    if len(table.cases) == 1 and len(contenders(table.cases[0])) > 1:
+        limit = table.cases[0].limit
+        rows = [(each.name, [each], limit) for each in contenders(table.cases[0])]
+    else:
+        rows = [(case.case, contenders(case), case.limit) for case in table.cases]
+    is_named = any(len(row) > 1 for _, row, _ in rows)
+    found = [
+        (name, dict(named_figures(row, limit, is_named=is_named)))
+        for name, row, limit in rows
+    ]
+    columns = list(dict.fromkeys(name for _, figures in found for name in figures))
+    digits = {
+        column: max(map(decimals, (row.get(column, 0) for _, row in found)))
+        for column in columns
+    }
+    yield [table.title, *columns]
+    for name, figures in found:
+        texts = [text_of_value(figures.get(c, ""), digits[c]) for c in columns]
+        yield [name, *texts]
+
+
+def named_figures(
+    row: Sequence[Contender], limit: str | None, *, is_named: bool
+) -> Iterator[tuple[str, Value]]:
+    """The figures of contenders, which are named where there are several."""
+    for each in row:
+        for name, value in each.figures.items():
+            yield f"{each.name} {name}" if is_named else name, value
+    if limit is not None:
+        yield "limit", limit
+
+
+def decimals(value: Value) -> int:
+    """The number of digits after the point of a float."""
+    return len(repr(value).partition(".")[2]) if isinstance(value, float) else 0
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Lines:
+    """A table in Markdown, its first column to the left, all others to the right."""
+    head, *others = rows
+    yield f"| {' | '.join(head)} |"
+    yield f"| --- |{' ---: |' * (len(head) - 1)}"
+    for row in others:
+        yield f"| {' | '.join(row)} |"
