@@ -61,7 +61,7 @@ plan.plan @unguarded exclusive [["a", "b"]] attributes {jobs = {a = {sections = 
     %18 = job.wait_and_send_ids %17 jobs ["a", "b"] lists [array<i64: 0>, array<i64: 1>]
     plan.yield %18 : tensor<i64>
   }
-  // expected-error@+1 {{verify-plan: the lock lets jobs 'a' and 'b' use the same bytes at the same time}}
+  // expected-error@+1 {{verify-plan: task 'System-Main/lock' lets jobs 'a' and 'b' use the same bytes at the same time}}
   plan.task "System-Main/lock" job "System-Main" on <0, cpu:0> stream <main, 2> order 0 ins(%7, %9 : !n, !n) outs(%8 : !n) {
   ^bb0(%17: tensor<i64>, %18: tensor<i64>):
     %19 = job.reentrant_lock %17, %18 sections ["a/total", "b/total"] lists [array<i64>, array<i64>]
@@ -138,7 +138,7 @@ plan.plan @uncovered exclusive [["a", "b"]] attributes {jobs = {a = {sections = 
     %17 = job.input "y" : tensor<4xf32>
     plan.yield %17 : tensor<4xf32>
   }
-  // expected-error@+1 {{verify-plan: task 'b/total/sink' may end a section before 'b/total/source' begins it}}
+  // expected-error@+1 {{verify-plan: task 'b/total/sink' may end a section before task 'b/total/source' begins it}}
   plan.task "b/total/sink" job "b" on <0, cpu:0> stream <tick, 0> ins() waits(%3 : !c) signals(%14, %16 : !c, !c) {
     job.sink_tick "total"
     plan.yield
@@ -152,7 +152,7 @@ plan.plan @uncovered exclusive [["a", "b"]] attributes {jobs = {a = {sections = 
     %18 = job.wait_and_send_ids %17 jobs ["a", "b"] lists [array<i64: 0>, array<i64: 1>]
     plan.yield %18 : tensor<i64>
   }
-  // expected-error@+1 {{verify-plan: the lock lets jobs 'a' and 'b' use the same bytes at the same time}}
+  // expected-error@+1 {{verify-plan: task 'System-Main/lock' lets jobs 'a' and 'b' use the same bytes at the same time}}
   plan.task "System-Main/lock" job "System-Main" on <0, cpu:0> stream <main, 2> order 0 ins(%7, %9 : !n, !n) outs(%8 : !n) {
   ^bb0(%17: tensor<i64>, %18: tensor<i64>):
     %19 = job.reentrant_lock %17, %18 sections ["a/total", "b/total"] lists [array<i64: 1>, array<i64: 0>]
@@ -167,7 +167,7 @@ plan.plan @uncovered exclusive [["a", "b"]] attributes {jobs = {a = {sections = 
     %17 = job.esac ["a/total", "b/total"]
     plan.yield %17 : tensor<i64>
   }
-  // expected-error@+1 {{verify-plan: 'System-Main/finished' should hear of job 'b' from a task that comes after all others of it, got 'b/total/sink'}}
+  // expected-error@+1 {{verify-plan: task 'System-Main/finished' should hear of job 'b' from one that comes after all others of it, got task 'b/total/sink'}}
   plan.task "System-Main/finished" job "System-Main" on <0, cpu:0> stream <main, 5> order 0 ins() outs(%10 : !n) waits(%15, %16 : !c, !c) {
     %17 = job.esac ["a", "b"]
     plan.yield %17 : tensor<i64>
@@ -241,7 +241,7 @@ plan.plan @names exclusive [["a", "b"]] attributes {jobs = {a = {sections = [#jo
     %18 = job.wait_and_send_ids %17 jobs ["a", "b"] lists [array<i64: 0>, array<i64: 1>]
     plan.yield %18 : tensor<i64>
   }
-  // expected-error@+1 {{verify-plan: the lock, the case and the esac do not list the same sections}}
+  // expected-error@+1 {{verify-plan: task 'System-Main/lock', task 'System-Main/case' and task 'System-Main/esac' do not list the same sections}}
   plan.task "System-Main/lock" job "System-Main" on <0, cpu:0> stream <main, 2> order 0 ins(%7, %9 : !n, !n) outs(%8 : !n) {
   ^bb0(%17: tensor<i64>, %18: tensor<i64>):
     %19 = job.reentrant_lock %17, %18 sections ["a/total", "b/total"] lists [array<i64: 1>, array<i64: 0>]
@@ -329,8 +329,8 @@ plan.plan @crossed exclusive [["a", "b"]] attributes {jobs = {a = {sections = [#
     %18 = job.wait_and_send_ids %17 jobs ["a", "b"] lists [array<i64: 0>, array<i64: 1>]
     plan.yield %18 : tensor<i64>
   }
-  // expected-error@+2 {{verify-plan: section 'a/total' has no source and sink of its name}}
-  // expected-error@+1 {{verify-plan: section 'b/total' has no source and sink of its name}}
+  // expected-error@+2 {{verify-plan: section 'a/total' has no source and sink of its own}}
+  // expected-error@+1 {{verify-plan: section 'b/total' has no source and sink of its own}}
   plan.task "System-Main/lock" job "System-Main" on <0, cpu:0> stream <main, 2> order 0 ins(%7, %9 : !n, !n) outs(%8 : !n) {
   ^bb0(%17: tensor<i64>, %18: tensor<i64>):
     %19 = job.reentrant_lock %17, %18 sections ["a/total", "b/total"] lists [array<i64: 1>, array<i64: 0>]
@@ -506,7 +506,7 @@ plan.plan @around exclusive [["a", "b"]] attributes {jobs = {a = {sections = [#j
     %18 = job.wait_and_send_ids %17 jobs ["a", "b"] lists [array<i64: 0>, array<i64: 1>]
     plan.yield %18 : tensor<i64>
   }
-  // expected-error@+1 {{verify-plan: the lock should stand between one task each of job.wait_and_send_ids, job.esac, job.case, got job.foreign_input, job.esac, job.case}}
+  // expected-error@+1 {{verify-plan: task 'System-Main/lock' should stand between one each of send_ids, esac and case, got job.foreign_input, esac, case}}
   plan.task "System-Main/lock" job "System-Main" on <0, cpu:0> stream <main, 2> order 0 ins(%6, %9 : !n, !n) outs(%8 : !n) {
   ^bb0(%17: tensor<i64>, %18: tensor<i64>):
     %19 = job.reentrant_lock %17, %18 sections ["a/total", "b/total"] lists [array<i64: 1>, array<i64: 0>]
@@ -678,7 +678,7 @@ plan.plan @served_twice exclusive [["a", "b"]] attributes {jobs = {a = {sections
     %18 = job.wait_and_send_ids %17 jobs ["a", "b"] lists [array<i64: 0>, array<i64: 1>]
     plan.yield %18 : tensor<i64>
   }
-  // expected-error@+1 {{verify-plan: the lock lets jobs 'a' and 'b' use the same bytes at the same time}}
+  // expected-error@+1 {{verify-plan: task 'System-Main/lock' lets jobs 'a' and 'b' use the same bytes at the same time}}
   plan.task "System-Main/lock" job "System-Main" on <0, cpu:0> stream <main, 2> order 0 ins(%7, %9 : !n, !n) outs(%8 : !n) {
   ^bb0(%17: tensor<i64>, %18: tensor<i64>):
     %19 = job.reentrant_lock %17, %18 sections ["a/total", "b/total"] lists [array<i64>, array<i64>]
