@@ -119,7 +119,7 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
     )
     from penstock.runtime.jit.cpu import compile_cpu
     from penstock.runtime.loading.weight_layout import as_stored
-    from penstock.runtime.program.executable import panels_of
+    from penstock.tools.session.program_export import panels_of
 
     kernel = KernelOp("kernel", "cpu", kernel_body(op))
     schedule_kernel(kernel, vector_bytes_here(), constants={constant})

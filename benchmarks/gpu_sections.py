@@ -398,11 +398,12 @@ def with_library(text: str) -> tuple[Model, str]:
         library_contraction_of,
     )
     from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.options import CompileOptions
     from penstock.tools.session.session import Model, lower
 
     front = installed_compiler()
     model = Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
-    lower(*front, model, "cuda")
+    lower(*front, model, CompileOptions("cuda"))
     kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
     phases = [phases_of(kernel.body.block) for kernel in kernels]
     sums = [library_contraction_of(op, of_one) for of_one in phases for op in of_one]

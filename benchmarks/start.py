@@ -44,24 +44,21 @@ def penstock_start(workload: str) -> Start:
     from benchmarks.sessions import imported_model
     from benchmarks.workloads import WORKLOADS
     from penstock.runtime.jit.cpu import compile_cpu
-    from penstock.tools.driver.compiler import installed_compiler
-    from penstock.tools.session.session import kernel_sources, load, lower, program_of
+    from penstock.tools.session.loading import load
+    from penstock.tools.session.model import compile_model
 
     start = time.perf_counter()
     made = WORKLOADS[workload]()
     model = imported_model(made.model)
     imported = time.perf_counter()
-    lower(*installed_compiler(), model)
+    executable = compile_model(model)
     compiled = time.perf_counter()
-    program = program_of(model)
-    executor = load(program, model, 1, "actors")
+    executor = load(executable)
     loaded = time.perf_counter()
     executor.run(made.inputs)
     end = time.perf_counter()
     # Within a process this only tells again what loading found.
-    kernels = [
-        compile_cpu(text, name) for name, text in kernel_sources(program).items()
-    ]
+    kernels = [compile_cpu(text, name) for name, text in executable.sources.items()]
     from_cache = sum(kernel.from_cache for kernel in kernels)
     executor.close()
     return {

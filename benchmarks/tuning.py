@@ -45,6 +45,7 @@ def request_of(name: str) -> Request:
 def tuned(names: Sequence[str], folder: Path, effort: Effort) -> list[Subject]:
     """The cases with the times of their candidates."""
     from penstock.lowering.kernel_times.database import KernelDatabase
+    from penstock.tools.session.options import CompileOptions
     from penstock.tools.session.tuning import (
         Tuning,
         compile_subjects,
@@ -52,7 +53,7 @@ def tuned(names: Sequence[str], folder: Path, effort: Effort) -> list[Subject]:
         subject_of,
     )
 
-    tuning = Tuning(folder / "kernels.db", effort=effort)
+    tuning = Tuning(CompileOptions(database=folder / "kernels.db"), effort=effort)
     with KernelDatabase(tuning.database, write=True) as database:
         subjects = [subject_of(request_of(name), tuning, database) for name in names]
         compile_subjects(subjects)
@@ -64,7 +65,7 @@ def tuned(names: Sequence[str], folder: Path, effort: Effort) -> list[Subject]:
 def verdict(subject: Subject, effort: Effort) -> tuple[float, float]:
     """The nanoseconds of the rules and of what was chosen, measured once more."""
     from penstock.runtime.observe.kernel_timer import profile
-    from penstock.runtime.program.executable import kernel_image
+    from penstock.tools.session.program_export import kernel_image
     from penstock.tools.session.tuning import contenders_of
 
     names = ["rules", subject.same.get(subject.chosen.name, subject.chosen.name)]

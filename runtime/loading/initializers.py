@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,18 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.arrays import reread
 from penstock.runtime.loading.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
-if TYPE_CHECKING:
-    from penstock.dialects.job import InitAttr
-
 Array: TypeAlias = npt.NDArray[np.generic]
 
 
+class Initializer(NamedTuple):
+    """The kind of an initialiser and its parameters, as `#job.init` says them."""
+
+    kind: str
+    parameters: Mapping[str, int | float | str]
+
+
 def initial_value(
-    init: InitAttr,
+    init: Initializer,
     name: str,
     shape: Sequence[int],
     dtype: np.dtype[np.generic],
@@ -35,9 +39,10 @@ def initial_value(
     are rounded toward zero. Raises PenstockError if a file or an array in it is missing
     or does not fit, or if a constant is none of the dtype.
     """
-    kind = init.kind.data
+    kind = init.kind
     if kind == "npz":
-        file, key = str(init.value("file", "")), str(init.value("name", name))
+        file = str(init.parameters.get("file", ""))
+        key = str(init.parameters.get("name", name))
         return files.read(file, key, shape, dtype, name)
     if kind in ("constant", "ones", "zeros"):
         fill = {"constant": _number(init, "value", 0), "ones": 1, "zeros": 0}[kind]
@@ -58,10 +63,10 @@ def _filled(
     return np.full(shape, value)
 
 
-def _random(init: InitAttr, name: str, shape: Sequence[int]) -> Array:
+def _random(init: Initializer, name: str, shape: Sequence[int]) -> Array:
     seed = _number(init, "seed", 0)
     generator = np.random.default_rng([int(seed), zlib.crc32(name.encode())])
-    match init.kind.data:
+    match init.kind:
         case "uniform":
             low, high = _number(init, "low", 0.0), _number(init, "high", 1.0)
             return generator.uniform(low, high, shape)
@@ -82,8 +87,8 @@ def _variance(family: str, fan_in: int, fan_out: int) -> float:
     return 2 / fan_in if family == "he" else 2 / (fan_in + fan_out)
 
 
-def _number(init: InitAttr, key: str, default: float) -> int | float:
-    value = init.value(key, default)
+def _number(init: Initializer, key: str, default: float) -> int | float:
+    value = init.parameters.get(key, default)
     assert not isinstance(value, str), "checked by the attribute's verifier"
     return value
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +44,6 @@ from penstock.runtime.program.executable import (
     Step,
     TensorKind,
     Variable,
-    image_of,
     image_of_job,
 )
 from penstock.runtime.program.io_binding import Lending, lendings_of
@@ -61,8 +59,7 @@ from penstock.runtime.program.tables import (
 )
 
 if TYPE_CHECKING:
-    from penstock.dialects.launch import ProgramOp
-    from penstock.runtime.loading.initializers import Array, WeightFiles
+    from penstock.runtime.loading.initializers import Array
 
 BATCH = 256
 """Pieces that one run of the core feeds and fetches at most."""
@@ -148,59 +145,6 @@ class LoadedProgram:
     """The weights that variables for Winograd are made of, which do not tell them."""
 
 
-def load_program(
-    program: ProgramOp,
-    sources: Mapping[str, str],
-    *,
-    weights: Mapping[str, Array] | None = None,
-    directory: Path | None = None,
-    threads: int = 1,
-    devices: Mapping[str, Device] | None = None,
-) -> LoadedProgram:
-    """
-    Allocate, initialise and compile everything that a program needs. One of several
-    jobs has to be linked to a main job, which launches them.
-
-    `sources` has the text of each kernel that is called by name; `weights` are values
-    of variables by port, which take the place of their initialisers; files of
-    initialisers are looked up in `directory`. Streams are spread over `threads`
-    workers, and kernels that can be done in parts over as many threads. The program has
-    been verified. Raises PenstockError if weights are missing
-    or do not fit, if there is no such device or not enough memory, or if the program
-    cannot run to its end.
-    """
-    image = image_of(program)
-    if image.jobs and not image.is_linked:
-        listed = ", ".join(image.jobs)
-        raise PenstockError(f"the program has several jobs: {listed}")
-    values = _Values(program, image, weights or {}, directory or Path())
-    jobs = load_jobs(image, sources, values, threads=threads, devices=devices)
-    return jobs[image.name]
-
-
-def load_program_jobs(
-    program: ProgramOp,
-    sources: Mapping[str, str],
-    *,
-    weights: Mapping[str, Array] | None = None,
-    directory: Path | None = None,
-    threads: int = 1,
-    devices: Mapping[str, Device] | None = None,
-    shared: SharedVariables | None = None,
-) -> dict[str, LoadedProgram]:
-    """
-    What `load_program` does, for each job of a program by its name, in one memory. A
-    program that names none is one job of its own name, and so is one that is linked to
-    a main job. Variables lie where other programs have them that were loaded with the
-    same `shared`.
-    """
-    image = image_of(program)
-    values = _Values(program, image, weights or {}, directory or Path())
-    return load_jobs(
-        image, sources, values, threads=threads, devices=devices, shared=shared
-    )
-
-
 def load_jobs(
     image: ProgramImage,
     sources: Mapping[str, str],
@@ -211,10 +155,17 @@ def load_jobs(
     shared: SharedVariables | None = None,
 ) -> dict[str, LoadedProgram]:
     """
-    What `load_program` does, for each job of an image by its name. They have the same
-    memory: each chunk is allocated, and each variable initialised, once. `values` gives
-    the array of each variable (its own part) and constant by its name, once there is
-    memory.
+    Allocate, initialise and compile everything that the jobs of a verified program
+    need, each by its name. They have the same memory: each chunk is allocated, and each
+    variable initialised, once. A program that names no jobs is one job of its own name,
+    and so is one that is linked to a main job.
+
+    `sources` has the text of each kernel that is called by name; `values` gives the
+    array of each variable (its own part) and constant by its name, once there is
+    memory. Streams are spread over `threads` workers, and kernels that can be done in
+    parts over as many threads. Variables lie where other programs have them that were
+    loaded with the same `shared`. Raises PenstockError if there is no such device or
+    not enough memory, or if the program cannot run to its end.
     """
     warn_of_threads(threads)
     memory = _with_memory(image, sources, values, threads, devices, shared)
@@ -253,56 +204,6 @@ def _with_memory(
         loader.allocate()
         loader.initialize(values(), adopted.valued)
     return loader
-
-
-class _Values:
-    """What the variables of a program start from."""
-
-    def __init__(
-        self,
-        program: ProgramOp,
-        image: ProgramImage,
-        weights: Mapping[str, Array],
-        directory: Path,
-    ):
-        self._ops = program.symbol_table()
-        self._image = image
-        self._weights = weights
-        self._directory = directory
-
-    def __call__(self) -> dict[str, Array]:
-        from penstock.runtime.loading.initializers import WeightFiles
-
-        values: dict[str, Array] = {}
-        problems: list[str] = []
-        with WeightFiles(self._directory) as files:
-            for variable in self._image.variables:
-                try:
-                    values[variable.name] = self._value(variable, files)
-                except PenstockError as error:
-                    problems.append(str(error))
-        ports = {variable.port for variable in self._image.variables}
-        if unused := sorted(set(self._weights) - ports):
-            problems.append(f"the program has no variables {', '.join(unused)}")
-        raise_if_any(problems)
-        return values
-
-    def _value(self, variable: Variable, files: WeightFiles) -> Array:
-        from penstock.dialects.launch import VariableOp
-        from penstock.dialects.utils.numpy_types import array_of
-        from penstock.runtime.loading.initializers import initial_value
-
-        op = self._ops[variable.name]
-        assert isinstance(op, VariableOp), "its image is that of a variable"
-        if op.value is not None:
-            return array_of(op.value)
-        assert op.init is not None, "checked by the verifier"
-        if (given := self._weights.get(op.port_name)) is not None:
-            return part_of(variable, given)
-        dtype = numpy_dtype(variable.kind.dtype)
-        name, shape = op.port_name, variable.whole
-        value = initial_value(op.init, name, shape, dtype, files)
-        return value[(*variable.place, ...)]
 
 
 def part_of(variable: Variable, given: npt.ArrayLike) -> Array:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NoReturn
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, NoReturn
 from penstock.runtime.jit.first_start import first_start
 from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.exit_codes import exit_code_of
-from penstock.tools.cli.run_arguments import PROGRAM, arguments
+from penstock.tools.cli.run_arguments import FLAGS, PROGRAM, arguments, options_of
 from penstock.tools.cli.run_observers import Watching
 from penstock.tools.driver.errors import UsageError, needing_onnx, printable
 from penstock.tools.driver.progress import polled_progress
 from penstock.tools.session.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.session.loading import open_devices
 from penstock.tools.session.model import check_kernels
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session.session import KERNELS, Model, Session, read_model
@@ -80,13 +81,15 @@ class Job:
 
 def _run(args: argparse.Namespace) -> int:
     start, before = time.perf_counter(), first_start.seconds
+    options = options_of(args)
     # Files that cannot be read or written should not cost a compilation.
     for path in (args.outputs, args.save_plan, args.trace):
         if path is not None:
             check_writable(path)
     given = None if args.inputs is None else read_arrays(args.inputs)
     expected = _expected(args)
-    job = _open_plan(args) if is_plan(args.file) else _open_model(args, given)
+    is_saved = is_plan(args.file)
+    job = _open_plan(args, options) if is_saved else _open_model(args, options, given)
     with job.session as session:
         loading = time.perf_counter() - start
         own = first_start.seconds - before
@@ -129,73 +132,70 @@ def _loading_text(job: Job) -> str:
     return "load" if job.oracle is None else "compile and load"
 
 
-def _open_plan(args: argparse.Namespace) -> Job:
+def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
     _refuse_onnx_options(args)
-    if args.tune or args.kernels is not None or args.load:
+    changed = options.changed
+    if args.tune or "database" in changed or args.load:
         raise UsageError("--tune, --kernels and --load are for what is compiled")
     if args.check in ("numpy", "onnxruntime"):
         raise UsageError(f"a saved plan cannot be checked against {args.check}")
-    if args.simulate_ranks:
-        raise UsageError("--simulate-ranks is for what is compiled")
-    if args.allow_winograd:
-        raise UsageError("--allow-winograd is for what is compiled")
-    if args.guard is not None:
-        raise UsageError("--guard is for what is compiled")
-    return _job_of(args, read_plan(args.file, args.device))
+    for name in changed:
+        if name not in ("device", "threads"):
+            raise UsageError(f"{FLAGS[name]} is for what is compiled")
+    return _job_of(args, read_plan(args.file, options.device))
 
 
 def _job_of(args: argparse.Namespace, plan: Plan) -> Job:
-    threads, engine = args.threads, args.executor
-    return Job(
-        Session.of_plan(
-            plan, threads=threads, engine=engine, allow_source=args.allow_source
-        )
-    )
+    allowed = args.allow_source
+    return Job(Session.of(plan, args.threads, args.executor, allow_source=allowed))
 
 
-def _open_model(args: argparse.Namespace, given: Mapping[str, Array] | None) -> Job:
+def _open_model(
+    args: argparse.Namespace,
+    options: CompileOptions,
+    given: Mapping[str, Array] | None,
+) -> Job:
     """What a model was compiled to before, or is compiled to now."""
-    request = _request(args, given)
+    request = _request(args, options, given)
     if request is None:
-        return _compile(args, given)
+        return _compile(args, options, given)
     plans = KnownPlans(args.file)
     plan = plans.find(request)
     if plan is None:
-        job = _compile(args, given, plans)
+        job = _compile(args, options, given, plans)
         if not job.known:
-            plans.keep(request, job.session)
+            plans.keep(request, job.session.executable, job.session.state)
         return job
     open_devices({args.device})
     return _job_of(args, plan)
 
 
 def _request(
-    args: argparse.Namespace, given: Mapping[str, Array] | None
+    args: argparse.Namespace,
+    options: CompileOptions,
+    given: Mapping[str, Array] | None,
 ) -> Request | None:
     """
     What a model is compiled for; None if that depends on more than can be said, or if
     the model itself is needed.
     """
-    is_measured = args.tune or args.kernels is not None or os.environ.get(KERNELS)
+    is_measured = args.tune or options.database or os.environ.get(KERNELS)
     needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
     is_model = args.file.suffix.lower() == ".onnx"
     if not is_model or is_measured or needs_model or args.load:
         return None
     return Request(
-        args.device,
-        args.threads,
-        args.simulate_ranks,
-        args.allow_winograd,
+        options,
         args.random_weights,
         tuple(args.extra_output),
         tuple(sorted(dict(args.dim).items())),
         tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
-        args.guard,
     )
 
 
 def _compile(
     args: argparse.Namespace,
+    options: CompileOptions,
     given: Mapping[str, Array] | None,
     plans: KnownPlans | None = None,
 ) -> Job:
@@ -219,18 +219,14 @@ def _compile(
         _check_inputs(args, oracle.entry, given)
     # A device that is not there should not cost a compilation.
     open_devices({args.device})
-    kernels = _tuned(args, front, model) if args.tune else args.kernels
+    if args.tune:
+        options = _tuned(options, front, model)
     session = Session(
         model,
-        device=args.device,
-        threads=args.threads,
+        options,
         engine=args.executor,
-        simulate_ranks=args.simulate_ranks,
         compiler=front,
         show_progress=True,
-        kernels=kernels,
-        allow_winograd=args.allow_winograd,
-        guard=args.guard,
         allow_source=args.allow_source,
     )
     return Job(session, oracle, onnx, known)
@@ -242,9 +238,9 @@ def _warn(text: str) -> None:
 
 
 def _tuned(
-    args: argparse.Namespace, front: tuple[Compiler, PassTable], model: Model
-) -> Path:
-    """Measure the kernels of a model; the kernel database that knows them then."""
+    options: CompileOptions, front: tuple[Compiler, PassTable], model: Model
+) -> CompileOptions:
+    """Measure the kernels of a model; the options with the database that knows them."""
     from penstock.runtime.jit.cache import cache_dir
     from penstock.tools.session.tuning import (
         Tuning,
@@ -254,24 +250,19 @@ def _tuned(
         usable,
     )
 
-    named = args.kernels or os.environ.get(KERNELS)
+    named = options.database or os.environ.get(KERNELS)
     path = Path(named) if named else cache_dir() / "kernels.db"
     # What a person has named is not put aside.
     if not named and (aside := usable(path)) is not None:
         text = f"{path} was no kernel database that can be used, and is now {aside}"
         _warn(text)
-    subjects = tune(
-        front,
-        model,
-        Tuning(path, args.threads, winograd=args.allow_winograd),
-        device=args.device,
-        simulate_ranks=args.simulate_ranks,
-    )
+    options = replace(options, database=path)
+    subjects = tune(front, model, Tuning(options))
     for line in problem_lines(subjects):
         _warn(line)
     for line in tuning_lines(subjects):
         print(line)
-    return path
+    return options
 
 
 def _read(

@@ -8,12 +8,33 @@ from pathlib import Path
 from penstock.runtime.options import DEVICES, ENGINES
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
 from penstock.tools.cli.run_arguments_dims import add_dim_option
-from penstock.tools.session.session import KERNELS
+from penstock.tools.session.model import KERNELS
+from penstock.tools.session.options import CompileOptions
 
 PROGRAM = "penstock-run"
 
 GUARDS = ("all", "bounded", "none", "stream")
 """Those of `regst-plan-memory`, which what starts from the cache does not import."""
+
+
+FLAGS = {
+    "simulate_ranks": "--simulate-ranks",
+    "winograd": "--allow-winograd",
+    "guard": "--guard",
+}
+"""The flags of options that are for what is compiled."""
+
+
+def options_of(args: argparse.Namespace) -> CompileOptions:
+    """What a model is to be compiled for."""
+    return CompileOptions(
+        device=args.device,
+        threads=args.threads,
+        simulate_ranks=args.simulate_ranks,
+        database=args.kernels,
+        winograd=args.allow_winograd,
+        guard=args.guard,
+    )
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from penstock.runtime.program.executable import ProgramImage, image_of
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.driver.errors import UsageError
@@ -96,15 +96,18 @@ def _image(args: argparse.Namespace) -> ProgramImage:
     if is_plan(args.file):
         return read_plan(args.file, args.device).image
     from penstock.tools.driver.compiler import installed_compiler
-    from penstock.tools.session.session import lower, program_of, read_model
+    from penstock.tools.session.model import compile_model, read_model
+    from penstock.tools.session.options import CompileOptions
 
     if args.file.suffix.lower() == ".onnx":
         raise UsageError(f"{args.file} is no program: penstock-import makes one of it")
-    compiler, passes = installed_compiler()
-    model = read_model(compiler, args.file)
-    simulate = args.simulate_ranks
-    lower(compiler, passes, model, args.device, args.threads, simulate_ranks=simulate)
-    return image_of(program_of(model))
+    front = installed_compiler()
+    model = read_model(front[0], args.file)
+    options = CompileOptions(
+        args.device, args.threads, simulate_ranks=args.simulate_ranks
+    )
+    # It is not run.
+    return compile_model(model, options, front, allow_source=True).image
 
 
 if __name__ == "__main__":

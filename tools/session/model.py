@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.driver.errors import UsageError, explain_os_error
 from penstock.tools.driver.files import refuse_others
+from penstock.tools.session.options import DEFAULTS, CompileOptions
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from penstock.dialects.job import JobOp
     from penstock.dialects.launch import ProgramOp
     from penstock.dialects.plan import PlanOp
+    from penstock.lowering.pipelines import PipelineOptions
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
+    from penstock.tools.session.executable import Executable
 
 
 KERNELS = "PENSTOCK_KERNELS"
@@ -109,7 +112,7 @@ def check_kernels(model: Model) -> None:
     """
     from penstock.dialects.launch import ProgramOp
     from penstock.tools.driver.diagnostics import reject_if_any
-    from penstock.tools.session.loading import kernel_objections
+    from penstock.tools.session.kernel_sources import kernel_objections
 
     programs = (entry for entry in model.entries if isinstance(entry, ProgramOp))
     reject_if_any((x for each in programs for x in kernel_objections(each)), "")
@@ -119,46 +122,64 @@ def lower(
     compiler: Compiler,
     passes: PassTable,
     model: Model,
-    device: str | None = None,
-    streams: int = 1,
-    *,
-    simulate_ranks: bool = False,
-    model_jobs: bool = False,
-    strategy: str = "parallelism",
-    panels: bool = True,
-    database: Path | None = None,
-    winograd: bool = False,
-    guard: str | None = None,
+    options: CompileOptions = DEFAULTS,
 ) -> None:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
-    jobs, and for all ranks if they are to be simulated; `model_jobs`, `strategy`,
-    `panels`, `database`, `winograd` and `guard` are the pipeline's; where no kernel
-    database is given, it is the one that the environment names, if it does. Raises
-    UsageError if the module holds nothing to run, or something beside a program, or
-    with `winograd` and `model_jobs`, and `Rejected` if what it holds cannot be lowered.
+    jobs, and for all ranks if they are to be simulated. Raises UsageError if the module
+    holds nothing to run, or something beside a program, or for Winograd together with
+    jobs over the model, and `Rejected` if what it holds cannot be lowered.
     """
-    from penstock.lowering.pipelines import PipelineOptions, pipeline
+    from penstock.lowering.pipelines import pipeline
     from penstock.tools.driver.compiler import run_pipeline
 
-    if winograd and model_jobs:
+    if options.winograd and options.model_jobs:
         raise UsageError("weights for Winograd are not loaded and saved by jobs")
     if not model.has_several:
         _ = model.entry
-    options = PipelineOptions(
-        device,
-        streams,
-        simulate_ranks=simulate_ranks,
-        merge=model.has_several or model_jobs,
-        model_jobs=model_jobs,
-        strategy=strategy,
-        panels=panels,
-        database=(path := path_for_pass(database or database_of_environment())),
-        gpu="" if path is None or device != "cuda" else gpu_of_cuda(),
-        winograd=winograd,
-        guard=guard,
+    steps = pipeline(pipeline_options(options, merge=model.has_several))
+    run_pipeline(compiler, passes, model.module, steps)
+
+
+def pipeline_options(options: CompileOptions, *, merge: bool) -> PipelineOptions:
+    """The options of the pipeline that compiles a model, of jobs to `merge` or one."""
+    from penstock.lowering.pipelines import PipelineOptions
+
+    path = path_for_pass(options.database or database_of_environment())
+    return PipelineOptions(
+        options.device,
+        options.threads,
+        simulate_ranks=options.simulate_ranks,
+        merge=merge or options.model_jobs,
+        model_jobs=options.model_jobs,
+        strategy=options.strategy,
+        panels=options.panels,
+        database=path,
+        gpu="" if path is None or options.device != "cuda" else gpu_of_cuda(),
+        winograd=options.winograd,
+        guard=options.guard,
     )
-    run_pipeline(compiler, passes, model.module, pipeline(options))
+
+
+def compile_model(
+    model: Model,
+    options: CompileOptions = DEFAULTS,
+    compiler: tuple[Compiler, PassTable] | None = None,
+    *,
+    allow_source: bool = False,
+) -> Executable:
+    """
+    The executable that a model is compiled to; its module becomes the launch program.
+    Raises `Rejected` for kernels of a launch program that are only run if that is
+    allowed, unless with `allow_source`, and what `lower` raises.
+    """
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.program_export import ExportedProgram
+
+    if not allow_source:
+        check_kernels(model)
+    lower(*(compiler or installed_compiler()), model, options)
+    return ExportedProgram(program_of(model), model.weights, model.directory)
 
 
 def database_of_environment() -> Path | None:

@@ -9,46 +9,16 @@ use a variable that they write, or write one that they read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.jobs import MODEL
 
 if TYPE_CHECKING:
-    from penstock.dialects.launch import ProgramOp
     from penstock.runtime.executors.jobs import JobExecutor
     from penstock.runtime.loading.initializers import Array
 
 INIT, LOAD, SAVE = f"{MODEL}Init", f"{MODEL}Load", f"{MODEL}Save"
-
-
-def initial_state(
-    program: ProgramOp, weights: Mapping[str, Array], directory: Path
-) -> dict[str, Array]:
-    """
-    The whole array that each variable of a program starts from, by name: one of the
-    weights, else what its initialiser stands for, the files of which are looked up in
-    the directory. Raises PenstockError if a file is missing or does not fit.
-    """
-    from penstock.dialects.launch import VariableOp
-    from penstock.dialects.utils.numpy_types import dtype_of
-    from penstock.runtime.loading.initializers import WeightFiles, initial_value
-
-    found: dict[str, Array] = {}
-    with WeightFiles(directory) as files:
-        for op in program.body.block.ops:
-            if not isinstance(op, VariableOp) or op.init is None:
-                continue
-            name = op.port_name
-            if name in found:
-                continue
-            if (given := weights.get(name)) is not None:
-                found[name] = given
-                continue
-            dtype = dtype_of(op.type.element_type)
-            found[name] = initial_value(op.init, name, op.whole_shape, dtype, files)
-    return found
 
 
 def has_model_jobs(jobs: JobExecutor) -> bool:

@@ -192,11 +192,13 @@ def variable_value(op: VariableOp, model: Model) -> Array:
 def _part_of_weights(op: VariableOp, model: Model) -> Array:
     """The part of what goes by the name of a variable that it is, or is made of."""
     from penstock.runtime.loading.initializers import WeightFiles, initial_value
+    from penstock.tools.session.program_export import initializer_of
 
+    init = initializer_of(op.init)
     name, type = op.port.data, tensor_type(op.result)
     if (given := model.weights.get(name)) is not None:
         return given[(*op.place, ...)]
     dtype = dtype_of(type.element_type)
     with WeightFiles(model.directory) as files:
-        value = initial_value(op.init, name, op.whole_shape, dtype, files)
+        value = initial_value(init, name, op.whole_shape, dtype, files)
     return value[(*op.place, ...)]

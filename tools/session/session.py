@@ -8,19 +8,27 @@ Compile a module and run it: where the compiler and the executor meet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
-from penstock.runtime.options import Closing, check_options
+from penstock.runtime.options import ENGINES, Closing, check_name
 from penstock.tools.driver.errors import reading
-from penstock.tools.session.loading import kernel_sources, load, load_plan
+from penstock.tools.session.kernel_sources import kernel_sources
+from penstock.tools.session.loading import load
 from penstock.tools.session.model import (
     KERNELS,
     Model,
-    check_kernels,
+    compile_model,
     lower,
     program_of,
     read_model,
+)
+from penstock.tools.session.options import (
+    DEFAULTS,
+    CompileOptions,
+    Keywords,
+    with_keywords,
 )
 
 if TYPE_CHECKING:
@@ -35,12 +43,12 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.shared_variables import SharedVariables
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
+    from penstock.tools.session.executable import Executable
     from penstock.tools.session.report import Report
-    from penstock.tools.session.saved_plan.derived import Derived
-    from penstock.tools.session.saved_plan.plan import Plan
 
 __all__ = [
     "KERNELS",
+    "CompileOptions",
     "Model",
     "Session",
     "kernel_sources",
@@ -82,69 +90,51 @@ class Session(Closing):
     def __init__(
         self,
         model: Model,
+        options: CompileOptions = DEFAULTS,
         *,
-        device: str | None = None,
-        threads: int = 1,
         engine: str = "actors",
-        simulate_ranks: bool = False,
-        model_jobs: bool = False,
-        strategy: str = "parallelism",
         compiler: tuple[Compiler, PassTable] | None = None,
         show_progress: bool = False,
         variables: SharedVariables | None = None,
-        kernels: Path | None = None,
-        allow_winograd: bool = False,
         allow_source: bool = False,
-        guard: str | None = None,
+        **keywords: Unpack[Keywords],
     ):
-        from penstock.tools.driver.compiler import installed_compiler
-
-        check_options(device, threads, engine)
-        if not allow_source:
-            check_kernels(model)
-        front, passes = compiler or installed_compiler()
-        lower(
-            front,
-            passes,
-            model,
-            device,
-            threads,
-            simulate_ranks=simulate_ranks,
-            model_jobs=model_jobs,
-            strategy=strategy,
+        options = with_keywords(options, keywords)
+        check_name("engine", engine, ENGINES)
+        if variables is not None:
             # What others assign to a variable is in no order but the usual one.
-            panels=variables is None,
-            database=kernels,
-            winograd=allow_winograd,
-            guard=guard,
-        )
-        self._program: ProgramOp | None = program_of(model)
-        self._plan: Plan | None = None
-        self._jobs = load(
-            self._program,
-            model,
-            threads,
-            engine,
-            show_progress=show_progress,
-            shared=variables,
-        )
+            options = replace(options, panels=False)
+        executable = compile_model(model, options, compiler, allow_source=allow_source)
+        threads = options.threads
+        self._load(executable, threads, engine, variables, show_progress=show_progress)
+
+    def _load(
+        self,
+        executable: Executable,
+        threads: int,
+        engine: str,
+        shared: SharedVariables | None = None,
+        *,
+        show_progress: bool = False,
+    ) -> None:
         from penstock.tools.session.model_state import has_model_jobs
 
-        # Else nobody asks for what variables started from, which may be large.
-        self._model = model if has_model_jobs(self._jobs) else None
+        self._jobs = load(
+            executable, threads, engine, shared, show_progress=show_progress
+        )
+        # Else nobody asks for what variables started from.
+        is_asked = has_model_jobs(self._jobs)
+        self._executable = executable if is_asked else executable.without_weights()
 
     @classmethod
     def open(
         cls,
         path: str | Path,
+        options: CompileOptions = DEFAULTS,
         *,
-        device: str | None = None,
-        threads: int = 1,
         engine: str = "actors",
-        simulate_ranks: bool = False,
-        model_jobs: bool = False,
-        strategy: str = "parallelism",
         allow_source: bool = False,
+        **keywords: Unpack[Keywords],
     ) -> Self:
         """
         The session of a file of IR, or of a plan that `save` has written, which is not
@@ -154,69 +144,58 @@ class Session(Closing):
         """
         from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 
-        check_options(device, threads, engine)
+        options = with_keywords(options, keywords)
+        check_name("engine", engine, ENGINES)
         if is_plan(Path(path)):
-            plan = read_plan(Path(path), device)
-            return cls.of_plan(
-                plan, threads=threads, engine=engine, allow_source=allow_source
-            )
+            plan = read_plan(Path(path), options.device)
+            threads = options.threads
+            return cls.of(plan, threads, engine, allow_source=allow_source)
         from penstock.tools.driver.compiler import installed_compiler
 
         compiler = installed_compiler()
         with reading(path):
             return cls(
                 read_model(compiler[0], Path(path)),
-                device=device,
-                threads=threads,
+                options,
                 engine=engine,
-                simulate_ranks=simulate_ranks,
-                model_jobs=model_jobs,
-                strategy=strategy,
                 compiler=compiler,
                 allow_source=allow_source,
             )
 
     @classmethod
-    def of_plan(
+    def of(
         cls,
-        plan: Plan,
-        *,
+        executable: Executable,
         threads: int = 1,
         engine: str = "actors",
+        *,
         allow_source: bool = False,
     ) -> Self:
         """
-        The session of a saved plan. Raises PenstockError for one whose kernels come
-        with Python source of their own, or may reach outside of their memory, unless
-        with `allow_source`.
+        The session of an executable, such as a saved plan. Raises PenstockError for one
+        whose kernels come with Python source of their own, or may reach outside of
+        their memory, unless with `allow_source`.
         """
         if not allow_source:
-            plan.check_kernels()
+            executable.check_kernels()
         session = cls.__new__(cls)
-        session._program, session._plan, session._model = None, plan, None
-        session._jobs = load_plan(plan, threads, engine)
+        session._load(executable, threads, engine)
         return session
+
+    @property
+    def executable(self) -> Executable:
+        """What is run, without the arrays that variables started from."""
+        return self._executable
 
     @property
     def program(self) -> ProgramOp:
         """The launch program that is run."""
-        if self._program is None:
-            from penstock.tools.driver.compiler import installed_compiler
-
-            assert self._plan is not None, "a session has a program or a plan"
-            compiler, _ = installed_compiler()
-            module = compiler.parse(self._plan.text.encode(), "program.mlir")
-            self._program = program_of(Model(module, {}, Path()))
-        return self._program
+        return self._executable.program
 
     @property
     def report(self) -> Report:
         """What the program is made of."""
-        from penstock.tools.session.report import report_of
-
-        if self._plan is not None:
-            return self._plan.derived.report
-        return report_of(self.program)
+        return self._executable.report
 
     @property
     def is_simulated(self) -> bool:
@@ -329,16 +308,11 @@ class Session(Closing):
         Raises PenstockError if the program has no jobs over the model, or if a file of
         an initialiser is missing or does not fit.
         """
-        from penstock.tools.session.model_state import INIT, initial_state, load_state
+        from penstock.tools.session.model_state import INIT, load_state
 
         self._need_model_jobs()
-        if self._plan is not None:
-            values = self._plan.weights
-        else:
-            assert self._model is not None, "a session has a model or a plan"
-            model = self._model
-            values = initial_state(self.program, model.weights, model.directory)
-        load_state(self._jobs, values, INIT)
+        with self._executable.opened_weights() as weights:
+            load_state(self._jobs, weights, INIT)
 
     def load_model(self, path: str | Path) -> None:
         """
@@ -385,17 +359,7 @@ class Session(Closing):
         """
         from penstock.tools.session.saved_plan.plan import save_plan
 
-        text, derived = self._compiled()
-        save_plan(Path(path), text, derived, self.state())
-
-    def _compiled(self) -> tuple[str, Derived]:
-        if self._plan is not None:
-            return self._plan.text, self._plan.derived
-        from penstock.tools.session.saved_plan.derived import derive
-        from penstock.tools.session.saved_plan.plan import program_text
-
-        program = self.program
-        return program_text(program), derive(program, kernel_sources(program))
+        save_plan(Path(path), self._executable, self.state())
 
     def close(self) -> None:
         """End the threads of the executors."""

@@ -38,14 +38,15 @@ from penstock.lowering.launch.select_kernels import (
     key_of,
     machine_of,
 )
-from penstock.lowering.pipelines import PipelineOptions, job_passes, plan_passes
+from penstock.lowering.pipelines import job_passes, plan_passes
 from penstock.lowering.plan.write_times import WHOLE, key_of_task
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.driver.compiler import run_pipeline
 from penstock.tools.driver.diagnostics import UsageError
 from penstock.tools.driver.progress import Progress
-from penstock.tools.session.session import Model
+from penstock.tools.session.model import Model, pipeline_options
+from penstock.tools.session.options import CompileOptions
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp, ProgramOp
@@ -64,17 +65,19 @@ one that is fastest then is one of them."""
 
 @dataclass(frozen=True)
 class Tuning:
-    """Where measured times go, and how much is measured."""
+    """What is measured: the model as these options compile it, and how thoroughly."""
 
-    database: Path
-    threads: int = 1
-    panels: bool = True
+    options: CompileOptions
     most: int = MOST_CANDIDATES
     effort: Effort | None = None
-    winograd: bool = False
-    """Whether convolutions may have the error of `op-use-winograd`."""
     driver: Driver | None = None
     """What drives the GPU for kernels of `cuda`, which are not measured without it."""
+
+    @property
+    def database(self) -> Path:
+        """Where measured times go."""
+        assert self.options.database is not None, "tuning is given a database"
+        return self.options.database
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -129,9 +132,6 @@ def tune(
     front: tuple[Compiler, PassTable],
     model: Model,
     tuning: Tuning,
-    *,
-    device: str | None = None,
-    simulate_ranks: bool = False,
 ) -> list[Subject]:
     """
     Measure what the kernel database does not know of a model's kernels for the
@@ -140,11 +140,11 @@ def tune(
     Raises UsageError if the database or an alternative cannot be used, and `Rejected`
     if the model cannot be lowered.
     """
-    if device == "cuda" and tuning.driver is None:
+    if tuning.options.device == "cuda" and tuning.driver is None:
         tuning = replace(tuning, driver=driver_here())
     try:
         with KernelDatabase(tuning.database, write=True) as database:
-            return _tune(front, model, tuning, database, device, simulate_ranks)
+            return _tune(front, model, tuning, database)
     except (AlternativeError, DatabaseError) as error:
         raise UsageError(str(error)) from error
 
@@ -189,20 +189,13 @@ def _tune(
     model: Model,
     tuning: Tuning,
     database: KernelDatabase,
-    device: str | None,
-    simulate_ranks: bool,
 ) -> list[Subject]:
     copy = Model(model.module.clone(), model.weights, model.directory)
-    merge, streams = copy.has_several, tuning.threads
-    options = PipelineOptions(
-        device,
-        streams,
-        simulate_ranks=simulate_ranks,
-        merge=merge,
-        winograd=tuning.winograd,
-    )
+    made = pipeline_options(tuning.options, merge=copy.has_several)
+    # Nothing is chosen by what was measured before.
+    options = replace(made, database=None, gpu="")
     run_pipeline(*front, copy.module, job_passes(options))
-    tasks = tasks_of(copy, streams)
+    tasks = tasks_of(copy, options.streams)
     run_pipeline(*front, copy.module, plan_passes(options))
     subjects = subjects_of(copy, tuning, database)
     compile_subjects(subjects)
@@ -226,8 +219,8 @@ def subjects_of(
     found: list[Subject] = []
     for kernel, constants in called_kernels(model.module):
         if kernel.target.data in tuning.targets and SELECTED not in kernel.attributes:
-            numbers = frozenset(constants if tuning.panels else ())
-            facts = tuning.threads, vector_bytes_here(), has_matrices_here()
+            numbers = frozenset(constants if tuning.options.panels else ())
+            facts = tuning.options.threads, vector_bytes_here(), has_matrices_here()
             request = Request(kernel, numbers, *facts)
             found.append(subject_of(request, tuning, database))
     return found
@@ -288,7 +281,7 @@ def compile_subjects(subjects: Sequence[Subject]) -> None:
 def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
     """Measure the candidates of a kernel, and tell the database."""
     from penstock.runtime.observe.kernel_timer import profile
-    from penstock.runtime.program.executable import kernel_image
+    from penstock.tools.session.program_export import kernel_image
 
     if subject.request.target == "cuda":
         measure_on_device(subject, tuning, database)
@@ -299,7 +292,7 @@ def measure(subject: Subject, tuning: Tuning, database: KernelDatabase) -> None:
     kinds = kernel_image(subject.request.kernel).arguments
 
     def times_of(some: Sequence[Contender], seed: int) -> list[Result]:
-        threads, effort = tuning.threads, tuning.effort
+        threads, effort = tuning.options.threads, tuning.effort
         return profile(some, kinds, threads=threads, effort=effort, seed=seed)
 
     results = confirmed(contenders, times_of(contenders, 0), times_of)
@@ -312,7 +305,7 @@ def measure_on_device(
 ) -> None:
     """Measure the candidates of a kernel for `cuda`, and tell the database."""
     from penstock.runtime.cuda.kernel_timer import profile_on_device
-    from penstock.runtime.program.executable import kernel_image
+    from penstock.tools.session.program_export import kernel_image
 
     assert tuning.driver is not None, "there are no such subjects without it"
     if len(subject.sources) < 2:
@@ -360,7 +353,7 @@ def contenders_of(subject: Subject) -> Iterator[Contender]:
     """The candidates in machine code, as far as they can be compiled."""
     from penstock.runtime.jit.cpu import compile_cpu
     from penstock.runtime.observe.kernel_timer import Contender
-    from penstock.runtime.program.executable import panels_of
+    from penstock.tools.session.program_export import panels_of
 
     for name, source in subject.sources.items():
         try:

@@ -31,7 +31,8 @@ from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import array_of as array_of_attribute
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.loading.initializers import WeightFiles, initial_value
-from penstock.runtime.program.executable import ProgramImage, image_of
+from penstock.runtime.program.executable import ProgramImage
+from penstock.tools.session.program_export import image_of, initializer_of
 from planted_faults.compiling import only, parsed, run_passes
 from planted_faults.jobs import (
     with_most_rows,
@@ -312,7 +313,8 @@ def values_of(program: ProgramOp, image: ProgramImage) -> dict[str, Array]:
                 continue
             assert op.init is not None, "checked by the verifier"
             dtype, name = numpy_dtype(variable.kind.dtype), op.port_name
-            whole = initial_value(op.init, name, variable.whole, dtype, files)
+            init = initializer_of(op.init)
+            whole = initial_value(init, name, variable.whole, dtype, files)
             values[variable.name] = whole[(*variable.place, ...)]
     return values
 

@@ -21,7 +21,7 @@ from penstock.dialects.op.multirate import AccOp, RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp
 from penstock.lowering.convert.kernel_bodies import overwritten_by
-from penstock.runtime.program.executable import image_of
+from penstock.tools.session.program_export import image_of
 from planted_faults.machine import (
     Array,
     Work,

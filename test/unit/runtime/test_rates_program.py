@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from loaded_programs import load_program
 
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.executors.executor import Executor
-from penstock.runtime.loading.loader import LoadedProgram, load_program
-from penstock.runtime.program.executable import image_from_json, image_of
+from penstock.runtime.loading.loader import LoadedProgram
+from penstock.runtime.program.executable import image_from_json
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.program_export import image_of
 
 PROGRAM = (
     """

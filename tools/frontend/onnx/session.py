@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.options import Closing, check_count, check_named
+from penstock.runtime.options import Closing, check_named
 from penstock.tools.driver.errors import needing_onnx
 from penstock.tools.driver.files import refuse_others
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.session import Model, Session
 
@@ -73,10 +74,10 @@ class OnnxSession(Closing):
         threads: int = 1,
         keep: int = MOST_SESSIONS,
     ):
-        check_count("threads", threads)
+        self._options = CompileOptions(threads=threads)
         if keep < 1:
             raise PenstockError(f"at least one session is kept, got keep={keep}")
-        self._threads, self._keep = threads, keep
+        self._keep = keep
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
         self._is_closed = False
         self._given: _Given | None = None
@@ -121,10 +122,10 @@ class OnnxSession(Closing):
                 self._sessions.move_to_end(key)
                 return session
         known: Mapping[str, Array] = {}
-        request = Request(threads=self._threads, shapes=shapes)
+        request = Request(self._options, shapes=shapes)
         plan = None if self._known is None else self._known.find(request)
         if plan is not None:
-            session = Session.of_plan(plan, threads=self._threads)
+            session = Session.of(plan, self._options.threads)
         else:
             session, known = self._compiled(arrays, request)
         while len(self._sessions) >= self._keep:
@@ -141,9 +142,9 @@ class OnnxSession(Closing):
             self._given = _read(self._known)
         imported = self._given.imported(arrays)
         model = Model(imported.module, imported.weights, Path())
-        session = Session(model, threads=self._threads)
+        session = Session(model, request.options)
         if self._known is not None and not imported.known:
-            self._known.keep(request, session)
+            self._known.keep(request, session.executable, session.state)
         return session, {name: arrays[name].copy() for name in sorted(imported.known)}
 
 

@@ -28,7 +28,8 @@ from penstock.tools.frontend.python.signature import Arguments, signature_of
 from penstock.tools.frontend.python.structures import Rebuild, flattened
 from penstock.tools.frontend.python.tensor import Tensor
 from penstock.tools.frontend.python.trace import Trace, active_trace, tracing
-from penstock.tools.session.session import Model, lower
+from penstock.tools.session.model import Model, lower
+from penstock.tools.session.options import CompileOptions
 
 HOST = PlacementAttr("cpu", [(0, 0)])
 OUTPUT = "out"
@@ -72,7 +73,8 @@ class TracedJob:
         Raises `Rejected` if it cannot be compiled.
         """
         model = self.model()
-        lower(*installed_compiler(), model, device, threads)
+        options = CompileOptions(device, threads)
+        lower(*installed_compiler(), model, options)
         return str(model.module)
 
 

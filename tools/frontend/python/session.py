@@ -27,7 +27,7 @@ from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.variables import read_variables, write_variables
-from penstock.runtime.options import check_count, check_options
+from penstock.runtime.options import ENGINES, check_count, check_name
 from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
@@ -37,6 +37,7 @@ from penstock.tools.frontend.python.jobs import Job, TracedJob
 from penstock.tools.frontend.python.linking import Linker, variables_alone
 from penstock.tools.frontend.python.signature import Arguments
 from penstock.tools.session import session as compiled
+from penstock.tools.session.options import CompileOptions
 
 CACHE_SIZE = 16
 """For how many shapes a session keeps a job compiled, unless it is told otherwise."""
@@ -160,11 +161,10 @@ class Session:
         in_flight: int = IN_FLIGHT,
         watchdog: float | None = None,
     ):
-        check_options(device, threads, engine)
+        self._options = CompileOptions(device, threads)
+        check_name("engine", engine, ENGINES)
         check_count("cache_size", cache_size)
         check_count("in_flight", in_flight)
-        self._device = device
-        self._threads = threads
         self._engine = engine
         self._cache_size = cache_size
         self._state = SessionState.OPEN
@@ -386,8 +386,7 @@ class Session:
     def _loaded(self, traced: TracedJob) -> compiled.Session:
         session = compiled.Session(
             traced.model(),
-            device=self._device,
-            threads=self._threads,
+            self._options,
             engine=self._engine,
             compiler=installed_compiler(),
             variables=self.variables,

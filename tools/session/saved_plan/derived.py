@@ -20,16 +20,21 @@ from penstock.runtime.jit.cache import cache_dir, content_hash
 from penstock.runtime.jit.cache_files import FOR_USER, clear
 from penstock.runtime.jit.package_digest import code_of
 from penstock.runtime.jit.source_digest import digest_below
-from penstock.runtime.program.executable import ProgramImage, image_from_json, image_of
-from penstock.tools.session.loading import kernel_objections, own_sources
-from penstock.tools.session.report import Report, report_of
+from penstock.runtime.program.executable import ProgramImage, image_from_json
+from penstock.tools.session.report import Report
 from penstock.tools.session.saved_plan.archive import Archive, PlanError, write_archive
 from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
 
 if TYPE_CHECKING:
-    from penstock.dialects.launch import ProgramOp
+    from penstock.tools.session.executable import Executable
 
-_MAKERS = frozenset({"lowering.codegen.target", "tools.session.saved_plan.derived"})
+_MAKERS = frozenset(
+    {
+        "lowering.codegen.target",
+        "tools.session.program_export",
+        "tools.session.saved_plan.derived",
+    }
+)
 """The modules that say what follows from a text, with what they import."""
 
 
@@ -49,31 +54,16 @@ class Derived(NamedTuple):
     objections: Sequence[str]
 
 
-def derive(program: ProgramOp, sources: Mapping[str, str]) -> Derived:
-    """What follows from a verified program."""
-    from penstock.dialects.launch import VariableOp
-    from penstock.dialects.utils.numpy_types import array_of
-
-    constants = {
-        op.sym_name.data: array_of(op.value)
-        for op in program.body.block.ops
-        if isinstance(op, VariableOp) and op.value is not None
-    }
-    own = [kernel.sym_name.data for kernel in own_sources(program)]
-    image = in_no_folder(image_of(program))
+def derive(executable: Executable) -> Derived:
+    """What follows from the text of an executable's program."""
     return Derived(
-        image, sources, constants, report_of(program), own, _objections(program)
+        in_no_folder(executable.image),
+        executable.sources,
+        executable.constants,
+        executable.report,
+        executable.own_sources,
+        executable.objections,
     )
-
-
-def _objections(program: ProgramOp) -> list[str]:
-    """Why a program is only run if that is allowed, with places in no folder."""
-    from penstock.dialects.utils.diagnostics import place_of
-
-    return [
-        text if (place := place_of(op)) is None else f"{basename(str(place))}: {text}"
-        for op, text in kernel_objections(program)
-    ]
 
 
 def in_no_folder(image: ProgramImage) -> ProgramImage:

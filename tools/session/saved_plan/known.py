@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -31,11 +31,18 @@ from penstock.runtime.jit.package_digest import code_of, code_of_plugins
 from penstock.runtime.jit.source_digest import digest_of_all
 from penstock.tools.driver.files import sha256_of
 from penstock.tools.session.model import KERNELS
+from penstock.tools.session.options import DEFAULTS, CompileOptions
 from penstock.tools.session.saved_plan.archive import PlanError
-from penstock.tools.session.saved_plan.plan import SUFFIX, Plan, read_own_plan
+from penstock.tools.session.saved_plan.plan import (
+    SUFFIX,
+    Plan,
+    read_own_plan,
+    save_plan,
+)
 
 if TYPE_CHECKING:
-    from penstock.tools.session.session import Session
+    from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.executable import Executable
 
 SHARE = 4
 """The cache has room for so many plans: one that needs more room is not kept."""
@@ -47,18 +54,14 @@ _PACKAGES = ("xdsl", "onnx")
 
 
 class Request(NamedTuple):
-    """What a model is compiled for."""
+    """What a model of ONNX is compiled for."""
 
-    device: str | None = None
-    threads: int = 1
-    simulate_ranks: bool = False
-    winograd: bool = False
+    options: CompileOptions = DEFAULTS
     random_weights: int | None = None
     extra_outputs: tuple[str, ...] = ()
     dims: tuple[tuple[str, int], ...] = ()
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Of inputs that are known before it is compiled."""
-    guard: str | None = None
 
 
 class KnownPlans:
@@ -116,19 +119,24 @@ class KnownPlans:
             return plan
         return None
 
-    def keep(self, request: Request, session: Session) -> None:
+    def keep(
+        self,
+        request: Request,
+        executable: Executable,
+        state: Callable[[], Mapping[str, Array]],
+    ) -> None:
         """
-        Keep the plan of a session that has not run yet, once it is said where tensors
-        of its model lie. What cannot be written, or is large, is not kept.
+        Keep an executable, whose variables have the arrays of `state`, once it is
+        said where tensors of its model lie. One that is large, or cannot be written, is
+        not kept.
         """
         path = self._plan_path(request)
-        variables = session.executor.program.image.variables
-        size = sum(variable.kind.size for variable in variables)
+        size = sum(variable.kind.size for variable in executable.image.variables)
         if path is None or SHARE * size > size_limit():
             return
         with suppress(OSError, PlanError):
             clear(path)
-            session.save(path)
+            save_plan(path, executable, state())
             path.chmod(FOR_USER)
             self._list_files(path)
             keep_within(size_limit(), cache_dir())

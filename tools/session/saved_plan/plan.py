@@ -5,16 +5,18 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
+from penstock.runtime.errors import KernelError
 from penstock.runtime.jit.package_digest import version_of
 from penstock.runtime.loading.loader import port_shape
 from penstock.runtime.program.executable import ProgramImage
+from penstock.tools.session.executable import Executable, devices_of
 from penstock.tools.session.saved_plan.archive import (
     Archive,
     Json,
@@ -26,6 +28,7 @@ from penstock.tools.session.saved_plan.derived import Derived, build, derive, ke
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
+    from penstock.tools.session.report import Report
 
 SUFFIX = ".penstock"
 FORMAT = "penstock plan"
@@ -51,66 +54,88 @@ def is_plan(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Executable):
     """
-    A program that is ready to be loaded: its text, what follows from that, and the
-    whole arrays of its variables by name.
+    The executable of a saved plan: the text of its program, what follows from that, and
+    the whole arrays of its variables by name.
     """
 
-    text: str
+    written: str
+    """The text of its program."""
     derived: Derived
     weights: Mapping[str, Array]
 
     @property
+    def text(self) -> str:
+        """The launch program as text."""
+        return self.written
+
+    @cached_property
     def image(self) -> ProgramImage:
         """The program in plain values."""
         return self.derived.image
 
     @cached_property
-    def devices(self) -> list[str]:
-        """The kinds of devices whose memory it needs."""
-        return devices_of(self.image)
+    def sources(self) -> Mapping[str, str]:
+        """The source of each kernel by its name."""
+        return self.derived.sources
+
+    @property
+    def own_sources(self) -> Sequence[str]:
+        """The kernels that come with a source of their own."""
+        return self.derived.own_sources
+
+    @property
+    def constants(self) -> Mapping[str, Array]:
+        """The value of each constant by its name."""
+        return self.derived.constants
+
+    @cached_property
+    def report(self) -> Report:
+        """What a person is told of it."""
+        return self.derived.report
+
+    @property
+    def objections(self) -> Sequence[str]:
+        """Why it is only run if that is allowed, each with its place if it is known."""
+        return self.derived.objections
+
+    @cached_property
+    def program(self) -> ProgramOp:
+        """The launch program, parsed anew."""
+        from penstock.tools.driver.compiler import installed_compiler
+        from penstock.tools.session.model import Model, program_of
+
+        compiler, _ = installed_compiler()
+        module = compiler.parse(self.written.encode(), PROGRAM)
+        return program_of(Model(module, {}, Path()))
+
+    def opened_weights(self) -> AbstractContextManager[Mapping[str, Array]]:
+        """The whole arrays that variables start from, by name."""
+        return nullcontext(self.weights)
+
+    def without_weights(self) -> Self:
+        """The same: its arrays are those of a file, which are read when needed."""
+        return self
+
+    def locate(self, error: KernelError) -> None:
+        """Do nothing, as the file that the kernel came from is not known any more."""
 
     def check_kernels(self) -> None:
-        """
-        Raise PlanError if a kernel is only run if that is allowed: it comes with Python
-        source of its own, or may reach outside of its memory.
-        """
-        for objection in self.derived.objections:
+        """Raise PlanError if a kernel is only run if that is allowed."""
+        for objection in self.objections:
             raise PlanError(objection)
-
-    def values(self) -> dict[str, Array]:
-        """
-        What variables and constants start from, by their own names. Raises
-        PenstockError if an array does not fit.
-        """
-        # It may import Numba, which has to know before whether CUDA is simulated.
-        from penstock.runtime.loading.loader import part_of
-
-        return {
-            variable.name: self.derived.constants[variable.name]
-            if variable.port is None
-            else part_of(variable, self.weights[variable.port])
-            for variable in self.image.variables
-        }
-
-
-def devices_of(image: ProgramImage) -> list[str]:
-    """The kinds of devices that a program works on, in memory of the host or not."""
-    memories = {memory.device for memory in image.chunks}
-    return sorted({"cpu", *memories, *(actor.device for actor in image.actors)})
 
 
 # Saving ------------------------------------------------------------------------------
 
 
-def save_plan(
-    path: Path, text: str, derived: Derived, weights: Mapping[str, Array]
-) -> None:
+def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) -> None:
     """
-    Write a plan. The same program and arrays give the same bytes. Raises PlanError if
-    it cannot be written.
+    Write an executable whose variables have these whole arrays. The same program and
+    arrays give the same bytes. Raises PlanError if it cannot be written.
     """
+    text, derived = executable.text, derive(executable)
     index, arrays = array_members("weights", dict(sorted(weights.items())))
     facts: Json = {
         "format": FORMAT,
@@ -138,15 +163,6 @@ def source_text(sources: Mapping[str, str]) -> str:
     from penstock.lowering.codegen.target import title_of
 
     return "\n".join(f"{title_of(name)}\n{text}" for name, text in sources.items())
-
-
-def program_text(program: ProgramOp) -> str:
-    """The text of a launch program alone, with the places of its tasks."""
-    from penstock.tools.session.saved_plan.printing import PlanPrinter
-
-    text = StringIO()
-    PlanPrinter(text).print_op(program)
-    return f"{text.getvalue()}\n"
 
 
 def _hash(text: str) -> str:
@@ -278,15 +294,15 @@ def _names(archive: Archive, key: str) -> list[str]:
 def _derive(archive: Archive, text: str) -> Derived:
     """What follows from a text that this machine has not seen, which is kept then."""
     from penstock.tools.driver.compiler import installed_compiler
-    from penstock.tools.session.session import Model, kernel_sources, program_of
+    from penstock.tools.session.model import Model, program_of
+    from penstock.tools.session.program_export import ExportedProgram
 
     compiler, _ = installed_compiler()
     module = compiler.parse(text.encode(), f"{archive.path}/{PROGRAM}")
     compiler.verify(module)
-    program = program_of(Model(module, {}, Path()))
-    sources = kernel_sources(program)
-    _check_sources(archive, source_text(sources))
-    derived = derive(program, sources)
+    executable = ExportedProgram(program_of(Model(module, {}, Path())))
+    _check_sources(archive, source_text(executable.sources))
+    derived = derive(executable)
     keep(_hash(text), derived)
     return derived
 

@@ -53,6 +53,7 @@ from penstock.dialects.utils.signless import ui8
 from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.model import lower
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]
@@ -913,7 +914,7 @@ def outputs() -> dict[str, Array]:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_kernels_are_proven_to_stay_in_their_memory(device: str) -> None:
     model = Model(ModuleOp([job_of(COMPILED, device)[0]]), {}, Path())
-    lower(*installed_compiler(), model, device)
+    lower(*installed_compiler(), model, CompileOptions(device))
     kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
     assert len(kernels) > len(COMPILED) / 2
     for kernel in kernels:

@@ -27,7 +27,8 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored, as_usual
-from penstock.runtime.program.executable import Panels, panels_of
+from penstock.runtime.program.executable import Panels
+from penstock.tools.session.program_export import panels_of
 
 Array: TypeAlias = NDArray[np.floating]
 TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}

@@ -41,7 +41,7 @@ from penstock.runtime.kernels.cpu.matmul import amx as matrices
 from penstock.runtime.kernels.cpu.matmul import int8 as quads
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 from penstock.runtime.loading.weight_layout import as_stored
-from penstock.runtime.program.executable import panels_of
+from penstock.tools.session.program_export import panels_of
 
 Array: TypeAlias = NDArray[np.integer]
 Signs: TypeAlias = tuple[bool, bool]

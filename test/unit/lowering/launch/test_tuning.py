@@ -44,6 +44,7 @@ from penstock.runtime.observe.timing_rounds import (
 )
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import KERNELS, Model, Session
 from penstock.tools.session.tuning import (
     MOST_CANDIDATES,
@@ -103,7 +104,9 @@ def tuned(
     text: str, path: Path, threads: int = 1, most: int = MOST_CANDIDATES
 ) -> list[Subject]:
     """Measure what the kernels of a model take."""
-    tuning = Tuning(path, threads, most=most, effort=EFFORT)
+    tuning = Tuning(
+        CompileOptions(threads=threads, database=path), most=most, effort=EFFORT
+    )
     return tune(installed_compiler(), model_of(text), tuning)
 
 

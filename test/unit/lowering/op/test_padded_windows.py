@@ -30,7 +30,7 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored
-from penstock.runtime.program.executable import panels_of as image_of_panels
+from penstock.tools.session.program_export import panels_of as image_of_panels
 
 Array = NDArray[np.floating]
 EPSILON = {np.float32: 2.0**-24, np.float64: 2.0**-53}

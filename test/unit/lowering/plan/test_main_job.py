@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from loaded_programs import load_program, load_program_jobs
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
 
 from penstock.dialects.job import ReentrantLockOp
@@ -18,7 +19,6 @@ from penstock.lowering.pipelines import PIPELINES, text_of
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
-from penstock.runtime.loading.loader import load_program, load_program_jobs
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.diagnostics import Rejected
 from penstock.tools.session.session import Session

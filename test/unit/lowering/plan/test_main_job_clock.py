@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loaded_programs import load_program
 
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
-from penstock.runtime.loading.loader import load_program
 from penstock.runtime.observe.observers import Event, Observer
-from penstock.runtime.program.executable import image_of
 from penstock.runtime.testing.fault_injection import KernelFault, inject
+from penstock.tools.session.program_export import image_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 

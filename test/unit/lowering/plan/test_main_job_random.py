@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pytest
+from loaded_programs import load_program
 from numpy.random import Generator
 from xdsl.dialects.builtin import DictionaryAttr
 
@@ -13,7 +14,6 @@ from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.executors.executor import Executor
-from penstock.runtime.loading.loader import load_program
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 Array = npt.NDArray[np.float32]

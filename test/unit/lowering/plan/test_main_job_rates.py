@@ -5,13 +5,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from loaded_programs import load_program
 
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
-from penstock.runtime.loading.loader import load_program
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 JOBS = """

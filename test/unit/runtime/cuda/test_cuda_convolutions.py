@@ -42,6 +42,7 @@ from penstock.runtime.observe.timing_rounds import Effort
 from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import Model, Session
 from penstock.tools.session.tuning import Tuning, tune
 
@@ -590,8 +591,10 @@ def test_cudnn_is_taken_where_it_was_measured_to_be_faster(tmp_path: Path):
     driver, path = RecordedDriver(), str(tmp_path / "kernels.db")
     driver.open(0)
     effort = Effort(warm_up=0, rounds=1, seconds=30)
-    tuning = Tuning(Path(path), effort=effort, driver=driver)
-    (subject,) = tune(installed_compiler(), parsed(text), tuning, device="cuda")
+    tuning = Tuning(
+        CompileOptions("cuda", database=Path(path)), effort=effort, driver=driver
+    )
+    (subject,) = tune(installed_compiler(), parsed(text), tuning)
     assert subject.problems == {}
     assert subject.chosen.name == "cudnn"
     calls = [entry.call for entry in driver.log]

@@ -40,6 +40,7 @@ from penstock.runtime.loading.memory import host_bytes
 from penstock.runtime.observe.timing_rounds import Effort
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import Model, Session
 from penstock.tools.session.tuning import Subject, Tuning, tune
 
@@ -585,8 +586,8 @@ def parsed(text: str) -> Model:
 
 def tuned(path: Path, driver: RecordedDriver) -> Subject:
     """The one kernel of a job, measured on a device."""
-    tuning = Tuning(path, effort=EFFORT, driver=driver)
-    (subject,) = tune(installed_compiler(), parsed(HALVES), tuning, device="cuda")
+    tuning = Tuning(CompileOptions("cuda", database=path), effort=EFFORT, driver=driver)
+    (subject,) = tune(installed_compiler(), parsed(HALVES), tuning)
     return subject
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from loaded_programs import load_program
 
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
@@ -20,7 +21,6 @@ from penstock.runtime.cuda import device as cuda
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.initializers import Array
-from penstock.runtime.loading.loader import load_program
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.variables import read_variables
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver

@@ -9,16 +9,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from loaded_programs import load_program
 
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.jobs import JobFacts, uses_of
 from penstock.runtime.loading.initializers import Array
-from penstock.runtime.loading.loader import load_program
 from penstock.runtime.loading.memory import allocation_count
 from penstock.runtime.observe.observers import Event, Observer
-from penstock.runtime.program.executable import image_from_json, image_of
+from penstock.runtime.program.executable import image_from_json
 from penstock.runtime.testing.fault_injection import KernelFault, inject
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.program_export import image_of
 from penstock.tools.session.session import Model, Session, kernel_sources
 
 Start: TypeAlias = Callable[..., "Future[Any]"]

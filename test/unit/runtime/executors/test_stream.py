@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from loaded_programs import load_program
 
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Ending, EndOfData, NoRoom, Stream
-from penstock.runtime.loading.loader import load_program
 from penstock.tools.driver.compiler import installed_compiler
 
 Start: TypeAlias = Callable[..., "Future[Any]"]

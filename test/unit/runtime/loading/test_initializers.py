@@ -17,6 +17,7 @@ from penstock.runtime.loading.initializers import (
     initial_value,
 )
 from penstock.runtime.loading.npz import NpzArrays
+from penstock.tools.session.program_export import initializer_of
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -29,7 +30,8 @@ def value_of(
     folder: Path | None = None,
 ) -> Array:
     with WeightFiles(folder or Path()) as files:
-        return initial_value(init, name, shape, np.dtype(dtype), files)
+        made = initializer_of(init)
+        return initial_value(made, name, shape, np.dtype(dtype), files)
 
 
 def numbers(init: InitAttr, shape: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -218,7 +220,8 @@ def test_files_are_opened_once_and_closed(
     monkeypatch.setattr("penstock.runtime.loading.initializers.NpzArrays", note)
     with WeightFiles(folder) as files:
         for name in ("w", "other"):
-            initial_value(npz("weights.npz", name), name, (2, 3), F32, files)
+            init = initializer_of(npz("weights.npz", name))
+            initial_value(init, name, (2, 3), F32, files)
     assert len(opened) == 1
     with pytest.raises(ValueError, match="closed"):
         opened[0]["w"]

@@ -7,14 +7,15 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from loaded_programs import load_program
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.executor import Executor
-from penstock.runtime.loading.loader import LoadedProgram, load_program
-from penstock.runtime.program.executable import image_of
+from penstock.runtime.loading.loader import LoadedProgram
 from penstock.runtime.program.io_binding import lendings_of
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.program_export import image_of
 from penstock.tools.session.session import kernel_sources
 
 Floats: TypeAlias = npt.NDArray[np.float32]

@@ -5,14 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loaded_programs import load_program
 
-from penstock.dialects.job import InitAttr
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.devices import Cpu, Device
-from penstock.runtime.loading.initializers import Array, WeightFiles, initial_value
-from penstock.runtime.loading.loader import LoadedProgram, load_program
+from penstock.runtime.loading.initializers import (
+    Array,
+    Initializer,
+    WeightFiles,
+    initial_value,
+)
+from penstock.runtime.loading.loader import LoadedProgram
 from penstock.runtime.loading.memory import PAGE, allocation_count
 from penstock.runtime.program.executable import Kernel
 from penstock.runtime.program.tables import Argument, Call
@@ -166,7 +171,7 @@ PARTS = """
 @pytest.mark.parametrize("given", [False, True])
 def test_parts_of_variables_hold_what_the_whole_would(given: bool):
     with WeightFiles(Path()) as files:
-        init = InitAttr("normal", {"seed": 3})
+        init = Initializer("normal", {"seed": 3})
         value = initial_value(init, "w", [4, 3], np.dtype(np.float32), files)
     whole = np.asarray(value, np.float32)
     weights = {"w": -whole} if given else {}

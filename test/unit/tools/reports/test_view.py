@@ -30,7 +30,7 @@ from penstock.dialects.launch import (
     VariableOp,
 )
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.runtime.program.executable import ProgramImage, image_of
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.cli.run import run_tool as run_model
 from penstock.tools.cli.view import run_tool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
@@ -39,6 +39,8 @@ from penstock.tools.reports.view.data import Graph
 from penstock.tools.reports.view.layout import Edge, layers_of, positions_of, spread
 from penstock.tools.reports.view.memory import memory_of
 from penstock.tools.reports.view.page import page_of
+from penstock.tools.session.options import CompileOptions
+from penstock.tools.session.program_export import image_of
 from penstock.tools.session.session import lower, program_of, read_model
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -184,7 +186,7 @@ def test_what_lies_on_a_register_counts_with_it():
 def compiled(path: str, threads: int = 1) -> ProgramImage:
     compiler, passes = installed_compiler()
     model = read_model(compiler, Path(path))
-    lower(compiler, passes, model, None, threads)
+    lower(compiler, passes, model, CompileOptions(threads=threads))
     return image_of(program_of(model))
 
 

@@ -26,9 +26,10 @@ from penstock.tools.session.checkpoint import (
     CheckpointError,
     Checkpoints,
 )
+from penstock.tools.session.program_export import ExportedProgram
 from penstock.tools.session.saved_plan.derived import derive
-from penstock.tools.session.saved_plan.plan import Plan, program_text
-from penstock.tools.session.session import Model, Session, kernel_sources, program_of
+from penstock.tools.session.saved_plan.plan import Plan
+from penstock.tools.session.session import Model, Session, program_of
 
 COUNTER = """
 launch.program @counter rank 0 {
@@ -69,10 +70,10 @@ def counter() -> Session:
     compiler, _ = installed_compiler()
     module = compiler.parse(COUNTER.encode(), "counter.mlir")
     compiler.verify(module)
-    program = program_of(Model(module, {}, Path()))
-    derived = derive(program, kernel_sources(program))
+    executable = ExportedProgram(program_of(Model(module, {}, Path())))
+    derived = derive(executable)
     weights = {"w": np.ones(4, np.float32)}
-    return Session.of_plan(Plan(program_text(program), derived, weights))
+    return Session.of(Plan(executable.text, derived, weights))
 
 
 def piece(step: int) -> dict[str, Array]:

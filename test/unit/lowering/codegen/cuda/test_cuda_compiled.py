@@ -31,6 +31,7 @@ from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_ker
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.frontend.onnx.model import import_file
 from penstock.tools.reports.cuda_targets import disassembled
+from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import Model, kernel_sources, lower, program_of
 
 pytestmark = pytest.mark.slow
@@ -520,7 +521,7 @@ def test_kernels_of_a_model_keep_nothing_in_local_memory() -> None:
     imported = import_file(light / "light_zfnet512.onnx", random_weights=1)
     model = Model(imported.module, imported.weights, Path())
     compiler, passes = installed_compiler()
-    lower(compiler, passes, model, "cuda")
+    lower(compiler, passes, model, CompileOptions("cuda"))
     sources = kernel_sources(program_of(model), ("cuda",))
     compiled = compile_kernels(sources, (8, 0))
     phases = [phase for phases in compiled.values() for phase in phases]

@@ -21,9 +21,10 @@ from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.variables import read_variables
-from penstock.runtime.program.executable import image_from_json, image_of
+from penstock.runtime.program.executable import image_from_json
 from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.program_export import image_of
 from penstock.tools.session.saved_plan import plan as plans
 from penstock.tools.session.saved_plan.archive import MANIFEST
 from penstock.tools.session.session import Model, Session, program_of

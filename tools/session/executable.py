@@ -1,0 +1,124 @@
+"""
+The executable: all that is needed to load a compiled program, to save it, and to tell
+of it. It comes from IR (`program_export.py`) or from a file (`saved_plan/plan.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from penstock.runtime.errors import KernelError, PenstockError
+from penstock.runtime.program.executable import ProgramImage
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.report import Report
+
+
+class Executable(ABC):
+    """A compiled program, ready to be loaded."""
+
+    @cached_property
+    @abstractmethod
+    def image(self) -> ProgramImage:
+        """The program in plain values."""
+
+    @cached_property
+    @abstractmethod
+    def sources(self) -> Mapping[str, str]:
+        """The source of each kernel by its name."""
+
+    @property
+    @abstractmethod
+    def own_sources(self) -> Sequence[str]:
+        """
+        The kernels that come with a source of their own, in place of one that is
+        printed from their body.
+        """
+
+    @property
+    @abstractmethod
+    def constants(self) -> Mapping[str, Array]:
+        """The value of each constant by its name."""
+
+    @cached_property
+    @abstractmethod
+    def report(self) -> Report:
+        """What a person is told of it."""
+
+    @property
+    @abstractmethod
+    def objections(self) -> Sequence[str]:
+        """Why it is only run if that is allowed, each with its place if it is known."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The launch program as text."""
+
+    @cached_property
+    @abstractmethod
+    def program(self) -> ProgramOp:
+        """The launch program."""
+
+    @abstractmethod
+    def opened_weights(self) -> AbstractContextManager[Mapping[str, Array]]:
+        """
+        The whole arrays that variables start from, by the names that they are given by,
+        each of them read when it is asked for.
+        """
+
+    @abstractmethod
+    def without_weights(self) -> Self:
+        """The same without what variables start from, which may be large."""
+
+    @abstractmethod
+    def locate(self, error: KernelError) -> None:
+        """Raise the error of a kernel's own source at its place, if that is known."""
+
+    @property
+    def devices(self) -> list[str]:
+        """The kinds of devices that it works on, in memory of the host or not."""
+        return devices_of(self.image)
+
+    def values(self) -> dict[str, Array]:
+        """
+        What variables and constants start from, by their own names. Raises
+        PenstockError with all arrays that are missing, do not fit, or have no variable.
+        """
+        # It may import Numba, which has to know before whether CUDA is simulated.
+        from penstock.runtime.loading.loader import part_of, raise_if_any
+
+        values = dict(self.constants)
+        problems: list[str] = []
+        ports = {x: x.port for x in self.image.variables if x.port is not None}
+        with self.opened_weights() as weights:
+            for variable, port in ports.items():
+                try:
+                    values[variable.name] = part_of(variable, weights[port])
+                except PenstockError as error:
+                    problems.append(str(error))
+            unused = sorted(set(weights) - set(ports.values()))
+        if unused:
+            problems.append(f"the program has no variables {', '.join(unused)}")
+        raise_if_any(problems)
+        return values
+
+    def check_kernels(self) -> None:
+        """
+        Raise PenstockError if a kernel is only run if that is allowed: it comes with
+        Python source of its own, or may reach outside of its memory.
+        """
+        for objection in self.objections:
+            raise PenstockError(objection)
+
+
+def devices_of(image: ProgramImage) -> list[str]:
+    """The kinds of devices that a program works on, in memory of the host or not."""
+    memories = {memory.device for memory in image.chunks}
+    return sorted({"cpu", *memories, *(actor.device for actor in image.actors)})

@@ -1,0 +1,71 @@
+"""The source of a program's kernels, and why some of it is not run unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from penstock.dialects.launch import KernelOp, ProgramOp
+
+_ONLY_IF_ALLOWED = (
+    "which is only run if that is allowed (--allow-source, allow_source=True)"
+)
+
+
+def kernel_sources(
+    program: ProgramOp, targets: Collection[str] = ("cpu", "cuda")
+) -> dict[str, str]:
+    """
+    The source text of each kernel for one of these kinds of devices by its name.
+    Raises `Rejected` with all in the kernels that has no source.
+    """
+    from penstock.dialects.launch import KernelOp
+    from penstock.dialects.utils.diagnostics import LocatedPassFailure
+    from penstock.lowering.codegen.target import kernel_source
+    from penstock.tools.driver.diagnostics import reject_if_any
+
+    sources: dict[str, str] = {}
+    complaints: list[tuple[Operation, str]] = []
+    for op in program.body.block.ops:
+        if not isinstance(op, KernelOp) or op.target.data not in targets:
+            continue
+        try:
+            sources[op.sym_name.data] = kernel_source(op)
+        except LocatedPassFailure as failure:
+            complaints += failure.complaints
+    reject_if_any(complaints, "")
+    return sources
+
+
+def own_sources(program: ProgramOp) -> list[KernelOp]:
+    """The kernels of a program with a source of their own, beside their body."""
+    from penstock.dialects.launch import KernelOp
+
+    ops = program.body.block.ops
+    return [op for op in ops if isinstance(op, KernelOp) and op.source is not None]
+
+
+def kernel_objections(program: ProgramOp) -> list[tuple[Operation, str]]:
+    """
+    Why kernels of a program that comes from elsewhere are not run, one reason a kernel:
+    a source of its own, or an op that is not proven to stay inside of its memory.
+    """
+    from penstock.dialects.launch import KernelOp
+    from penstock.lowering.analysis.access_bounds import unproven_accesses
+
+    objections: list[tuple[Operation, str]] = []
+    for kernel in program.body.block.ops:
+        if not isinstance(kernel, KernelOp):
+            continue
+        start = f"kernel '{kernel.sym_name.data}'"
+        if kernel.source is not None:
+            text = f"{start} brings Python source of its own, {_ONLY_IF_ALLOWED}"
+            objections.append((kernel, text))
+            continue
+        for op in unproven_accesses(kernel)[:1]:
+            text = f"{start} may reach outside of its memory by {op.name}"
+            objections.append((op, f"{text}, {_ONLY_IF_ALLOWED}"))
+    return objections

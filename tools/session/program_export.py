@@ -1,0 +1,386 @@
+"""
+From a launch program in IR to an executable, which is plain values.
+
+The image of a program, the source of its kernels and the values of its constants are
+made here, once for each program. The runtime runs them, and knows no IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import cached_property
+from os.path import basename
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from penstock.runtime.errors import KernelError
+from penstock.runtime.program.executable import (
+    ActorImage,
+    Kernel,
+    Memory,
+    Panels,
+    ProgramImage,
+    Queue,
+    Step,
+    TensorKind,
+    Variable,
+    Work,
+)
+from penstock.tools.session.executable import Executable
+from penstock.tools.session.kernel_sources import (
+    kernel_objections,
+    kernel_sources,
+    own_sources,
+)
+from penstock.tools.session.report import Report, report_of
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from penstock.dialects.job import InitAttr
+    from penstock.dialects.launch import (
+        ActorOp,
+        KernelOp,
+        PanelsAttr,
+        ProgramOp,
+        VariableOp,
+    )
+    from penstock.dialects.regst import MemoryCaseAttr
+    from penstock.runtime.loading.initializers import Array, Initializer, WeightFiles
+
+
+class ExportedProgram(Executable):
+    """
+    The executable of a verified program in IR. `given` has the values of variables by
+    name, which take the place of their initialisers; the files of these are looked up
+    in `directory`. Each part is made when it is asked for first.
+    """
+
+    def __init__(
+        self,
+        program: ProgramOp,
+        given: Mapping[str, Array] | None = None,
+        directory: Path | None = None,
+    ):
+        self._program = program
+        self._given = given or {}
+        self._directory = directory or Path()
+
+    @cached_property
+    def program(self) -> ProgramOp:
+        """The program."""
+        return self._program
+
+    @cached_property
+    def image(self) -> ProgramImage:
+        """The program in plain values."""
+        return image_of(self._program)
+
+    @cached_property
+    def sources(self) -> Mapping[str, str]:
+        """The source of each kernel. Raises `Rejected` if one has none."""
+        return kernel_sources(self._program)
+
+    @property
+    def own_sources(self) -> Sequence[str]:
+        """The kernels with a source of their own, beside their body."""
+        return [kernel.sym_name.data for kernel in own_sources(self._program)]
+
+    @property
+    def constants(self) -> Mapping[str, Array]:
+        """The value of each constant by its name."""
+        from penstock.dialects.utils.numpy_types import array_of
+
+        ops = variables_of(self._program)
+        return {
+            op.sym_name.data: array_of(op.value) for op in ops if op.value is not None
+        }
+
+    @cached_property
+    def report(self) -> Report:
+        """What a person is told of it."""
+        return report_of(self._program)
+
+    @property
+    def objections(self) -> Sequence[str]:
+        """Why it is only run if that is allowed, with places in no folder."""
+        from penstock.dialects.utils.diagnostics import place_of
+
+        return [
+            text
+            if (place := place_of(op)) is None
+            else f"{basename(str(place))}: {text}"
+            for op, text in kernel_objections(self._program)
+        ]
+
+    @property
+    def text(self) -> str:
+        """The program as text, with the places of its tasks."""
+        from io import StringIO
+
+        from penstock.tools.session.saved_plan.printing import PlanPrinter
+
+        text = StringIO()
+        PlanPrinter(text).print_op(self._program)
+        return f"{text.getvalue()}\n"
+
+    @contextmanager
+    def opened_weights(self) -> Generator[Mapping[str, Array]]:
+        """The arrays that variables start from; each is made when it is asked for."""
+        from penstock.runtime.loading.initializers import WeightFiles
+
+        with WeightFiles(self._directory) as files:
+            yield _InitialValues(self._program, self._given, files)
+
+    def without_weights(self) -> Self:
+        """The same for a program that is loaded, without what was given for it."""
+        other = copy(self)
+        other._given = {}
+        return other
+
+    def locate(self, error: KernelError) -> None:
+        """Raise `Rejected` at the kernel whose own source is wrong."""
+        from penstock.dialects.utils.diagnostics import place_of
+        from penstock.tools.driver.diagnostics import reject
+
+        own = {kernel.sym_name.data: kernel for kernel in own_sources(self._program)}
+        reject(str(error), place_of(own[error.kernel]))
+
+
+class _InitialValues(Mapping[str, "Array"]):
+    """The whole arrays that the variables of a program start from, by port."""
+
+    def __init__(
+        self, program: ProgramOp, given: Mapping[str, Array], files: WeightFiles
+    ):
+        self._ops = {
+            op.port_name: op for op in variables_of(program) if op.init is not None
+        }
+        self._given = given
+        self._files = files
+
+    def __getitem__(self, name: str) -> Array:
+        from penstock.dialects.utils.numpy_types import dtype_of
+        from penstock.runtime.loading.initializers import initial_value
+
+        if name in self._given:
+            return self._given[name]
+        op = self._ops[name]
+        assert op.init is not None, "others are constants"
+        dtype, init = dtype_of(op.type.element_type), initializer_of(op.init)
+        return initial_value(init, name, op.whole_shape, dtype, self._files)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._ops, *self._given]))
+
+    def __len__(self) -> int:
+        return len(self._ops.keys() | self._given.keys())
+
+
+def variables_of(program: ProgramOp) -> list[VariableOp]:
+    """The variables and constants of a program."""
+    from penstock.dialects.launch import VariableOp
+
+    return [op for op in program.body.block.ops if isinstance(op, VariableOp)]
+
+
+def initializer_of(attribute: InitAttr) -> Initializer:
+    """What an attribute says."""
+    from penstock.runtime.loading.initializers import Initializer
+
+    names = attribute.options.data
+    return Initializer(
+        attribute.kind.data, {name: attribute.value(name, 0) for name in names}
+    )
+
+
+def image_of(program: ProgramOp) -> ProgramImage:
+    """The image of a program that has been verified."""
+    from penstock.dialects.launch import (
+        ActorOp,
+        ChunkOp,
+        ControlOp,
+        KernelOp,
+        RegisterOp,
+        VariableOp,
+        frames_of,
+        turns_of,
+    )
+
+    alignments: dict[str, int] = {}
+    chunks: list[Memory] = []
+    ops = list(program.body.block.ops)
+    registers = {op.sym_name.data: op for op in ops if isinstance(op, RegisterOp)}
+    turns = turns_of(program)
+    numbers = _numbers_of(op.memory_case for op in ops if isinstance(op, ChunkOp))
+    for op in ops:
+        if isinstance(op, ChunkOp):
+            case, name = op.memory_case, op.sym_name.data
+            chunks.append(Memory(name, *_place_of(case, numbers, op.size.value.data)))
+            alignments[name] = case.alignment
+
+    def queue(op: RegisterOp | ControlOp) -> Queue:
+        name, slots = op.sym_name.data, op.slots.value.data
+        if isinstance(op, ControlOp):
+            return Queue(name, None, 0, 0, slots, op.initial_slots, None)
+        chunk = op.chunk.root_reference.data
+        below = None if op.over is None else registers[op.over.root_reference.data]
+        parts, step, stride = frames_of(op, below, alignments[chunk])
+        kind = kind_of(op.type)
+        offset = op.offset.value.data
+        interface = None if op.interface is None else op.interface.data
+        place = chunk, offset, stride, slots, 0, kind, interface
+        return Queue(name, *place, parts, step)
+
+    return ProgramImage(
+        program.sym_name.data,
+        tuple(map(tuple, program.exclusive_jobs)),
+        tuple(chunks),
+        tuple(queue(op) for op in ops if isinstance(op, RegisterOp | ControlOp)),
+        tuple(_variable(op) for op in ops if isinstance(op, VariableOp)),
+        tuple(kernel_image(op) for op in ops if isinstance(op, KernelOp)),
+        tuple(
+            _actor(op, turns[op.sym_name.data]) for op in ops if isinstance(op, ActorOp)
+        ),
+    )
+
+
+def _numbers_of(cases: Iterable[MemoryCaseAttr]) -> dict[tuple[int, int], int]:
+    """
+    The number of each device in memory cases, by its rank and index: the index, or
+    where they are of several ranks, which one process is to play, its place in order.
+    """
+    from penstock.dialects.job import DeviceAttr
+
+    places = {
+        (case.rank.data, case.device.index.data)
+        for case in cases
+        if isinstance(case.device, DeviceAttr)
+    }
+    if len({rank for rank, _ in places}) > 1:
+        return {place: number for number, place in enumerate(sorted(places))}
+    return {(rank, index): index for rank, index in places}
+
+
+def _place_of(
+    case: MemoryCaseAttr, numbers: Mapping[tuple[int, int], int], size: int
+) -> tuple[str, int, int, str | None]:
+    """What is said of a chunk besides its name."""
+    from penstock.dialects.job import DeviceAttr
+
+    kind = case.device_kind
+    if not isinstance(case.device, DeviceAttr):
+        return "cpu", size, 0, None
+    number = numbers[case.rank.data, case.device.index.data]
+    return ("cpu", size, number, kind) if case.is_host else (kind, size, number, None)
+
+
+def kind_of(type: object) -> TensorKind:
+    """The shape, dtype and bytes of a dense memref."""
+    from xdsl.dialects.builtin import MemRefType
+    from xdsl.utils.hints import isa
+
+    from penstock.dialects.launch import memref_bytes
+    from penstock.dialects.utils.numpy_types import dtype_name_of
+
+    assert isa(type, MemRefType), "checked by the verifier"
+    name = dtype_name_of(type.element_type)
+    return TensorKind(tuple(type.get_shape()), name, memref_bytes(type))
+
+
+def _variable(op: VariableOp) -> Variable:
+    kind = kind_of(op.type)
+    return Variable(
+        op.sym_name.data,
+        None if op.init is None else op.port_name,
+        op.chunk.root_reference.data,
+        op.offset.value.data,
+        kind,
+        tuple(part.start for part in op.place),
+        tuple(op.whole_shape),
+        None if (found := op.panels) is None else panels_of(found),
+        op.winograd is not None,
+    )
+
+
+def panels_of(attribute: PanelsAttr) -> Panels:
+    """What an attribute says."""
+    axis, width, depth = attribute.axis, attribute.width, attribute.depth
+    quads = bool(attribute.quads.data)
+    return Panels(attribute.shape, axis.data, width.data, depth.data, quads)
+
+
+def kernel_image(op: KernelOp) -> Kernel:
+    """The image of a kernel."""
+    from xdsl.dialects.cf import AssertOp
+
+    return Kernel(
+        op.sym_name.data,
+        op.target.data,
+        tuple(kind_of(type) for type in op.arguments),
+        tuple(inner.msg.data for inner in op.walk() if isinstance(inner, AssertOp)),
+        None if op.cost is None else Work._make(op.cost),
+    )
+
+
+def _actor(op: ActorOp, turns: int) -> ActorImage:
+    from penstock.dialects.launch import CommitOp, names_of
+    from penstock.dialects.utils.diagnostics import place_of
+
+    steps = list(op.body.block.ops)
+    done = [step for step in steps if not isinstance(step, CommitOp)]
+    return ActorImage(
+        op.sym_name.data,
+        op.job_name,
+        op.device.kind.data,
+        op.stream.value.data,
+        tuple(names_of(op.reads)),
+        tuple(names_of(op.writes)),
+        tuple(map(_step, done)),
+        tuple(op.rates.items()),
+        turns,
+        op.kind_name,
+        tuple(map(tuple, op.number_lists)),
+        None if (place := place_of(op)) is None else str(place),
+        len(done) < len(steps),
+    )
+
+
+def _step(op: Operation) -> Step:
+    from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+
+    from penstock.dialects.launch.actors import ON, WHEN
+
+    when, on = op.attributes.get(WHEN), op.attributes.get(ON)
+    return _work(op)._replace(
+        when=when.data if isinstance(when, StringAttr) else "always",
+        on=on.root_reference.data if isinstance(on, SymbolRefAttr) else None,
+    )
+
+
+def _work(op: Operation) -> Step:
+    from penstock.dialects.launch import (
+        CallOp,
+        CopyOp,
+        FeedOp,
+        FetchOp,
+        ReleaseOp,
+        names_of,
+    )
+
+    match op:
+        case CallOp():
+            kernel = op.kernel.root_reference.data
+            return Step("call", kernel, tuple(names_of(op.arguments)))
+        case CopyOp():
+            names = op.source.root_reference.data, op.target.root_reference.data
+            return Step("copy", "", names)
+        case FeedOp():
+            return Step("feed", op.port.data, (op.target.root_reference.data,))
+        case ReleaseOp():
+            return Step("release", "", (op.register.root_reference.data,))
+        case _:
+            assert isinstance(op, FetchOp), "checked by the verifier"
+            return Step("fetch", op.port.data, (op.source.root_reference.data,))
