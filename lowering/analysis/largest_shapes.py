@@ -37,8 +37,8 @@ from penstock.dialects.op.sbp import devices_of
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.regst import DataType
 from penstock.lowering.analysis.op_devices import JobDevices
+from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
 from penstock.lowering.op.infer_shapes import is_static, refine_block
-from penstock.lowering.plan.create_registers import MAX_SHAPE, extents_of
 
 Finding = tuple[Operation, str]
 

@@ -23,7 +23,7 @@ from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import DataType
 from penstock.lowering.analysis.op_devices import JobDevices
-from penstock.lowering.plan.create_registers import MAX_SHAPE, extents_of
+from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
 
 Finding: TypeAlias = tuple[Operation, str]
 

@@ -19,8 +19,8 @@ from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
+from penstock.lowering.analysis.register_types import MAX_SHAPE
 from penstock.lowering.convert.boxing import zone_of
-from penstock.lowering.plan.create_registers import MAX_SHAPE
 
 Waits: TypeAlias = tuple[TaskOp, ...]
 """Tasks that must be over before another one may act, each once."""

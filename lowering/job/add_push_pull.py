@@ -52,6 +52,7 @@ from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
+from penstock.lowering.analysis.register_types import MAX_SHAPE
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
     Finding,
@@ -60,7 +61,6 @@ from penstock.lowering.analysis.shared_ports import (
     shared_ports,
 )
 from penstock.lowering.op.infer_shapes import is_static
-from penstock.lowering.plan.create_registers import MAX_SHAPE
 
 CALLER = PlacementAttr("cpu", [(0, 0)])
 """Where the caller's arrays are."""

@@ -40,8 +40,8 @@ from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.graphs import components
+from penstock.lowering.analysis.register_types import requested_slots
 from penstock.lowering.analysis.task_order import TaskOrder
-from penstock.lowering.plan.create_registers import requested_slots
 
 Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
 

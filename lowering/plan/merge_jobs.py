@@ -72,6 +72,7 @@ from penstock.lowering.algorithms.exclusion_groups import (
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import aliases_of, joined_case
 from penstock.lowering.analysis.memory_bound import write_bounds
+from penstock.lowering.analysis.plan_waits import WAITS_FOR
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
     Finding,
@@ -84,7 +85,6 @@ from penstock.lowering.analysis.shared_ports import (
 )
 from penstock.lowering.plan.merged_memory import Memory
 from penstock.lowering.plan.order_updates import target_of
-from penstock.lowering.plan.reduce_events import WAITS_FOR
 
 ################################################################################
 # What keeps plans from being merged                                           #

@@ -44,30 +44,30 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, Ports, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, Ports, TaskOp
 from penstock.dialects.regst import ControlType
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.algorithms.deadlock import Register, Waits
 from penstock.lowering.algorithms.event_reduction import (
     Order,
     OwnEdge,
     implied_by_others,
     implied_registers,
     needed_events,
-    zero_edges,
 )
 from penstock.lowering.algorithms.marked_graph import Edge
 from penstock.lowering.algorithms.unrolled_order import MAX_ACTS, Acts, Queue
+from penstock.lowering.analysis.plan_waits import (
+    WAITS_FOR,
+    PlanWaits,
+    complaints_about_waits,
+    orders_of,
+    streams_of,
+)
 from penstock.lowering.analysis.repetitions import PlanRates, rates_of
-from penstock.lowering.verify.deadlock import PlanWaits, deadlocks_in
-
-WAITS_FOR = "waits_for"
-"""The attribute of a task that names the tasks whose events it waits for."""
 
 REPORT = "events"
 """The attribute of a plan that counts orders between streams, and events."""
@@ -82,51 +82,6 @@ def is_of_one_job_on_registers(plan: PlanOp) -> bool:
     """Whether registers say all that orders the tasks of a plan of one job."""
     has_values = any(task.results_ for task in plan.tasks)
     return bool(plan.registers) and not has_values and not plan.is_merged
-
-
-def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
-    """The tasks of each stream, in their order."""
-    streams: dict[tuple[DeviceAttr, StreamAttr], list[int]] = {}
-    for index, task in enumerate(tasks):
-        streams.setdefault((task.device, task.stream), []).append(index)
-
-    def place(index: int) -> int:
-        order = tasks[index].order
-        return -1 if order is None else order.value.data
-
-    for members in streams.values():
-        if all(tasks[index].order is not None for index in members):
-            members.sort(key=place)
-    return list(streams.values())
-
-
-def orders_of(waits: Waits, without: Collection[int] = ()) -> list[Order]:
-    """Which tasks must be over before others within one act, by all other registers."""
-    return list(
-        dict.fromkeys(
-            Order(first, second)
-            for row in waits.following
-            for first, second, register in row
-            if register not in without
-        )
-    )
-
-
-def complaints_about(plan: PlanOp, found: PlanWaits) -> Iterator[tuple[Operation, str]]:
-    """The tasks that would wait for each other forever."""
-    deadlocks = list(deadlocks_in(plan, found))
-    yield from deadlocks
-    if deadlocks:
-        return
-    if rates_of(plan).is_rated:
-        # Streams have no order of all acts.
-        return
-    edges = zero_edges(streams_of(found.tasks), orders_of(found.waits))
-    registers = [Register(first, [second]) for first, second, _ in edges]
-    cycle = Waits(len(found.tasks), registers).cycle()
-    if cycle is not None:
-        task, text = found.cycle_text(cycle)
-        yield task, f"{text} of registers and the order of streams"
 
 
 def implied_controls(
@@ -219,7 +174,7 @@ class PlanReduceEventsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [x for x in outermost(op, PlanOp) if is_of_one_job_on_registers(x)]
         given = [(plan, PlanWaits.of(plan)) for plan in plans]
-        fail_if_any(found for each in given for found in complaints_about(*each))
+        fail_if_any(found for each in given for found in complaints_about_waits(*each))
         for plan, found in given:
             rates = rates_of(plan)
             removed = remove_implied_controls(found, rates)

@@ -22,6 +22,7 @@ from penstock.dialects.op.in_place import NEVER, hints_of
 from penstock.dialects.op.multirate import RateOp, RepeatOp, UnpackOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, RegisterOp
+from penstock.lowering.analysis.plan_waits import slots_of_value
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_rules import (
     NO_ALIAS,
@@ -30,7 +31,6 @@ from penstock.lowering.regst.alias_rules import (
     quoted,
     register_of,
 )
-from penstock.lowering.verify.deadlock import slots_of_value
 
 ALIAS = DenseArrayBase.from_list(i32, [0, 1])
 APART = DenseArrayBase.from_list(i32, [0, 0])

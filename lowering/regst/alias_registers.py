@@ -90,8 +90,8 @@ from penstock.dialects.regst import RegisterOp, alias_place
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.analysis.plan_waits import PlanWaits, complaints_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
-from penstock.lowering.plan import reduce_events as plan_reduce_events
 from penstock.lowering.regst.alias_decisions import (
     Aliasing,
     Finding,
@@ -107,7 +107,6 @@ from penstock.lowering.regst.alias_rules import (
     Refusal,
     quoted,
 )
-from penstock.lowering.verify.deadlock import PlanWaits
 
 ALIAS = DenseArrayBase.from_list(i32, [0, 1])
 """The operand segments of an alias."""
@@ -204,7 +203,7 @@ def complaints_about(plan: PlanOp, timeline: Timeline) -> Iterator[Finding]:
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif timeline.stuck:
-        cycles = list(plan_reduce_events.complaints_about(plan, PlanWaits.of(plan)))
+        cycles = list(complaints_about_waits(plan, PlanWaits.of(plan)))
         yield from cycles or unordered_tasks(plan)
     else:
         yield from bad_hints(plan)

@@ -63,6 +63,16 @@ from penstock.lowering.algorithms.slot_counts import (
     overflows,
 )
 from penstock.lowering.algorithms.unique_names_sizes import parse_size
+from penstock.lowering.analysis.plan_waits import (
+    PlanWaits,
+    complaints_about_waits,
+    orders_of,
+    streams_of,
+)
+from penstock.lowering.analysis.register_types import (
+    complaints_about_registers,
+    requested_slots,
+)
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.analysis.task_times import (
     MAX_NS,
@@ -70,11 +80,6 @@ from penstock.lowering.analysis.task_times import (
     complaints_about_times,
     time_of,
 )
-from penstock.lowering.plan import create_registers as plan_create_registers
-from penstock.lowering.plan import reduce_events as plan_reduce_events
-from penstock.lowering.plan.create_registers import requested_slots
-from penstock.lowering.plan.reduce_events import orders_of, streams_of
-from penstock.lowering.verify.deadlock import PlanWaits
 
 REPORT = "interval_ns"
 """The attribute of a plan that says how often its acts begin."""
@@ -250,9 +255,9 @@ def complaints_about(
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
         return
-    yield from plan_create_registers.complaints_about(plan)
+    yield from complaints_about_registers(plan)
     yield from complaints_about_times(plan, machine)
-    yield from plan_reduce_events.complaints_about(plan, found)
+    yield from complaints_about_waits(plan, found)
 
 
 def choose_slots(

@@ -43,6 +43,7 @@ from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp, alias_
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import aliases_of, is_view, joined_case
+from penstock.lowering.analysis.register_types import requested_slots, with_headers
 from penstock.lowering.analysis.shared_ports import (
     Finding,
     Port,
@@ -51,7 +52,6 @@ from penstock.lowering.analysis.shared_ports import (
     plans_in,
     shared_ports,
 )
-from penstock.lowering.plan.create_registers import requested_slots, with_headers
 
 Writers: TypeAlias = Mapping[SSAValue, TaskOp]
 """The tasks that write registers."""

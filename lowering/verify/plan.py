@@ -65,7 +65,7 @@ from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.verify.deadlock import PlanWaits, deadlocks_in
+from penstock.lowering.analysis.plan_waits import PlanWaits, deadlocks_in
 from penstock.lowering.verify.plan_rules.events import bad_events, equal_orders
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.in_place import bad_hints
