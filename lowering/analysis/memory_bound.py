@@ -30,7 +30,7 @@ from penstock.dialects.regst import BlockOp, DataType, RegisterOp, alias_root
 from penstock.lowering.algorithms.byte_sharing import CycleError
 from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
 from penstock.lowering.analysis.acting_order import acting_order, streams_of
-from penstock.lowering.regst.register_usage import Guard, Usage
+from penstock.lowering.analysis.register_usage import Guard, Usage
 
 
 class Life(NamedTuple):

@@ -34,6 +34,7 @@ from penstock.dialects.op.sbp import (
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.splat import splat_of
+from penstock.lowering.analysis.task_builder import TaskBuilder, Waits, at
 from penstock.lowering.convert.boxing import (
     Collective,
     Piece,
@@ -42,7 +43,6 @@ from penstock.lowering.convert.boxing import (
     recipes,
     zone_of,
 )
-from penstock.lowering.convert.task_builder import TaskBuilder, Waits, at
 
 
 @dataclass

@@ -94,10 +94,10 @@ from penstock.lowering.analysis.op_layouts import (
     sbps_in,
     target_of,
 )
+from penstock.lowering.analysis.ordering_tokens import JobWaits, control_of
 from penstock.lowering.analysis.repetitions import job_turns
+from penstock.lowering.analysis.task_builder import TaskBuilder, at
 from penstock.lowering.convert.boxing_tasks import BoxingTasks
-from penstock.lowering.convert.ordering_tokens import JobWaits, control_of
-from penstock.lowering.convert.task_builder import TaskBuilder, at
 from penstock.lowering.job.infer_sbp import candidates_for
 
 ################################################################################

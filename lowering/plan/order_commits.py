@@ -38,9 +38,9 @@ from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.analysis.ordering_tokens import Tokens
+from penstock.lowering.analysis.task_builder import TaskBuilder
 from penstock.lowering.analysis.task_order import TaskOrder, controls_of
-from penstock.lowering.convert.ordering_tokens import Tokens
-from penstock.lowering.convert.task_builder import TaskBuilder
 
 Finding = tuple[Operation, str]
 

@@ -126,14 +126,14 @@ from penstock.lowering.algorithms.unrolled_order import Control
 from penstock.lowering.analysis.acting_order import Stream
 from penstock.lowering.analysis.control_edges import write_control
 from penstock.lowering.analysis.memory_bound import Liveness, write_bounds
-from penstock.lowering.analysis.repetitions import PIECES
-from penstock.lowering.regst.one_stream import one_thread_plan
-from penstock.lowering.regst.register_usage import (
+from penstock.lowering.analysis.register_usage import (
     Guard,
     Usage,
     complaints_about,
     cycle_complaint,
 )
+from penstock.lowering.analysis.repetitions import PIECES
+from penstock.lowering.regst.one_stream import one_thread_plan
 
 GUARDS = ("all", "bounded", "none", "stream")
 

@@ -32,8 +32,8 @@ from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import NegOp
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.lowering.analysis.ordering_tokens import needed_orders
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.convert.ordering_tokens import needed_orders
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.runtime.executors.simulator import Act
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline

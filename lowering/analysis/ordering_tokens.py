@@ -22,7 +22,7 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.plan import TaskOp
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.analysis.control_edges import ControlEdge
-from penstock.lowering.convert.task_builder import TaskBuilder, Waits, at
+from penstock.lowering.analysis.task_builder import TaskBuilder, Waits, at
 
 
 @dataclass
