@@ -38,7 +38,7 @@ from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp, tensor_type
 from penstock.dialects.regst import DataType
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
-from penstock.lowering.op.infer_shapes import is_static, refine_block
+from penstock.lowering.analysis.shape_refinement import is_static, refine_block
 
 Finding = tuple[Operation, str]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from xdsl.ir import Operation
 
@@ -21,7 +21,7 @@ from penstock.dialects.job import (
     origin_of,
     placement_of,
 )
-from penstock.dialects.op.sbp import devices_of
+from penstock.dialects.op.sbp import RECENT, devices_of
 
 ELSEWHERE = (
     AfterOp,
@@ -116,3 +116,9 @@ class JobDevices:
         if (known := self._on.get(device)) is None:
             known = self._on[device] = PlacementAttr.on(device)
         return known
+
+
+@lru_cache(RECENT)
+def zone_of(device: DeviceAttr) -> DeviceAttr:
+    """The device that stands for all that work in the same memory."""
+    return device.host if device.kind.data == "cpu" else device

@@ -18,9 +18,9 @@ from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.algorithms.unique_names import UniqueNames
+from penstock.lowering.analysis.op_devices import zone_of
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.analysis.register_types import MAX_SHAPE
-from penstock.lowering.convert.boxing import zone_of
 
 Waits: TypeAlias = tuple[TaskOp, ...]
 """Tasks that must be over before another one may act, each once."""

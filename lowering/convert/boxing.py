@@ -23,6 +23,7 @@ from penstock.dialects.job import (
     SplitAttr,
 )
 from penstock.dialects.op.sbp import RECENT, Layout, Part, devices_of, places_of
+from penstock.lowering.analysis.op_devices import zone_of
 
 ################################################################################
 # Which parts of which devices                                                 #
@@ -146,12 +147,6 @@ def distance(a: DeviceAttr, b: DeviceAttr) -> int:
     if zone_of(a) == zone_of(b):
         return 1
     return 2 if a.rank == b.rank else 3
-
-
-@lru_cache(RECENT)
-def zone_of(device: DeviceAttr) -> DeviceAttr:
-    """The device that stands for all that work in the same memory."""
-    return device.host if device.kind.data == "cpu" else device
 
 
 ################################################################################

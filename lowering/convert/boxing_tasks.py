@@ -34,6 +34,7 @@ from penstock.dialects.op.sbp import (
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.splat import splat_of
+from penstock.lowering.analysis.op_devices import zone_of
 from penstock.lowering.analysis.task_builder import TaskBuilder, Waits, at
 from penstock.lowering.convert.boxing import (
     Collective,
@@ -41,7 +42,6 @@ from penstock.lowering.convert.boxing import (
     Recipe,
     collective_of,
     recipes,
-    zone_of,
 )
 
 

@@ -96,9 +96,9 @@ from penstock.lowering.analysis.op_layouts import (
 )
 from penstock.lowering.analysis.ordering_tokens import JobWaits, control_of
 from penstock.lowering.analysis.repetitions import job_turns
+from penstock.lowering.analysis.sbp_candidates import candidates_for
 from penstock.lowering.analysis.task_builder import TaskBuilder, at
 from penstock.lowering.convert.boxing_tasks import BoxingTasks
-from penstock.lowering.job.infer_sbp import candidates_for
 
 ################################################################################
 # What keeps a job from becoming a plan                                        #

@@ -5,7 +5,7 @@ devices of one kind, and that are given the same bytes twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
@@ -32,50 +32,14 @@ from penstock.lowering.analysis.aliases import (
     operand_register,
     pairs_of,
 )
+from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
 
 Finding: TypeAlias = tuple[Operation, str]
 """What is wrong, with the op it is about."""
 
-KernelKey: TypeAlias = tuple[object, ...]
 
 LARGEST = (1 << 63) - 1
 """The largest number that a program holds; costs may be larger."""
-
-
-def kernel_key(op: Operation) -> KernelKey:
-    """What is equal for two ops if their kernels do the same."""
-    numbers: dict[SSAValue, int] = {}
-    return structure_of(op, numbers)
-
-
-def structure_of(op: Operation, numbers: dict[SSAValue, int]) -> KernelKey:
-    """
-    An op and all inside, without names and locations: values are numbered in the order
-    of their definitions. Those from outside are known by their types alone.
-    """
-    operands = [numbers.get(value, value.type) for value in op.operands]
-    number(op.results, numbers)
-    return (
-        op.name,
-        *operands,
-        None,
-        *(result.type for result in op.results),
-        *((name, op.properties[name]) for name in sorted(op.properties)),
-        *(block_structure(block, numbers) for r in op.regions for block in r.blocks),
-    )
-
-
-def block_structure(block: Block, numbers: dict[SSAValue, int]) -> KernelKey:
-    """A block and all inside, without names and locations."""
-    number(block.args, numbers)
-    types = [arg.type for arg in block.args]
-    return (*types, *(structure_of(op, numbers) for op in block.ops))
-
-
-def number(values: Sequence[SSAValue], numbers: dict[SSAValue, int]) -> None:
-    """Give each value the next number."""
-    for value in values:
-        numbers[value] = len(numbers)
 
 
 @dataclass

@@ -53,6 +53,7 @@ from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE
+from penstock.lowering.analysis.shape_refinement import is_static
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
     Finding,
@@ -60,7 +61,6 @@ from penstock.lowering.analysis.shared_ports import (
     jobs_in,
     shared_ports,
 )
-from penstock.lowering.op.infer_shapes import is_static
 
 CALLER = PlacementAttr("cpu", [(0, 0)])
 """Where the caller's arrays are."""

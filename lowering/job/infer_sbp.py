@@ -60,8 +60,6 @@ from penstock.dialects.op.sbp import (
     SbpSignature,
     entries_text,
     sbp_of,
-    signature,
-    split,
 )
 from penstock.dialects.op.tensor_op import TensorOp, byte_count, tensor_type
 from penstock.dialects.utils.diagnostics import fail_if_any
@@ -74,30 +72,11 @@ from penstock.lowering.analysis.op_layouts import (
     sbps_in,
     target_of,
 )
+from penstock.lowering.analysis.sbp_candidates import candidates_for
 
 ################################################################################
 # Candidates                                                                   #
 ################################################################################
-
-
-def candidates_for(op: Operation, devices: int) -> list[SbpSignature]:
-    """The signatures of an op on so many devices, the first one liked best."""
-    match op:
-        case InputOp():
-            return source_signatures(op.result, [split(0), BROADCAST])
-        case VariableOp():
-            return source_signatures(op.result, [BROADCAST, split(0)])
-        case TensorOp():
-            whole = signature([None] * len(op.operands), [None] * len(op.results))
-            return [*op.sbp_signatures(devices), whole]
-        case _:
-            return []
-
-
-def source_signatures(value: SSAValue, first: Sequence[Entry]) -> list[SbpSignature]:
-    """The signatures of what has no operands: these entries, then the other axes."""
-    others = map(split, range(1, tensor_type(value).get_num_dims()))
-    return [SbpSignature((), (entry,)) for entry in (*first, *others)]
 
 
 def transfer_bytes(

@@ -9,19 +9,9 @@ is full at the start after its readers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from penstock.dialects.launch import (
-    ActorOp,
-    ChunkOp,
-    ControlOp,
-    ProgramOp,
-    RegisterOp,
-    VariableOp,
-    memref_bytes,
-    names_of,
-)
-from penstock.lowering.algorithms.byte_ranges import Range
+from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
 
 
 class ActorOrder:
@@ -82,21 +72,3 @@ class Run:
     def is_followed(self, before: Sequence[int]) -> bool:
         """Whether what comes right after these goes behind."""
         return self.is_cut_off(before) or not self._members.isdisjoint(before)
-
-
-def ranges_of(program: ProgramOp) -> Mapping[str, Range]:
-    """The bytes of all slots of each register, and of each variable."""
-    table = program.symbol_table()
-    found: dict[str, Range] = {}
-    for name, op in table.items():
-        if not isinstance(op, RegisterOp | VariableOp):
-            continue
-        chunk, start = op.chunk.root_reference.data, op.offset.value.data
-        size = memref_bytes(op.type)
-        if isinstance(op, RegisterOp):
-            memory = table[chunk]
-            assert isinstance(memory, ChunkOp), "checked by the verifier"
-            stride = op.stride(memory.memory_case.alignment)
-            size += (op.slots.value.data - 1) * stride
-        found[name] = Range(chunk, start, start + size)
-    return found

@@ -47,8 +47,9 @@ from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.attributes import carry, own_attributes
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
+from penstock.lowering.analysis.byte_places import ranges_of
 from penstock.lowering.codegen.cpu.wave import MEMBERS, modelled_ns
-from penstock.lowering.launch.actor_order import ActorOrder, Run, ranges_of
+from penstock.lowering.launch.actor_order import ActorOrder, Run
 
 
 class Program:

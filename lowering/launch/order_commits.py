@@ -40,9 +40,9 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.commit_gate import AHEAD, Gate, gate_of
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.algorithms.unique_names import UniqueNames
-from penstock.lowering.plan.order_commits import AHEAD, Gate, gate_of
 
 Finding = tuple[Operation, str]
 

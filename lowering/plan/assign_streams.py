@@ -61,14 +61,13 @@ from penstock.lowering.algorithms.list_scheduling import (
     lower_limit,
     scheduled_on,
 )
+from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
 from penstock.lowering.analysis.task_times import (
     Machine,
     complaints_about_times,
     jobs_of,
 )
-from penstock.lowering.regst.alias_decisions import earlier_readers
-from penstock.lowering.regst.alias_rules import Pairs
 
 POLICIES = ("critical-path", "naive")
 

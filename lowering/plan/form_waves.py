@@ -58,14 +58,13 @@ from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import operand_register
+from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.register_types import requested_slots
 from penstock.lowering.analysis.repetitions import rates_of
+from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
 from penstock.lowering.analysis.task_times import MEASURED
 from penstock.lowering.codegen.cpu.wave import BYTES_A_NS, FLOPS_A_NS
-from penstock.lowering.convert.kernel_bodies import KernelKey, kernel_key
-from penstock.lowering.regst.alias_decisions import earlier_readers
-from penstock.lowering.regst.alias_rules import Pairs
 
 MOST_KINDS = 8
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -36,6 +35,7 @@ from penstock.dialects.job import AssignOp, CommitOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.commit_gate import AHEAD, Gate, gate_of
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.analysis.ordering_tokens import Tokens
@@ -43,40 +43,6 @@ from penstock.lowering.analysis.task_builder import TaskBuilder
 from penstock.lowering.analysis.task_order import TaskOrder, controls_of
 
 Finding = tuple[Operation, str]
-
-AHEAD = 2
-"""How many acts a task that can fail may be ahead of the commit."""
-
-
-class Gate(NamedTuple):
-    """The tasks that a commit waits for, and those that wait for it."""
-
-    uncertain: Sequence[int]
-    updates: Sequence[int]
-
-
-def gate_of(
-    graph: MarkedGraph,
-    uncertain: Sequence[int],
-    updates: Sequence[int],
-    *,
-    is_remote: bool = False,
-) -> Gate:
-    """
-    Those of the updates that some uncertain task does not come before, or all of them
-    if these are remote, and the uncertain tasks that come before no other one.
-    """
-    bit = {task: 1 << i for i, task in enumerate(uncertain)}
-    place = {task: 1 << i for i, task in enumerate(updates)}
-    reached = graph.after([place.get(task, 0) for task in range(graph.size)])
-    behind_all = -1
-    for task in uncertain:
-        behind_all &= reached[task]
-    waiting = [x for x in updates if is_remote or not behind_all & place[x]]
-    if not waiting:
-        return Gate((), ())
-    followed = graph.after([bit.get(task, 0) for task in range(graph.size)])
-    return Gate([task for task in uncertain if not followed[task]], waiting)
 
 
 def graph_of(plan: PlanOp, tasks: Sequence[TaskOp]) -> MarkedGraph:

@@ -80,6 +80,7 @@ from penstock.lowering.algorithms.ordering.strategies import (
     memory_order,
 )
 from penstock.lowering.analysis.in_place_hints import wanted_pairs
+from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.register_types import Homes, data_types_of, slots_of
 from penstock.lowering.analysis.repetitions import grouped, rates_of
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
@@ -88,8 +89,6 @@ from penstock.lowering.analysis.task_times import (
     complaints_about_times,
     jobs_of,
 )
-from penstock.lowering.regst.alias_decisions import earlier_readers
-from penstock.lowering.regst.alias_rules import Pairs
 
 POLICIES = ("early-updates", "memory", "overlap", "source")
 

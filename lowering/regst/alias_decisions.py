@@ -15,11 +15,11 @@ from penstock.dialects.regst import alias_place
 from penstock.lowering.analysis.aliases import (
     bytes_of,
     lies_as_paired,
-    made_by,
     operand_register,
 )
+from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal, earlier_readers
 from penstock.lowering.regst.alias_forest import Forest, Timeline, Tree, Version
-from penstock.lowering.regst.alias_rules import Pairs, Refusal, Rules, quoted
+from penstock.lowering.regst.alias_rules import Rules, quoted
 
 Finding: TypeAlias = tuple[Operation, str]
 
@@ -302,60 +302,3 @@ def orders_wanted(
         for first, second in earlier_readers(tasks, pairs)
         if not timeline.is_done(first, second)
     ]
-
-
-def earlier_readers(
-    tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]
-) -> list[tuple[int, int]]:
-    """
-    The tasks, by their places, that read what a later one has to write over, or does by
-    hand, each with that one.
-    """
-    fixed = [
-        (index, operand_register(task, pair.operand))
-        for index, task in enumerate(tasks)
-        for pair in pairs[task].wanted
-        if not pair.view and (pair.must or is_given(task, pair))
-    ]
-    groups = Groups(tasks, pairs) if fixed else None
-    found: dict[tuple[int, int], None] = {}
-    for index, register in fixed:
-        for reader in groups.readers(register) if groups else ():
-            if reader < index:
-                found[reader, index] = None
-    return list(found)
-
-
-def is_given(task: TaskOp, pair: InPlacePair) -> bool:
-    """Whether a result lies over an operand by hand."""
-    return bool(task.outs) and lies_as_paired(task, pair)
-
-
-class Groups:
-    """What shows bytes of each other, and who reads these, by their places."""
-
-    def __init__(self, tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]) -> None:
-        self._leader: dict[SSAValue, SSAValue] = {}
-        self._readers: dict[SSAValue, dict[int, None]] = {}
-        for task in tasks:
-            views, made = pairs[task].views, made_by(task)
-            for pair in views if len(views) == len(made) else ():
-                # Of registers only those show bytes that lie there.
-                if not task.outs or lies_as_paired(task, pair):
-                    source = self._find(operand_register(task, pair.operand))
-                    self._leader[self._find(made[pair.result])] = source
-        for index, task in enumerate(tasks):
-            for register in task.ins:
-                self._readers.setdefault(self._find(register), {})[index] = None
-
-    def _find(self, register: SSAValue) -> SSAValue:
-        path: list[SSAValue] = []
-        while (leader := self._leader.get(register, register)) is not register:
-            path.append(register)
-            register = leader
-        self._leader.update((value, register) for value in path)
-        return register
-
-    def readers(self, register: SSAValue) -> Sequence[int]:
-        """The tasks that read the bytes of a register, under whatever name."""
-        return list(self._readers.get(self._find(register), ()))

@@ -22,11 +22,11 @@ from penstock.dialects.op.in_place import NEVER, hints_of
 from penstock.dialects.op.multirate import RateOp, RepeatOp, UnpackOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, RegisterOp
+from penstock.lowering.analysis.in_place_pairs import Refusal
 from penstock.lowering.analysis.plan_waits import slots_of_value
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_rules import (
     NO_ALIAS,
-    Refusal,
     has_aliases,
     quoted,
     register_of,

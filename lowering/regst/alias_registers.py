@@ -90,6 +90,7 @@ from penstock.dialects.regst import RegisterOp, alias_place
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal
 from penstock.lowering.analysis.plan_waits import PlanWaits, complaints_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_decisions import (
@@ -100,13 +101,7 @@ from penstock.lowering.regst.alias_decisions import (
 )
 from penstock.lowering.regst.alias_forest import Timeline
 from penstock.lowering.regst.alias_frames import show_frames
-from penstock.lowering.regst.alias_rules import (
-    NO_ALIAS,
-    REJECTED,
-    Pairs,
-    Refusal,
-    quoted,
-)
+from penstock.lowering.regst.alias_rules import NO_ALIAS, REJECTED, quoted
 
 ALIAS = DenseArrayBase.from_list(i32, [0, 1])
 """The operand segments of an alias."""

@@ -44,7 +44,8 @@ from penstock.dialects.op.sbp import (
 )
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.lowering.convert.boxing import collective_of, zone_of
+from penstock.lowering.analysis.op_devices import zone_of
+from penstock.lowering.convert.boxing import collective_of
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 
 Array: TypeAlias = NDArray[np.float64]

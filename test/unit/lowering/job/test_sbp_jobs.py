@@ -48,8 +48,9 @@ from penstock.dialects.launch import ChunkOp
 from penstock.dialects.op.sbp import BROADCAST, sbp_of, split
 from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.plan import PlanOp
+from penstock.lowering.analysis.sbp_candidates import candidates_for
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
-from penstock.lowering.job.infer_sbp import JobInferSbpPass, candidates_for
+from penstock.lowering.job.infer_sbp import JobInferSbpPass
 from penstock.lowering.job.insert_boxing import JobInsertBoxingPass
 from penstock.lowering.job.place import JobPlacePass
 from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass

@@ -1,0 +1,68 @@
+"""Refinement of open extents: each result takes what its op infers of its operands."""
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from penstock.dialects.job import AfterOp, CopyOp, Job
+from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
+from penstock.dialects.op.tensor_op import TensorOp, are_compatible, tensor_type
+from penstock.dialects.op.verify import known
+
+JOB_OPS = frozenset(op.name for op in Job.operations)
+
+
+def met(declared: TensorType, inferred: TensorType) -> TensorType:
+    """The type with the extents that one of two compatible types knows."""
+    shape = map(known, declared.get_shape(), inferred.get_shape())
+    return TensorType(declared.element_type, list(shape), declared.encoding)
+
+
+def refine(value: SSAValue, inferred: TensorType) -> bool:
+    """Give a value the more precise type; False if the types contradict each other."""
+    if not are_compatible(value.type, inferred):
+        return False
+    type = met(tensor_type(value), inferred)
+    if type != value.type:
+        Rewriter.replace_value_with_new_type(value, type)
+    return True
+
+
+def refine_block(block: Block) -> Iterator[tuple[Operation, str]]:
+    """Refine the types of a block in order, and yield each op that does not fit."""
+    for op in block.ops:
+        if isinstance(op, TensorOp):
+            yield from refine_tensor_op(op)
+        elif isinstance(op, CopyOp):
+            refine(op.result, tensor_type(op.source))
+        elif isinstance(op, AfterOp):
+            refine(op.result, tensor_type(op.value))
+        elif isinstance(op, YieldOp | YieldRowsOp) or op.name in JOB_OPS:
+            continue
+        elif not all(is_static(result.type) for result in op.results):
+            yield op, f"op {op.name} has no shape inference"
+
+
+def is_static(type: Attribute) -> bool:
+    """Whether a type leaves no extent open."""
+    return not isa(type, TensorType) or type.has_static_shape()
+
+
+def refine_tensor_op(op: TensorOp) -> Iterator[tuple[Operation, str]]:
+    """Refine the results of an op, and yield what does not fit."""
+    if isinstance(op, FusedOp | EpilogueOp | RowsOp):
+        for arg, operand in zip(op.body.block.args, op.ins, strict=True):
+            refine(arg, tensor_type(operand))
+        yield from refine_block(op.body.block)
+    try:
+        inferred = op.infer_types()
+    except VerifyException as error:
+        yield op, str(error)
+        return
+    for result, type in zip(op.results, inferred, strict=True):
+        if not refine(result, type):
+            yield op, f"the result's type should be {type}, got {result.type}"
