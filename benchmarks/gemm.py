@@ -112,11 +112,9 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
     from penstock.dialects.kernel.builder import kernel_body
     from penstock.dialects.launch import KernelOp
     from penstock.dialects.op.tensor_op import tensor_type
+    from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
+    from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
     from penstock.lowering.codegen.target import kernel_source
-    from penstock.lowering.launch.schedule_contractions import (
-        schedule_kernel,
-        vector_bytes_here,
-    )
     from penstock.runtime.jit.cpu import compile_cpu
     from penstock.runtime.loading.weight_layout import as_stored
     from penstock.tools.session.program_export import panels_of

@@ -35,8 +35,8 @@ def request_of(name: str) -> Request:
     """The kernel of a case, whose right operand is a constant."""
     from penstock.dialects.kernel.builder import kernel_body
     from penstock.dialects.launch import KernelOp
+    from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
     from penstock.lowering.launch.autotune.alternatives import Request
-    from penstock.lowering.launch.schedule_contractions import vector_bytes_here
 
     kernel = KernelOp("kernel", "cpu", kernel_body(op_of(case_of(name))))
     return Request(kernel, frozenset({1}), 1, vector_bytes_here())

@@ -38,6 +38,10 @@ from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.constant_arguments import called_kernels
+from penstock.lowering.codegen.cpu.vector_width import (
+    checked_vector_bytes,
+    has_matrices_here,
+)
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here
 from penstock.lowering.launch.autotune.alternatives import (
@@ -55,10 +59,6 @@ from penstock.lowering.launch.autotune.choice import (
     guarded,
 )
 from penstock.lowering.launch.autotune.registry import alternatives
-from penstock.lowering.launch.schedule_contractions import (
-    checked_vector_bytes,
-    has_matrices_here,
-)
 
 SELECTED, REFUSED = "selected", "refused"
 """The attributes of a kernel: what was chosen and why, and what was not."""

@@ -66,17 +66,17 @@ from penstock.dialects.op.tensor_op import (
 )
 from penstock.dialects.utils.attributes import own_attributes
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.launch.schedule_contractions import (
-    PACKED_ROWS,
+from penstock.lowering.codegen.cpu.matmul_schedule import PACKED_ROWS
+from penstock.lowering.codegen.cpu.tile_model import (
     PACKING,
     PACKING_APART,
-    REGISTERS,
     TRANSPOSING,
     best_edged_tile,
     best_tile,
     strip_time,
     tile_seconds,
 )
+from penstock.lowering.codegen.cpu.vector_width import REGISTERS
 
 LAYOUTS = "layouts"
 """What was decided for a convolution, with figures: an attribute of it."""

@@ -38,10 +38,8 @@ from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.launch.schedule_contractions import (
-    checked_vector_bytes,
-    schedule_or_refusal,
-)
+from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
+from penstock.lowering.codegen.cpu.vector_width import checked_vector_bytes
 from penstock.lowering.op.widen_sums import kind_of
 
 

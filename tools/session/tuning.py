@@ -18,6 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.lowering.analysis.constant_arguments import called_kernels
+from penstock.lowering.codegen.cpu.vector_width import (
+    has_matrices_here,
+    vector_bytes_here,
+)
 from penstock.lowering.kernel_times.database import (
     DatabaseError,
     KernelDatabase,
@@ -28,10 +32,6 @@ from penstock.lowering.launch.autotune.alternatives import AlternativeError, Req
 from penstock.lowering.launch.autotune.choice import Candidate, candidates_for, choose
 from penstock.lowering.launch.autotune.contractions import schedule
 from penstock.lowering.launch.autotune.registry import alternatives
-from penstock.lowering.launch.schedule_contractions import (
-    has_matrices_here,
-    vector_bytes_here,
-)
 from penstock.lowering.launch.select_kernels import (
     SELECTED,
     apply,

@@ -31,29 +31,33 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 )
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
+from penstock.lowering.codegen.cpu.matmul_schedule import (
+    depth_of,
+    most_terms,
+    reuse_block,
+    upright_length,
+)
 from penstock.lowering.codegen.cpu.packed_operands import (
     argument_of,
     element_count,
     misfit,
     panels_of,
 )
-from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
-from penstock.lowering.launch.schedule_attention import schedule_attention
-from penstock.lowering.launch.schedule_contractions import (
+from penstock.lowering.codegen.cpu.tile_model import (
     BYTES,
-    REGISTERS,
-    depth_of,
     fitting_tiles,
-    most_terms,
-    reuse_block,
-    schedule_kernel,
     tile_seconds,
-    upright_length,
     upright_seconds,
     upright_tiles,
 )
-from penstock.lowering.launch.schedule_tiles import PROCESSORS
-from penstock.lowering.launch.schedule_tiles import schedule_kernel as schedule_tiles
+from penstock.lowering.codegen.cpu.vector_width import REGISTERS
+from penstock.lowering.codegen.cuda.kernel_schedule import PROCESSORS
+from penstock.lowering.codegen.cuda.kernel_schedule import (
+    schedule_kernel as schedule_tiles,
+)
+from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
 
 PRODUCT_NS = 0.25
 """What a product of vectors takes in the model: one a cycle of 4 GHz."""

@@ -23,8 +23,8 @@ from penstock.dialects.op import AttentionOp, SoftmaxOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_attention import schedule_attention
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.frontend.onnx.model import import_model

@@ -23,8 +23,8 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored, as_usual
 from penstock.runtime.program.executable import Panels

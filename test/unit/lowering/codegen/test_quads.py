@@ -32,8 +32,8 @@ from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit import cpu as jit
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.kernels.cpu import amx_permission as matrix_unit

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating | np.integer]

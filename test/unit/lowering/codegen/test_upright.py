@@ -24,14 +24,14 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import phases_of
-from penstock.lowering.codegen.cpu.packed_operands import panels_of
-from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
-from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_contractions import (
-    schedule_kernel,
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
+from penstock.lowering.codegen.cpu.matmul_schedule import (
     schedule_or_refusal,
     upright_length,
 )
+from penstock.lowering.codegen.cpu.packed_operands import panels_of
+from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.tools.session.program_export import panels_of as image_of_panels

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Region
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.plan import TaskOp
 from penstock.lowering.analysis.constant_arguments import called_kernels
+from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.kernel_times.database import Entry, KernelDatabase
 from penstock.lowering.launch.autotune import registry
@@ -26,7 +27,6 @@ from penstock.lowering.launch.autotune.alternatives import (
 )
 from penstock.lowering.launch.autotune.choice import WORTH
 from penstock.lowering.launch.autotune.contractions import schedule
-from penstock.lowering.launch.schedule_contractions import vector_bytes_here
 from penstock.lowering.pipelines import (
     PipelineOptions,
     job_passes,

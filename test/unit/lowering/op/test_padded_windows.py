@@ -25,9 +25,9 @@ from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.winograd import WinogradSplitOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.winograd import transform_of
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.tools.session.program_export import panels_of as image_of_panels

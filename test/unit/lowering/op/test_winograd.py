@@ -31,8 +31,8 @@ from penstock.dialects.op.winograd import (
     WinogradSplitOp,
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_contractions import schedule_kernel
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.shared_variables import SharedVariables

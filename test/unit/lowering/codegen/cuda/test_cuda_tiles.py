@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.cuda.kernel_schedule import CHOICES, best_tiles
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.schedule_tiles import CHOICES, best_tiles
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]

@@ -1,0 +1,106 @@
+"""Schedules of the stages of a CPU kernel: contractions, windows and Winograd."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute
+
+from penstock.dialects.launch import KernelOp, PanelsAttr
+from penstock.dialects.launch.packed_layout import PANELS
+from penstock.dialects.launch.schedules.cpu_matmul import (
+    REFUSAL,
+    SCHEDULE,
+    ContractionAttr,
+)
+from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
+from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
+from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
+from penstock.lowering.codegen.cpu.packed_operands import (
+    argument_of,
+    element_count,
+    matrices_of,
+    panels_of,
+    uses_of,
+)
+from penstock.lowering.codegen.cpu.tile_model import BYTES
+from penstock.lowering.codegen.cpu.window import windowed_of, windows_schedule
+from penstock.lowering.codegen.cpu.winograd import transform_folds, transform_of
+
+
+def stored_operand(
+    op: LinalgStructuredOperation, contraction: Contraction, constants: Collection[int]
+) -> str:
+    """The operand that can lie in panels, as nobody else reads it, or nothing."""
+    for name, number in (("a", contraction.a), ("b", contraction.b)):
+        value = op.operands[number]
+        argument = argument_of(value)
+        if argument is None or argument.index not in constants:
+            continue
+        elements = element_count(argument)
+        if uses_of(argument) == [op] and matrices_of(contraction, name, elements):
+            return name
+    return ""
+
+
+def schedule_kernel(
+    kernel: KernelOp,
+    vector_bytes: int,
+    parts: int = 1,
+    constants: Collection[int] = (),
+    matrices: bool = False,
+) -> None:
+    """
+    Schedule the contractions of a kernel that runs in about so many parts.
+
+    `constants` are the numbers of arguments that may lie in panels; the attribute
+    `panels` says which ones have to. With `matrices` bytes are multiplied in registers
+    of these.
+    """
+    phases = phases_of(kernel.body.block)
+    panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
+    for position, op in enumerate(phases):
+        if SCHEDULE in op.attributes or REFUSAL in op.attributes:
+            continue
+        if (windowed := windowed_of(op)) is not None:
+            own = windowed
+            if not isinstance(own, str):
+                own = windows_schedule(own, vector_bytes)
+            if isinstance(own, str):
+                op.attributes[REFUSAL] = StringAttr(own)
+            else:
+                op.attributes[SCHEDULE] = own
+            continue
+        if not isinstance(op, LinalgStructuredOperation):
+            continue
+        if (transform := transform_of(op)) is not None:
+            folds = transform_folds(transform, phases, position)
+            if folds is not None:
+                lanes = vector_bytes // BYTES[transform.element]
+                op.attributes[SCHEDULE] = TransformAttr(max(4, lanes), folds)
+            continue
+        found = contraction_of(op)
+        if found is None:
+            continue
+        schedule = found
+        if isinstance(found, Contraction):
+            folds = most_fused(found, phases, position)
+            constant = stored_operand(op, found, constants)
+            facts = vector_bytes, parts, folds, constant, matrices
+            schedule = schedule_or_refusal(found, *facts)
+        if isinstance(schedule, str):
+            op.attributes[REFUSAL] = StringAttr(schedule)
+        elif isinstance(found, Contraction) and isinstance(schedule, ContractionAttr):
+            op.attributes[SCHEDULE] = schedule
+            if schedule.stored:
+                number = found.a if schedule.stored == "a" else found.b
+                argument = argument_of(op.operands[number])
+                assert argument is not None, "has been looked at"
+                lies = panels_of(found, schedule, element_count(argument))
+                assert lies is not None, "has been looked at"
+                panels[argument.index] = lies
+    if any(isinstance(lies, PanelsAttr) for lies in panels):
+        kernel.attributes[PANELS] = ArrayAttr(panels)

@@ -1,0 +1,345 @@
+"""
+Schedule of a CPU contraction: form, tile, blocks, packing and panels of an operand.
+
+The rules are told in `penstock.lowering.launch.schedule_contractions`, the pass that
+schedules kernels by them.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf, prod
+
+from penstock.dialects.launch.schedules.cpu_matmul import (
+    MAX_PANEL_ELEMENTS,
+    QUAD,
+    SIDE,
+    ContractionAttr,
+)
+from penstock.lowering.codegen.body.contraction import Contraction
+from penstock.lowering.codegen.cpu.tile_model import (
+    BYTES,
+    LINE,
+    NEAR_BYTES,
+    PACKING,
+    PACKING_APART,
+    best_edged_tile,
+    best_reusing_tile,
+    best_tile,
+    evenly,
+    reuse_depth,
+    strip_time,
+    tile_seconds,
+    upright_tiles,
+)
+from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
+from penstock.lowering.codegen.cpu.vector_width import REGISTERS
+
+FEW_ROWS = 8
+LEAST_VECTORS = 8
+"""The least vectors of terms that are worth the sum of their lanes."""
+PACKED_ROWS, CACHED_BYTES = 64, 1 << 18
+"""The rows that make packing worth it, and the bytes of `b` from which on they do."""
+PANEL_BESIDE_BYTES = 20 << 10
+"""What does while panels of `a`, which are read once for it, go through that cache."""
+CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
+REUSE_ROWS, REUSE_PACKED_ROWS, REUSE_ELEMENTS = 16, 32, 1 << 15
+"""What makes a copy of rows worth it; and where columns have to be packed for it."""
+REUSE_PANELS = 4
+"""The panels that a part of the work should have."""
+UNITS_OF_A_PART = 4
+MIN_HEIGHT = 64
+MIN_WINDOW_ROWS = 4
+MAX_WINDOW_TERMS = 200
+PREFETCH = 8
+
+
+def has_lines(contraction: Contraction) -> bool:
+    """Whether the columns of `b` follow each other."""
+    columns = contraction.extents[1]
+    return not contraction.has_windows and (columns == 1 or contraction.b_steps[1] == 1)
+
+
+def is_along_terms(contraction: Contraction, lanes: int, constant: str) -> bool:
+    """Whether vectors should run along the terms of the sum."""
+    rows, columns, terms = contraction.extents
+    if contraction.has_windows:
+        return False
+    is_narrow = 8 * columns <= 5 * lanes and terms >= LEAST_VECTORS * lanes
+    if constant == "b" and is_narrow:
+        return contraction.a_steps[1] == 1
+    if rows >= FEW_ROWS:
+        return False
+    if has_lines(contraction) and columns > 1:
+        return False
+    steps = contraction.a_steps[1], contraction.b_steps[0]
+    return terms == 1 or steps == (1, 1)
+
+
+def most_terms(columns: int, terms: int, size: int, packed: bool, stored: bool) -> int:
+    """
+    The terms that a block of so many columns of elements of a size may have. Where `a`
+    lies in panels, only the columns need be near.
+    """
+    if packed:
+        most = MAX_PANEL_ELEMENTS
+        if stored and columns * terms * size > 2 * NEAR_BYTES:
+            most = PANEL_BESIDE_BYTES // size
+        return max(1, most // columns)
+    return max(CACHED_TERMS, CACHED_ELEMENTS // columns)
+
+
+def depth_of(contraction: Contraction, most: int) -> int:
+    """The terms of a block: whole windows, if there are any."""
+    if not contraction.has_windows:
+        return evenly(contraction.extents[2], most)
+    inner = contraction.inner_terms
+    outer = contraction.extents[2] // inner
+    return evenly(outer, max(1, most // inner)) * inner
+
+
+def is_shared(units: int, parts: int) -> bool:
+    """
+    Whether there are enough units of work to keep all parts busy. As many as parts are
+    not, even if all take as long: cores do not, where other programs run.
+    """
+    return parts == 1 or units >= UNITS_OF_A_PART * parts
+
+
+def height_of(
+    contraction: Contraction, tile_rows: int, columns: int, least: int, parts: int
+) -> int:
+    """The rows of a unit of work: a multiple of those of a tile."""
+    rows, all_columns, _ = contraction.extents
+    units = prod(contraction.outer_extents) * ceil(all_columns / columns)
+    most = max(1, rows // max(least, tile_rows))
+    pieces = range(1, most + 1)
+    count = next((n for n in pieces if is_shared(units * n, parts)), most)
+    return ceil(ceil(rows / count) / tile_rows) * tile_rows
+
+
+def reuse_schedule(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str,
+) -> ContractionAttr | None:
+    """The schedule with which columns reuse a copy of rows, if that is worth it."""
+    rows, columns, terms = contraction.extents
+    size = BYTES[contraction.element]
+    lanes, registers = vector_bytes // size, REGISTERS[vector_bytes]
+    least = REUSE_ROWS if constant == "b" else REUSE_PACKED_ROWS
+    if contraction.has_windows or constant == "a":
+        return None
+    if rows < least or rows * terms < REUSE_ELEMENTS:
+        return None
+    tile = best_reusing_tile(rows, columns, terms, lanes, size, registers)
+    if columns <= tile[1] * lanes:
+        return None
+    *block, reuse = reuse_block(contraction, tile, lanes, parts)
+    return ContractionAttr(
+        "outer",
+        (*tile, lanes),
+        block,
+        packed=constant != "b",
+        folds=folds,
+        reuse=reuse,
+        panels=constant,
+    )
+
+
+def reuse_block(
+    contraction: Contraction, tile: tuple[int, int], lanes: int, parts: int
+) -> tuple[int, int, int]:
+    """
+    The rows and the terms of a block that is copied, and the panels that reuse a copy.
+    There are as many blocks and shares of the panels as make enough units of work for
+    all parts; of these those for which least is read: all rows for each share of the
+    panels, all panels for each block.
+    """
+    height, width = tile[0], tile[1] * lanes
+    rows, columns, terms = contraction.extents
+    unit = 1 if contraction.signs is None else QUAD
+    depth = reuse_depth(width, ceil(terms / unit), BYTES[contraction.element])
+    most = max(1, MAX_PANEL_ELEMENTS // depth // height)
+    tiles, panels = ceil(rows / height), ceil(columns / width)
+    fewest = ceil(tiles / most)
+    highest = max(fewest, tiles // min(most, ceil(MIN_HEIGHT / height)))
+    shares = range(1, max(1, panels // REUSE_PANELS) + 1)
+    pairs = [(share, n) for share in shares for n in range(fewest, highest + 1)]
+    outer = prod(contraction.outer_extents)
+    share, blocks = min(
+        (pair for pair in pairs if is_shared(outer * prod(pair), parts)),
+        key=lambda pair: pair[0] * rows + pair[1] * columns,
+        default=pairs[-1],
+    )
+    return ceil(tiles / blocks) * height, depth * unit, ceil(panels / share)
+
+
+def quad_schedule(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str,
+    matrices: bool,
+) -> ContractionAttr:
+    """The schedule of a sum of products of bytes, in `matrices` if that is worth it."""
+    rows, columns, terms = contraction.extents
+    lanes, registers = vector_bytes // QUAD, REGISTERS[vector_bytes]
+    is_whole = terms % (QUAD * SIDE) == columns % SIDE == 0
+    if matrices and rows >= SIDE and lanes == SIDE and (constant != "b" or is_whole):
+        tile = SIDE * min(2, ceil(rows / SIDE)), min(2, ceil(columns / SIDE))
+        height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
+        return ContractionAttr(
+            "outer",
+            (*tile, lanes),
+            (height, ceil(depth / (QUAD * SIDE)) * QUAD * SIDE),
+            packed=constant != "b",
+            folds=folds,
+            reuse=reuse,
+            matrices=True,
+            panels="b" if constant == "b" else "",
+        )
+    quads = ceil(terms / QUAD)
+    tile = best_reusing_tile(rows, columns, quads, lanes, QUAD, registers)
+    *block, reuse = reuse_block(contraction, tile, lanes, parts)
+    is_stored = constant == "b" and terms % QUAD == 0
+    return ContractionAttr(
+        "outer",
+        (*tile, lanes),
+        block,
+        packed=not is_stored,
+        folds=folds,
+        reuse=reuse,
+        quads=True,
+        panels="b" if is_stored else "",
+    )
+
+
+def upright_schedule(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    least: float,
+) -> ContractionAttr | None:
+    """The schedule in upright tiles, if that takes less than some time."""
+    lanes = vector_bytes // BYTES[contraction.element]
+    time, tile = min(upright_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
+    if not folds[0] or time >= least:
+        return None
+    most, vectors = tile
+    block = upright_length(contraction, most, parts)
+    return ContractionAttr(
+        "upright",
+        (most, vectors, lanes),
+        (block, contraction.extents[2]),
+        folds=folds,
+        panels="a",
+    )
+
+
+def upright_length(contraction: Contraction, most: int, parts: int) -> int:
+    """
+    The columns of a unit of work of upright tiles of so many columns at most: whole
+    turns. Parts share columns rather than rows: they are pixels, of which the next
+    kernel, too, reads all rows.
+    """
+    lines = lines_of(contraction, most)
+    assert lines is not None, "has been looked at"
+    turns = lines.turns + (lines.tail[0] > 0)
+    units, pieces = prod(contraction.outer_extents), range(1, turns + 1)
+    count = next((n for n in pieces if is_shared(units * n, parts)), turns)
+    return ceil(turns / count) * lines.columns
+
+
+def schedule_of(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str = "",
+) -> ContractionAttr:
+    """The schedule of a contraction, of which one operand may lie in panels."""
+    size = BYTES[contraction.element]
+    lanes = vector_bytes // size
+    rows, columns, terms = contraction.extents
+    if is_along_terms(contraction, lanes, constant):
+        most = 5 if REGISTERS[vector_bytes] > 16 else 2
+        if rows < FEW_ROWS:
+            most = 8 if rows < 3 else 4
+        tile = min(rows, 4), evenly(columns, most)
+        block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
+        is_stored = constant == "b" and contraction.b_steps[0] != 1
+        panels = "b" if is_stored else ""
+        return ContractionAttr(
+            "inner", (*tile, lanes), block, folds=folds, panels=panels
+        )
+    reusing = reuse_schedule(contraction, vector_bytes, parts, folds, constant)
+    if reusing is not None:
+        return reusing
+    facts = rows, columns, terms, lanes, REGISTERS[vector_bytes]
+    edged = best_edged_tile(*facts) if constant == "a" else None
+    height, width = edged or best_tile(*facts)
+    if contraction.has_windows and edged is None:
+        width = min(width, MAX_PANEL_ELEMENTS // (contraction.inner_terms * lanes))
+    panel = width * lanes + (edged is not None)
+    is_split = contraction.b_steps[0] * size % LINE != 0
+    is_large = columns * terms * size > CACHED_BYTES
+    many = rows >= PACKED_ROWS and (is_split or is_large)
+    packed = many or not has_lines(contraction)
+    if contraction.has_windows and constant == "a":
+        follow = contraction.b_steps[1] == 1
+        time = ceil(columns / lanes) * terms * (PACKING if follow else PACKING_APART)
+        if edged is None:
+            time += tile_seconds((height, width), rows, columns, terms, lanes)
+        else:
+            time += columns // panel * strip_time(edged, rows, width, terms, 1)
+        upright = upright_schedule(contraction, vector_bytes, parts, folds, time)
+        if upright is not None:
+            return upright
+    in_order = packed or (columns > panel and is_large)
+    is_stored = (constant == "a" and rows > 1) or (constant == "b" and in_order)
+    most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
+    depth = depth_of(contraction, most) if packed or rows > height else terms
+    return ContractionAttr(
+        "outer",
+        (height, width, lanes),
+        (height_of(contraction, height, panel, MIN_HEIGHT, parts), depth),
+        packed=packed and not (is_stored and constant == "b"),
+        prefetch=PREFETCH if rows == 1 and not packed else 0,
+        folds=folds,
+        edge=int(edged is not None),
+        panels=constant if is_stored else "",
+    )
+
+
+def window_refusal(contraction: Contraction) -> str | None:
+    """Why windows are not worth a panel, if so."""
+    if not contraction.has_windows:
+        return None
+    if contraction.extents[0] < MIN_WINDOW_ROWS:
+        return "too few rows share the windows"
+    if contraction.signs is None and contraction.inner_terms > MAX_WINDOW_TERMS:
+        return f"windows of {contraction.inner_terms} terms do not fit into panels"
+    return None
+
+
+def schedule_or_refusal(
+    contraction: Contraction,
+    vector_bytes: int,
+    parts: int,
+    folds: tuple[int, int],
+    constant: str,
+    matrices: bool = False,
+) -> ContractionAttr | str:
+    """The schedule of a contraction, or why it has none."""
+    facts = contraction, vector_bytes, parts, folds
+    refusal = window_refusal(contraction)
+    if contraction.signs is not None:
+        return refusal or quad_schedule(*facts, constant, matrices)
+    if refusal is None:
+        return schedule_of(*facts, constant)
+    upright = upright_schedule(*facts, inf) if constant == "a" else None
+    return upright or refusal

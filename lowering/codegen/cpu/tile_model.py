@@ -1,0 +1,213 @@
+"""
+Cost model of register tiles of a CPU contraction, in products of vectors.
+
+A tile computes so many rows by so many vectors of columns for all terms; its time is
+the largest of its products, its loads and what keeps products in flight. An *edged*
+tile has one more column, an *upright* one has vectors along rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import ceil
+
+from penstock.lowering.codegen.body.contraction import Contraction
+from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
+from penstock.lowering.codegen.cpu.vector_width import REGISTERS
+
+BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
+IN_FLIGHT = 8
+"""Products that have to be independent to keep a processor busy."""
+TILE_OVERHEAD = 20
+"""What a tile takes besides its products, in products."""
+UNEVEN = 1.02
+"""What strips of two kinds are worth less: they take twice as long to compile."""
+MAX_WIDTH = 24
+"""The vectors of a tile of one row."""
+MIN_EDGED_ROWS = 4
+"""The least rows of a tile whose vectors along rows are worth it."""
+PACKING, PACKING_APART = 7, 10
+"""
+What it takes to copy a vector of windows to a panel, in products; and one of windows
+that do not follow each other.
+"""
+IN_WAIT = 4
+"""Registers of upright tiles that hold elements of `b` until they are multiplied."""
+FROM_AFAR = 1
+"""
+What a vector of an upright panel of `a` takes besides, in products, if the panel does
+not fit into the nearest cache: all of it is read again for each tile.
+"""
+PANEL_BYTES, PANEL_VECTORS = 1 << 19, 2
+"""What an upright panel of `a` may have: it has to come from the second cache."""
+TRANSPOSING = 128
+"""What it takes to transpose and store as many columns as there are lanes."""
+LINE = 64
+"""The bytes of a cache line."""
+NEAR_BYTES = 1 << 15
+"""What stays in the nearest cache while tiles run over it."""
+REUSE_TERMS = 192
+"""The most terms of a copy of rows."""
+SUMMING, LOADING = 4, 1 / 8
+"""What it takes to load and to store a vector of sums, in products; and what a load
+takes besides what `tile_time` says, where all else is near."""
+
+
+def tile_time(rows: int, vectors: int, edge: int = 0) -> float:
+    """What a tile takes for each term, in products of vectors."""
+    products, loads = rows * vectors + edge, rows + vectors + 2 * edge
+    return max(products, loads, IN_FLIGHT) + loads / 16
+
+
+def strip_time(
+    tile: tuple[int, int], rows: int, vectors: int, terms: int, edge: int = 0
+) -> float:
+    """What all rows of a strip take, which may have fewer vectors than a tile has."""
+    height = tile[0]
+    whole, rest = divmod(rows, height)
+    time = whole * (terms * tile_time(height, vectors, edge) + TILE_OVERHEAD)
+    last = terms * tile_time(rest, vectors, edge) + TILE_OVERHEAD if rest else 0
+    return time + last
+
+
+def fitting_tiles(registers: int) -> Iterator[tuple[int, int]]:
+    """The rows and vectors of tiles that leave registers for one row of `b`."""
+    for vectors in range(1, MAX_WIDTH + 1):
+        for rows in range(1, registers):
+            needed = vectors + 1 if rows == 1 else rows * vectors + vectors + 1
+            if needed <= registers:
+                yield rows, vectors
+
+
+def tile_seconds(
+    tile: tuple[int, int], rows: int, columns: int, terms: int, lanes: int
+) -> float:
+    """What all strips of a tile take, in products of vectors."""
+    of_columns = ceil(columns / lanes)
+    whole, rest = divmod(of_columns, tile[1])
+    total = whole * strip_time(tile, rows, tile[1], terms)
+    if not rest:
+        return total
+    return (total + strip_time(tile, rows, rest, terms)) * UNEVEN
+
+
+@lru_cache(maxsize=1024)
+def best_tile(
+    rows: int, columns: int, terms: int, lanes: int, registers: int
+) -> tuple[int, int]:
+    """The rows and vectors of the tile with which all strips take least time."""
+    tiles = [
+        tile
+        for tile in fitting_tiles(registers)
+        if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
+    ]
+    return min(
+        tiles, key=lambda tile: (tile_seconds(tile, rows, columns, terms, lanes), tile)
+    )
+
+
+@lru_cache(maxsize=1024)
+def best_edged_tile(
+    rows: int, columns: int, terms: int, lanes: int, registers: int
+) -> tuple[int, int] | None:
+    """
+    The tile with which all strips take least time whose columns are vectors and one
+    more, if that is less than what tiles of vectors take.
+    """
+    usual = best_tile(rows, columns, terms, lanes, registers)
+    least = tile_seconds(usual, rows, columns, terms, lanes)
+    found = None
+    for tile in fitting_tiles(registers):
+        height, vectors = tile
+        count, rest = divmod(columns, vectors * lanes + 1)
+        needed = height * vectors + vectors + 3
+        if rest or not MIN_EDGED_ROWS <= height <= min(rows, lanes):
+            continue
+        time = count * strip_time(tile, rows, vectors, terms, 1)
+        if needed <= registers and time < least:
+            found, least = tile, time
+    return found
+
+
+def evenly(extent: int, most: int) -> int:
+    """The size of parts, none larger than `most`, that are as even as can be."""
+    return ceil(extent / ceil(extent / most))
+
+
+def reuse_depth(width: int, terms: int, size: int) -> int:
+    """The terms of a block whose panel of columns stays near: whole lines of rows."""
+    most = max(1, min(REUSE_TERMS, NEAR_BYTES // (width * size)))
+    step = LINE // size
+    return min(terms, ceil(evenly(terms, most) / step) * step)
+
+
+@lru_cache(maxsize=1024)
+def best_reusing_tile(
+    rows: int, columns: int, terms: int, lanes: int, size: int, registers: int
+) -> tuple[int, int]:
+    """
+    The tile with which all strips take least time, if sums are added to for each block
+    of terms.
+    """
+
+    def time(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+        height, vectors = tile
+        across, down = ceil(columns / lanes / vectors), ceil(rows / height)
+        blocks = ceil(terms / reuse_depth(vectors * lanes, terms, size))
+        sums = rows * ceil(columns / lanes) * blocks * SUMMING
+        loads = across * down * terms * (height + vectors) * LOADING
+        time = tile_seconds(tile, rows, columns, terms, lanes)
+        return time + sums + loads, tile
+
+    tiles = (
+        tile
+        for tile in fitting_tiles(registers)
+        if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
+    )
+    return min(tiles, key=time)
+
+
+def upright_seconds(
+    contraction: Contraction, tile: tuple[int, int], lanes: int
+) -> float | None:
+    """What upright tiles take, in products of vectors; None if they do not fit."""
+    rows, _, terms = contraction.extents
+    most, vectors = tile
+    lines = lines_of(contraction, most)
+    if lines is None or rows % lanes or contraction.bounds:
+        return None
+    whole, rest = divmod(rows // lanes, vectors)
+    total = 0.0
+    size = terms * lanes * BYTES[contraction.element]
+    for height, panels in ((vectors, whole), (rest, int(rest > 0))):
+        afar = FROM_AFAR * (height * size > NEAR_BYTES)
+        for columns, count in lines.sizes:
+            time = terms * (upright_time(columns, height) + afar * height)
+            time += TILE_OVERHEAD + height * ceil(columns / lanes) * TRANSPOSING
+            total += panels * count * time
+    return total * (UNEVEN if len(lines.sizes) > 1 else 1)
+
+
+def upright_time(columns: int, vectors: int) -> float:
+    """
+    What an upright tile takes for each term, in products. Single elements of `b` are
+    loaded at less than the speed of products.
+    """
+    products, loads = columns * vectors, columns + vectors
+    return max(products, 1.3 * loads, IN_FLIGHT) + loads / 16
+
+
+def upright_tiles(
+    contraction: Contraction, vector_bytes: int
+) -> list[tuple[float, tuple[int, int]]]:
+    """The time of each upright tile that fits, and its columns and vectors."""
+    rows, _, terms = contraction.extents
+    lanes = vector_bytes // BYTES[contraction.element]
+    most = min(PANEL_VECTORS, PANEL_BYTES // (terms * vector_bytes))
+    return [
+        (time, tile)
+        for tile in fitting_tiles(REGISTERS[vector_bytes] - IN_WAIT)
+        if tile[1] <= max(1, min(most, rows // lanes))
+        and (time := upright_seconds(contraction, tile, lanes)) is not None
+    ]

@@ -1,0 +1,124 @@
+"""Schedules of the stages of a CUDA kernel: tiles of contractions and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import TypeAlias
+
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
+from penstock.lowering.codegen.body.contraction import (
+    Contraction,
+    device_contraction_of,
+)
+from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
+from penstock.lowering.codegen.body.scalars import HALVES
+from penstock.lowering.codegen.cuda.attention_groups import (
+    best_queries,
+    device_attention_of,
+)
+from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
+
+Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
+
+CHOICES: Sequence[Choice] = (
+    ((128, 128, 8), (8, 8), 1.0),
+    ((64, 64, 16), (4, 4), 0.7),
+    ((32, 64, 16), (4, 4), 0.55),
+    ((16, 64, 16), (2, 4), 0.35),
+)
+"""The tiles of a block and of a thread, and the share of time in which they compute."""
+DOUBLE_CHOICES: Sequence[Choice] = (
+    ((64, 64, 8), (4, 4), 1.0),
+    ((32, 64, 8), (4, 4), 0.7),
+    ((16, 64, 16), (2, 4), 0.4),
+)
+"""The same for `f64`, which takes twice the registers and the shared memory."""
+TENSOR_CHOICES: Sequence[Choice] = (
+    ((128, 128, 32), (64, 32), 1.0),
+    ((64, 128, 32), (32, 32), 0.75),
+    ((64, 64, 32), (32, 32), 0.6),
+    ((32, 64, 32), (16, 32), 0.4),
+    ((16, 64, 32), (16, 16), 0.25),
+)
+"""The same on tensor cores, with the tiles of warps."""
+TENSOR_STAGES = 4
+PROCESSORS = 132
+"""Those of an H100."""
+CHOICES_OF = {"f32": CHOICES, "f64": DOUBLE_CHOICES}
+THIN_TERMS = 512
+LEAST_SIDE, LEAST_ELEMENTS, LEAST_TERMS = 4, 256, 8
+
+
+def is_thin(contraction: Contraction, processors: int) -> bool:
+    """
+    Whether so few tiles have so many terms that blocks had better divide these
+    (`penstock.lowering.codegen.cuda.block_reduction`), where columns follow each other.
+    """
+    rows, columns, terms = contraction.extents
+    tiles = prod(contraction.outer_extents) * ceil(columns / 64)
+    return (
+        rows <= MOST_ROWS
+        and terms >= THIN_TERMS
+        and 2 * tiles <= processors
+        and contraction.b_steps[1] == 1
+        and not contraction.has_windows
+    )
+
+
+def is_worth_tiles(contraction: Contraction) -> bool:
+    """Whether a contraction is large enough for tiles."""
+    rows, columns, terms = contraction.extents
+    return (
+        min(rows, columns) >= LEAST_SIDE
+        and rows * columns >= LEAST_ELEMENTS
+        and terms >= LEAST_TERMS
+    )
+
+
+def best_tiles(
+    rows: int,
+    columns: int,
+    others: int,
+    processors: int,
+    choices: Sequence[Choice] = CHOICES,
+) -> tuple[tuple[int, int, int], tuple[int, int]]:
+    """The tiles of a block and of a thread with the least modelled time."""
+
+    def time(block: tuple[int, int, int], share: float) -> float:
+        tiles = others * ceil(rows / block[0]) * ceil(columns / block[1])
+        return ceil(tiles / processors) * block[0] * block[1] / share
+
+    block, thread, _ = min(choices, key=lambda choice: time(choice[0], choice[2]))
+    return block, thread
+
+
+def schedule_kernel(kernel: KernelOp, processors: int) -> None:
+    """Schedule the contractions of a kernel."""
+    phases = phases_of(kernel.body.block)
+    for position, op in enumerate(phases):
+        if SCHEDULE in op.attributes:
+            continue
+        if (attention := device_attention_of(op)) is not None:
+            if (queries := best_queries(*attention)) is not None:
+                op.attributes[SCHEDULE] = queries
+            continue
+        if not isinstance(op, LinalgStructuredOperation):
+            continue
+        found = device_contraction_of(op)
+        if not isinstance(found, Contraction) or not is_worth_tiles(found):
+            continue
+        if is_thin(found, processors):
+            continue
+        rows, columns, _ = found.extents
+        others = prod(found.outer_extents)
+        is_narrow = found.element in HALVES
+        choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
+        block, thread = best_tiles(rows, columns, others, processors, choices)
+        folds = most_fused(found, phases, position)
+        stages = TENSOR_STAGES if is_narrow else 0
+        op.attributes[SCHEDULE] = TilesAttr(block, thread, folds, stages)
