@@ -173,15 +173,15 @@ def op_of(case: Case, shape: Sequence[int]) -> TensorOp:
     from penstock.dialects import get_all_dialects
     from penstock.dialects.job import JobOp
     from penstock.dialects.op.tensor_op import TensorOp
-    from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
-    from penstock.lowering.op.fuse_rows import OpFuseRowsPass
+    from penstock.lowering import get_all_passes
 
     context = Context()
     for name, factory in get_all_dialects().items():
         context.register_dialect(name, factory)
     module = Parser(context, job_text(case, shape)).parse_module()
-    for make in (OpFuseElementwisePass, OpFuseRowsPass):
-        make().apply(context, module)
+    passes = get_all_passes()
+    for name in ("op-fuse-elementwise", "op-fuse-rows"):
+        passes[name]()().apply(context, module)
     (job,) = (op for op in module.walk() if isinstance(op, JobOp))
     (op,) = (op for op in job.body.block.ops if isinstance(op, TensorOp))
     return op

@@ -22,7 +22,7 @@ from penstock.dialects.plan import PlanOp
 from penstock.lowering.algorithms.ordering.problem import Problem, Task, Value, peak_of
 from penstock.lowering.algorithms.ordering.strategies import early_order, memory_order
 from penstock.lowering.analysis.task_order import TaskOrder
-from penstock.lowering.plan.order_tasks import PlanProblem
+from penstock.lowering.plan.ordering_problem import PlanProblem
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.report import size_text
 

@@ -1,42 +1,20 @@
 """The dialects of Penstock, by name. Importing this module imports none of them."""
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 
 from xdsl.ir import Dialect
+
+DIALECTS = ("job", "launch", "op", "plan", "regst")
+"""`job` is the object `Job` of the module `job`."""
 
 
 def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
     """Map each dialect's name to a function that imports and returns it."""
+    return {name: partial(dialect_of, name) for name in DIALECTS}
 
-    def get_job():
-        from penstock.dialects.job import Job
 
-        return Job
-
-    def get_launch():
-        from penstock.dialects.launch import Launch
-
-        return Launch
-
-    def get_op():
-        from penstock.dialects.op import Op
-
-        return Op
-
-    def get_plan():
-        from penstock.dialects.plan import Plan
-
-        return Plan
-
-    def get_regst():
-        from penstock.dialects.regst import Regst
-
-        return Regst
-
-    return {
-        "job": get_job,
-        "launch": get_launch,
-        "op": get_op,
-        "plan": get_plan,
-        "regst": get_regst,
-    }
+def dialect_of(name: str) -> Dialect:
+    """The dialect of a name, from the module of this name."""
+    return getattr(import_module(f"penstock.dialects.{name}"), name.title())

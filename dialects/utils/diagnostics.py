@@ -119,6 +119,12 @@ def told(error: BaseException) -> str:
     return text if place is None else f"{text} ({place.file}:{place.line})"
 
 
+def with_place_of_cause(error: BaseException) -> str:
+    """The message of an error, and the line of a plug-in that its cause came from."""
+    place = None if error.__cause__ is None else user_place(error.__cause__)
+    return str(error) if place is None else f"{error} ({place.file}:{place.line})"
+
+
 class LocatedPassFailure(PassFailedException):
     """
     A pass cannot go on because of the given operations.

@@ -22,6 +22,7 @@ from penstock.dialects.job import (
     placement_of,
 )
 from penstock.dialects.op.sbp import RECENT, devices_of
+from penstock.dialects.op.tensor_op import TensorOp
 
 ELSEWHERE = (
     AfterOp,
@@ -122,3 +123,18 @@ class JobDevices:
 def zone_of(device: DeviceAttr) -> DeviceAttr:
     """The device that stands for all that work in the same memory."""
     return device.host if device.kind.data == "cpu" else device
+
+
+def place_on(op: Operation, place: PlacementAttr, devices: JobDevices) -> None:
+    """Place an op; where its job is it needs no placement of its own."""
+    if place == devices.of_job:
+        op.attributes.pop("placement", None)
+    else:
+        op.attributes["placement"] = place
+
+
+def kind_of(op: TensorOp, job: JobOp, device: str | None) -> str:
+    """The kind of device that an op will run on."""
+    if device is not None and "placement" not in op.attributes:
+        return device
+    return placement_of(op, job).kind.data

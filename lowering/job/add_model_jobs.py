@@ -47,7 +47,7 @@ from penstock.lowering.analysis.shared_ports import (
     jobs_in,
     shared_ports,
 )
-from penstock.lowering.job.add_push_pull import CALLER, name_complaints
+from penstock.lowering.job.system_jobs import CALLER, name_complaints
 
 INIT, LOAD, SAVE = "System-ModelInit", "System-ModelLoad", "System-ModelSave"
 """The names of the jobs."""

@@ -30,13 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    ModuleOp,
-    TensorType,
-    UnitAttr,
-    i64,
-)
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -56,14 +50,11 @@ from penstock.lowering.analysis.register_types import MAX_SHAPE
 from penstock.lowering.analysis.shape_refinement import is_static
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
-    Finding,
     complaints_about,
     jobs_in,
     shared_ports,
 )
-
-CALLER = PlacementAttr("cpu", [(0, 0)])
-"""Where the caller's arrays are."""
+from penstock.lowering.job.system_jobs import CALLER, name_complaints
 
 
 @dataclass(frozen=True)
@@ -163,17 +154,6 @@ def wanted_jobs(jobs: Sequence[JobOp], shared: bool) -> Iterator[JobOp]:
     for name, port in outputs.items():
         if name in names:
             yield pull_job(port)
-
-
-def name_complaints(module: ModuleOp, wanted: Sequence[JobOp]) -> Iterator[Finding]:
-    """What has the name of a system job, but is none."""
-    names = {job.sym_name for job in wanted}
-    for op in module.body.block.ops:
-        if op.get_attr_or_prop("sym_name") not in names:
-            continue
-        if not isinstance(op, JobOp) or SYSTEM not in op.attributes:
-            name = op.get_attr_or_prop("sym_name")
-            yield op, f"@{name} is the name of a job of the system"
 
 
 @dataclass(frozen=True)

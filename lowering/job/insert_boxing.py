@@ -40,7 +40,7 @@ from penstock.dialects.op.sbp import PARTIAL, Layout
 from penstock.dialects.op.tensor_op import TensorOp, tensor_type
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.analysis.op_devices import JobDevices
+from penstock.lowering.analysis.op_devices import JobDevices, place_on
 from penstock.lowering.analysis.op_layouts import (
     OPERANDS,
     RESULTS,
@@ -48,7 +48,6 @@ from penstock.lowering.analysis.op_layouts import (
     sbps_in,
     target_of,
 )
-from penstock.lowering.job.place import place_on
 
 
 class BoxingInserter:

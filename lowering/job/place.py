@@ -41,7 +41,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.analysis.op_devices import JobDevices
+from penstock.lowering.analysis.op_devices import JobDevices, place_on
 
 Uses: TypeAlias = dict[PlacementAttr, list[tuple[Operation, int]]]
 """The uses of a value, as op and operand index, by where it is needed."""
@@ -113,14 +113,6 @@ def spread_constant(constant: ConstantOp, devices: JobDevices, by_place: Uses) -
         redirect(uses, clone.result)
         last = clone
     place_on(constant, home, devices)
-
-
-def place_on(op: Operation, place: PlacementAttr, devices: JobDevices) -> None:
-    """Place an op; where its job is it needs no placement of its own."""
-    if place == devices.of_job:
-        op.attributes.pop("placement", None)
-    else:
-        op.attributes["placement"] = place
 
 
 def place_job(job: JobOp) -> None:

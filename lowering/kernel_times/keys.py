@@ -28,9 +28,13 @@ from penstock.dialects.utils.exact_printer import ExactPrinter
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp
+    from penstock.dialects.plan import TaskOp
 
 ABI = 1
 """The number of the interface of kernels: the arguments of their C functions."""
+
+WHOLE = "task"
+"""The name of the one time that a task has in the kernel database."""
 
 NOTES = ("cost", "refused", "selected")
 """What passes note on kernels, which changes nothing of what they compute."""
@@ -79,6 +83,11 @@ def task_key(op: Operation, device: str, machine: str, *, parts: int = 1) -> Key
     """The key of the time of a task that computes an op on a kind of device."""
     facts = {"kind": "task", "device": device, "text": op_text(op), "parts": parts}
     return _key(facts, machine)
+
+
+def key_of_task(task: TaskOp, parts: int) -> Key:
+    """The key of the time that a task takes."""
+    return task_key(task.op, task.device.kind.data, machine_here(), parts=parts)
 
 
 def _key(facts: Mapping[str, object], machine: str) -> Key:

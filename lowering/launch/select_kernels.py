@@ -19,21 +19,16 @@ Example: `test/lowering/launch/launch-select-kernels-example.mlir`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
-from penstock.dialects.launch.memory import VariableOp
+from penstock.dialects.launch import ProgramOp
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
@@ -43,161 +38,10 @@ from penstock.lowering.codegen.cpu.vector_width import (
     has_matrices_here,
 )
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
-from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here
-from penstock.lowering.launch.autotune.alternatives import (
-    Alternative,
-    AlternativeError,
-    Request,
-)
-from penstock.lowering.launch.autotune.choice import (
-    NOT_MEASURED,
-    Candidate,
-    Choice,
-    candidates_for,
-    choose_measured,
-    choose_unmeasured,
-    guarded,
-)
+from penstock.lowering.kernel_times.keys import machine_here
+from penstock.lowering.launch.autotune.alternatives import AlternativeError
 from penstock.lowering.launch.autotune.registry import alternatives
-
-SELECTED, REFUSED = "selected", "refused"
-"""The attributes of a kernel: what was chosen and why, and what was not."""
-
-
-@dataclass
-class Selector:
-    """Chooses the alternatives of kernels, one after the other."""
-
-    offered: Sequence[Alternative]
-    vector_bytes: int
-    parts: int = 1
-    machine: str = ""
-    database: KernelDatabase | None = None
-    show_refusals: bool = False
-    gpu: str = ""
-    """What the kernel database calls the device of kernels for `cuda`."""
-    matrices: bool = False
-    """Whether the processor has registers of matrices of bytes."""
-    complaints: list[tuple[Operation, str]] = field(
-        default_factory=list[tuple[Operation, str]]
-    )
-    refused: set[str] = field(default_factory=set[str])
-    """The kinds of devices that were complained about."""
-
-    def request(self, kernel: KernelOp, constants: Sequence[int]) -> Request:
-        """What alternatives are told of a kernel."""
-        facts = self.parts, self.vector_bytes, self.matrices
-        return Request(kernel, frozenset(constants), *facts)
-
-    def times(self, request: Request) -> dict[str, float]:
-        """What was measured of a kernel, in nanoseconds by candidate."""
-        if self.database is None:
-            return {}
-        if request.target == "cuda" and not self.gpu:
-            return {}
-        machine = machine_of(request.target, self.machine, self.gpu)
-        found = self.database.times(key_of(request, machine))
-        return {name: time.median_ns for name, time in found.items()}
-
-    def choice(self, request: Request) -> tuple[Choice | None, dict[str, str]]:
-        """What is taken for a kernel and why, and who refuses it why."""
-        if not (times := self.times(request)):
-            return choose_unmeasured(request, self.offered)
-        candidates, refusals = candidates_for(request, self.offered)
-        if not any(candidate.name in times for candidate in candidates):
-            return choose_unmeasured(request, self.offered)
-        refusals |= {
-            candidate.alternative.name: NOT_MEASURED
-            for candidate in candidates
-            if candidate.alternative.has_to_be_measured and candidate.name not in times
-        }
-        return choose_measured(candidates, times), refusals
-
-    @cached_property
-    def targets(self) -> frozenset[str]:
-        """The kinds of devices that there are alternatives for."""
-        listed = (guarded(x, lambda x=x: [*x.targets]) for x in self.offered)
-        return frozenset(chain(*listed))
-
-    def _refuse(self, request: Request) -> None:
-        """Complain about a kind of device that nothing is for, at its first kernel."""
-        if request.target not in self.refused:
-            known = ", ".join(sorted(self.targets))
-            text = f"there are no kernels for '{request.target}', only for {known}"
-            self.complaints.append((request.kernel, text))
-            self.refused.add(request.target)
-
-    def try_to_select(
-        self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
-    ) -> None:
-        """What `select` does, or a complaint about the alternative that fails."""
-        try:
-            self.select(kernel, constants)
-        except AlternativeError as error:
-            self.complaints.append((kernel, str(error)))
-
-    def select(
-        self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
-    ) -> None:
-        """Change a kernel to what is chosen for it, and its constants with it."""
-        request = self.request(kernel, [*constants])
-        if request.target not in self.targets:
-            self._refuse(request)
-            return
-        choice, refusals = self.choice(request)
-        if choice is None:
-            why = "; ".join(f"{name} {text}" for name, text in refusals.items())
-            self.complaints.append((kernel, f"{request}: nothing computes it: {why}"))
-            return
-        if not choice.candidate.alternative.is_applied_later:
-            apply(choice.candidate, kernel)
-            for number, variables in constants.items():
-                for variable in variables:
-                    variable.panels = kernel.panels[number]
-        kernel.attributes[SELECTED] = StringAttr(str(choice))
-        if self.show_refusals and refusals:
-            texts = [StringAttr(f"{name}: {why}") for name, why in refusals.items()]
-            kernel.attributes[REFUSED] = ArrayAttr(texts)
-
-
-def apply(candidate: Candidate, kernel: KernelOp) -> None:
-    """
-    Change a kernel as a candidate does. Raises `AlternativeError` if that fails, or
-    changes its arguments.
-    """
-    before = [*kernel.body.block.arg_types]
-    guarded(candidate.alternative, lambda: candidate.variant.apply(kernel))
-    if [*kernel.body.block.arg_types] != before:
-        raise AlternativeError(
-            f"the alternative '{candidate.name}' changes the arguments of "
-            f"@{kernel.sym_name.data}"
-        )
-
-
-def note_failing(program: ProgramOp) -> None:
-    """Let actors say that they can fail which call kernels that can."""
-    kernels = (op for op in program.body.block.ops if isinstance(op, KernelOp))
-    failing = {kernel.sym_name.data for kernel in kernels if kernel.can_fail}
-    for actor in program.actors if failing else ():
-        calls = (x for x in actor.body.block.ops if isinstance(x, CallOp))
-        if any(call.kernel.root_reference.data in failing for call in calls):
-            actor.can_fail = UnitAttr()
-
-
-def machine_of(target: str, machine: str, gpu: str) -> str:
-    """The text of the machine that kernels of a target run on."""
-    return f"{machine} {gpu}" if target == "cuda" else machine
-
-
-def key_of(request: Request, machine: str) -> Key:
-    """The key of what was measured of a kernel."""
-    return kernel_key(
-        request.kernel,
-        machine,
-        constants=request.constants,
-        parts=request.parts,
-        vector_bytes=request.vector_bytes,
-    )
+from penstock.lowering.launch.autotune.selection import SELECTED, Selector, note_failing
 
 
 @dataclass(frozen=True)

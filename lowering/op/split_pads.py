@@ -37,10 +37,10 @@ from penstock.dialects.op.convolution import Conv2dOp, placed
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.op_devices import kind_of
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
 from penstock.lowering.codegen.cpu.vector_width import checked_vector_bytes
-from penstock.lowering.op.widen_sums import kind_of
 
 
 def split_pads(job: JobOp, vector_bytes: int, device: str | None = None) -> None:

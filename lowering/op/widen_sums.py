@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.job import JobOp
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.in_place import IN_PLACE
@@ -31,6 +31,7 @@ from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSum
 from penstock.dialects.op.tensor_op import ContractionOp, TensorOp, tensor_type
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.op_devices import kind_of
 
 SUMS = ContractionOp | ReduceMeanOp | ReduceProdOp | ReduceSumOp
 
@@ -43,13 +44,6 @@ def widen_sums(job: JobOp, device: str | None = None) -> None:
             continue
         if kind_of(op, job, device) != "cuda" or not has_tensor_cores(op):
             widen(op, wide)
-
-
-def kind_of(op: TensorOp, job: JobOp, device: str | None) -> str:
-    """The kind of device that an op will run on."""
-    if device is not None and "placement" not in op.attributes:
-        return device
-    return placement_of(op, job).kind.data
 
 
 def has_tensor_cores(op: TensorOp) -> bool:

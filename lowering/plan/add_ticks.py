@@ -52,7 +52,7 @@ from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
-from penstock.lowering.plan.order_updates import readers_of
+from penstock.lowering.plan.variable_uses import readers_of
 
 Finding = tuple[Operation, str]
 

@@ -36,13 +36,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DictionaryAttr,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    i64,
-)
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -59,6 +53,7 @@ from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import operand_register
 from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
+from penstock.lowering.analysis.plan_reports import WAVES
 from penstock.lowering.analysis.register_types import requested_slots
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
@@ -71,8 +66,6 @@ MOST_KINDS = 8
 NO_WAVE = "no_wave"
 """The attribute of a task that says why it is in no wave."""
 
-WAVES = "waves"
-"""The attribute of a plan that says what its waves cost in memory."""
 
 ################################################################################
 # Which tasks                                                                  #

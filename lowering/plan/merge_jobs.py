@@ -84,7 +84,7 @@ from penstock.lowering.analysis.shared_ports import (
     shared_ports,
 )
 from penstock.lowering.plan.merged_memory import Memory
-from penstock.lowering.plan.order_updates import target_of
+from penstock.lowering.plan.variable_uses import target_of
 
 ################################################################################
 # What keeps plans from being merged                                           #

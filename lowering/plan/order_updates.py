@@ -21,7 +21,7 @@ Example: `test/lowering/plan/plan-order-updates-example.mlir`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -30,7 +30,6 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.job import AssignOp, CopyOp
-from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import fail_if_any
@@ -38,44 +37,9 @@ from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.plan.variable_uses import readers_of, target_of
 
 Finding = tuple[Operation, str]
-
-
-def target_of(task: TaskOp) -> SSAValue | None:
-    """The register that a task assigns to, if it does."""
-    if isinstance(op := task.op, AssignOp) and isinstance(op.target, BlockArgument):
-        return task.ins[op.target.index]
-    return None
-
-
-def shown_by(task: TaskOp, value: SSAValue) -> Iterator[SSAValue]:
-    """The results of a task that may be views of something that it reads."""
-    op = task.op
-    if not isinstance(op, TensorOp):
-        return
-    for pair in op.in_place_pairs():
-        inside = op.operands[pair.operand]
-        if not pair.view or not isinstance(inside, BlockArgument):
-            continue
-        if task.ins[inside.index] is value:
-            yield (task.outs or task.results_)[pair.result]
-
-
-def readers_of(
-    variable: SSAValue, readers: Mapping[SSAValue, list[TaskOp]]
-) -> list[TaskOp]:
-    """The tasks that read a variable, under any name, as they are found."""
-    found: dict[TaskOp, None] = {}
-    names = {variable: None}
-    pending = [variable]
-    for value in pending:
-        for task in readers.get(value, ()):
-            found[task] = None
-            new = [shown for shown in shown_by(task, value) if shown not in names]
-            names.update(dict.fromkeys(new))
-            pending += new
-    return list(found)
 
 
 def edges_of(plan: PlanOp) -> list[ControlEdge]:

@@ -20,18 +20,10 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import PlanOp
 from penstock.lowering.analysis.task_times import MEASURED
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
-from penstock.lowering.kernel_times.keys import Key, machine_here, task_key
-
-WHOLE = "task"
-"""The name of the one time that a task has in the kernel database."""
-
-
-def key_of_task(task: TaskOp, parts: int) -> Key:
-    """The key of the time that a task takes."""
-    return task_key(task.op, task.device.kind.data, machine_here(), parts=parts)
+from penstock.lowering.kernel_times.keys import WHOLE, key_of_task
 
 
 def write_times(plan: PlanOp, database: KernelDatabase, parts: int) -> None:

@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 
 from penstock.dialects.plan import PlanOp, StreamAttr
 from penstock.lowering.analysis.register_usage import Usage
-from penstock.lowering.regst.alias_registers import alias_anew
 from penstock.lowering.regst.alias_rules import NO_ALIAS
+from penstock.lowering.regst.alias_writing import alias_anew
 
 
 def one_thread_plan(usage: Usage) -> PlanOp:

@@ -99,7 +99,7 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import fail_if_any, with_place_of_cause
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.block_layout import Demand, Layout, Layouter
 from penstock.lowering.algorithms.byte_sharing import (
@@ -126,6 +126,7 @@ from penstock.lowering.algorithms.unrolled_order import Control
 from penstock.lowering.analysis.acting_order import Stream
 from penstock.lowering.analysis.control_edges import write_control
 from penstock.lowering.analysis.memory_bound import Liveness, write_bounds
+from penstock.lowering.analysis.plan_reports import GIVEN_UP
 from penstock.lowering.analysis.register_usage import (
     Guard,
     Usage,
@@ -140,8 +141,6 @@ GUARDS = ("all", "bounded", "none", "stream")
 UNGUARDED = "unguarded"
 """The attribute of a plan with rates that lists streams that cannot be guarded."""
 
-GIVEN_UP = "given_up"
-"""The attribute of a plan that says what its streams cost beside one thread."""
 
 MOST = 1.5
 """`bounded`: what streams may take, in multiples of what one thread takes."""
@@ -601,7 +600,7 @@ class RegstPlanMemoryPass(ModulePass):
             for usage in usages:
                 plan_memory(usage, self.guard, self.algorithm, budget)
         except PackingError as error:
-            raise PassFailedException(str(error)) from error
+            raise PassFailedException(with_place_of_cause(error)) from error
 
     def budget(self) -> Budget:
         """

@@ -71,8 +71,7 @@ def given_up_lines(op: Operation) -> Iterator[str]:
     """What streams and waves of a plan, of a program, or of each job in it cost."""
     from xdsl.dialects.builtin import DictionaryAttr
 
-    from penstock.lowering.plan.form_waves import WAVES
-    from penstock.lowering.regst.plan_memory import GIVEN_UP
+    from penstock.lowering.analysis.plan_reports import GIVEN_UP, WAVES
 
     jobs = op.attributes.get("jobs")
     of_jobs = dict(jobs.data) if isinstance(jobs, DictionaryAttr) else {}

@@ -27,12 +27,12 @@ from penstock.lowering.kernel_times.database import (
     KernelDatabase,
     Time,
 )
-from penstock.lowering.kernel_times.keys import Key, machine_here
+from penstock.lowering.kernel_times.keys import WHOLE, Key, key_of_task, machine_here
 from penstock.lowering.launch.autotune.alternatives import AlternativeError, Request
 from penstock.lowering.launch.autotune.choice import Candidate, candidates_for, choose
 from penstock.lowering.launch.autotune.contractions import schedule
 from penstock.lowering.launch.autotune.registry import alternatives
-from penstock.lowering.launch.select_kernels import (
+from penstock.lowering.launch.autotune.selection import (
     SELECTED,
     apply,
     key_of,

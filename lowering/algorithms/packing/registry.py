@@ -8,7 +8,6 @@ from importlib.metadata import entry_points
 from operator import index
 from typing import TypeAlias, cast
 
-from penstock.dialects.utils.diagnostics import told
 from penstock.lowering.algorithms.packing.budget import Budget
 from penstock.lowering.algorithms.packing.greedy import (
     RULES,
@@ -39,7 +38,10 @@ MAX_CONFLICTS = 1 << 26
 
 
 class PackingError(Exception):
-    """There is no such algorithm, or it fails or returns no layout."""
+    """
+    There is no such algorithm, or it fails or returns no layout. What a plug-in raised
+    is the cause.
+    """
 
 
 ################################################################################
@@ -163,7 +165,7 @@ def packer_of(name: str) -> Packer:
         packer = installed_packers()[name]()
     except Exception as error:
         raise PackingError(
-            f"packing algorithm '{name}' cannot be loaded: {told(error)}"
+            f"packing algorithm '{name}' cannot be loaded: {text_of(error)}"
         ) from error
     if not callable(packer):
         kind = type(packer).__name__
@@ -193,11 +195,16 @@ def pack(
         offsets = [index(offset) for offset in packer(problem, budget)]
     except Exception as error:
         raise PackingError(
-            f"packing algorithm '{algorithm}' fails: {told(error)}"
+            f"packing algorithm '{algorithm}' fails: {text_of(error)}"
         ) from error
     if complaint := complaint_about(problem, offsets):
         raise PackingError(f"packing algorithm '{algorithm}' {complaint}")
     return offsets
+
+
+def text_of(error: Exception) -> str:
+    """An exception of a plug-in, and what it says."""
+    return f"{type(error).__name__}: {error}"
 
 
 def complaint_about(problem: Problem, offsets: Sequence[int]) -> str | None:

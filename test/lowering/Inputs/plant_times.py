@@ -13,8 +13,12 @@ from pathlib import Path
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.plan import TaskOp
 from penstock.lowering.kernel_times.database import KernelDatabase, Time
-from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_here
-from penstock.lowering.plan.write_times import key_of_task
+from penstock.lowering.kernel_times.keys import (
+    Key,
+    kernel_key,
+    key_of_task,
+    machine_here,
+)
 from penstock.tools.driver.compiler import installed_compiler
 
 

@@ -16,13 +16,14 @@ from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import BlockOp, RegisterOp
 from penstock.lowering.algorithms.packing import Budget, Problem, register_packing
 from penstock.lowering.algorithms.packing.problem import side_by_side
+from penstock.lowering.analysis.plan_reports import GIVEN_UP
 from penstock.lowering.pipelines import (
     PipelineOptions,
     job_passes,
     plan_passes,
 )
 from penstock.lowering.pipelines import text_of as pipeline_text
-from penstock.lowering.regst.plan_memory import GIVEN_UP, GUARDS
+from penstock.lowering.regst.plan_memory import GUARDS
 from penstock.tools.cli import run_arguments
 from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline

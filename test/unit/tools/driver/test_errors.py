@@ -19,7 +19,12 @@ from xdsl.ir import Block, Region
 import penstock
 from penstock import errors
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.utils.diagnostics import Place, told, user_place
+from penstock.dialects.utils.diagnostics import (
+    Place,
+    told,
+    user_place,
+    with_place_of_cause,
+)
 from penstock.lowering.algorithms.packing import (
     Lifetime,
     PackingError,
@@ -183,7 +188,7 @@ def test_a_packer_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
             registry.pack(Problem([Lifetime(0, 1, 4)] * 2), "acme")
     finally:
         del registry.registered["acme"]
-    assert str(caught.value) == (
+    assert with_place_of_cause(caught.value) == (
         "packing algorithm 'acme' fails: IndexError: list index out of range "
         f"({path}:2)"
     )

@@ -1,0 +1,47 @@
+"""Uses of variables by the tasks of a plan: assignments, and reads under any name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.ir import BlockArgument, SSAValue
+
+from penstock.dialects.job import AssignOp
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.plan import TaskOp
+
+
+def target_of(task: TaskOp) -> SSAValue | None:
+    """The register that a task assigns to, if it does."""
+    if isinstance(op := task.op, AssignOp) and isinstance(op.target, BlockArgument):
+        return task.ins[op.target.index]
+    return None
+
+
+def shown_by(task: TaskOp, value: SSAValue) -> Iterator[SSAValue]:
+    """The results of a task that may be views of something that it reads."""
+    op = task.op
+    if not isinstance(op, TensorOp):
+        return
+    for pair in op.in_place_pairs():
+        inside = op.operands[pair.operand]
+        if not pair.view or not isinstance(inside, BlockArgument):
+            continue
+        if task.ins[inside.index] is value:
+            yield (task.outs or task.results_)[pair.result]
+
+
+def readers_of(
+    variable: SSAValue, readers: Mapping[SSAValue, list[TaskOp]]
+) -> list[TaskOp]:
+    """The tasks that read a variable, under any name, as they are found."""
+    found: dict[TaskOp, None] = {}
+    names = {variable: None}
+    pending = [variable]
+    for value in pending:
+        for task in readers.get(value, ()):
+            found[task] = None
+            new = [shown for shown in shown_by(task, value) if shown not in names]
+            names.update(dict.fromkeys(new))
+            pending += new
+    return list(found)
