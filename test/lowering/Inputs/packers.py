@@ -16,3 +16,11 @@ def flat(problem: Problem, budget: Budget) -> list[int]:
 
 register_packing("stacked", stacked)
 register_packing("flat", flat)
+
+
+def broken(problem: Problem, budget: Budget) -> list[int]:
+    """Fails."""
+    raise ValueError("no")
+
+
+register_packing("broken", broken)
