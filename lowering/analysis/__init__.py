@@ -1,1 +1,1 @@
-"""Analyses of the IR that several passes and verifiers share."""
+"""Analyses of the IR, and edits of it, that several passes and verifiers share."""
