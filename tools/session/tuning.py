@@ -39,7 +39,6 @@ from penstock.lowering.launch.autotune.selection import (
     machine_of,
 )
 from penstock.lowering.pipelines import job_passes, plan_passes
-from penstock.lowering.plan.write_times import WHOLE, key_of_task
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.driver.compiler import run_pipeline
