@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import parse_pipeline
 
 from penstock.lowering.pipelines import (
     PIPELINES,
@@ -153,3 +154,30 @@ def test_standard_pipelines_are_those_of_kinds_of_devices_and_of_several_jobs():
         "main": pipeline(PipelineOptions(merge=True, main=True)),
         "model": pipeline(PipelineOptions(merge=True, model_jobs=True)),
     }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PipelineOptions("cuda", 2, simulate_ranks=True, merge=True, main=True),
+        PipelineOptions(model_jobs=True, strategy="memory", panels=False),
+        PipelineOptions("cpu", 4, database="a b.db", gpu="NVIDIA H200", waves=True),
+        PipelineOptions("cpu", winograd=True, guard="bounded"),
+    ],
+)
+def test_the_text_of_a_pipeline_is_read_as_the_same_passes(options: PipelineOptions):
+    passes = pipeline(options)
+    assert tuple(parse_pipeline(text_of(passes))) == passes
+
+
+def test_options_of_a_pipeline_are_those_of_passes_and_no_more():
+    passes = text_of(pipeline(PipelineOptions("cpu", 3, database="k.db", guard="all")))
+    for text in (
+        'op-split-pads{device="cpu"}',
+        'plan-write-times{database="k.db" parts=3}',
+        'plan-assign-streams{streams=3 policy="critical-path"}',
+        'regst-plan-memory{guard="all"}',
+        "convert-plan-to-launch,",
+        'launch-select-kernels{database="k.db" parts=3}',
+    ):
+        assert text in passes
