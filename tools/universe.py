@@ -1,4 +1,6 @@
-"""What `xdsl-opt` and every other xDSL tool finds when Penstock is installed."""
+"""
+The universe of Penstock: its dialects, passes and targets for every xDSL tool.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""How much arrays differ from those that they should be."""
+"""
+The comparison of outputs with reference values.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ def report_errors(
     tolerance: float,
 ) -> int:
     """
-    Print the error of each output and return the exit code: 0 if all are within the
-    tolerance. The error is the largest difference over the largest reference value. A
-    reference that has values, but no finite one, fails: it would prove nothing.
+    The exit code after printing the error of each output: 0 if all are within the
+    tolerance.
+
+    The error is the largest difference over the largest reference value. A reference
+    that has values, but no finite one, fails: it would prove nothing.
     """
     if missing := sorted(set(outputs) - set(reference)):
         raise UsageError(f"{name} has no outputs {', '.join(missing)}")
@@ -48,7 +52,7 @@ def report_errors(
 
 
 def _difference(output: Array, reference: Array) -> tuple[str, float]:
-    """How an output compares, in words and as a number."""
+    """The error of an output, in words and as a number."""
     if not _holds_numbers(reference):
         return f"is compared with {reference.dtype.name}", float("inf")
     if output.shape != reference.shape:
@@ -60,7 +64,7 @@ def _difference(output: Array, reference: Array) -> tuple[str, float]:
 
 
 def proves_nothing(reference: Array) -> bool:
-    """Whether an array has values, but none that a number could differ from."""
+    """Whether an array has values, but no finite one."""
     import numpy as np
 
     is_some = _holds_numbers(reference) and reference.size > 0

@@ -1,9 +1,8 @@
 """
-The commands that are installed, which Ctrl-C ends quietly from their first moment on,
-and whose warnings are a line each.
+Entry points of the installed commands, which Ctrl-C ends quietly from their first
+moment on, and whose warnings take a line each.
 
-The tools themselves take a while to import, so each is imported where an interrupt is
-already expected.
+The tools take a while to import, so each is imported where an interrupt is expected.
 """
 
 import sys
@@ -72,7 +71,7 @@ def _prepare(program: str) -> None:
 
 
 class _Escaping(TextIOWrapper):
-    """A stream whose text holds no escape sequences, which names may be full of."""
+    """A stream that escapes control characters, which names may be full of."""
 
     def __init__(self, plain: TextIOWrapper):
         facts = plain.encoding, "backslashreplace"
@@ -81,7 +80,7 @@ class _Escaping(TextIOWrapper):
         self._plain = plain
 
     def write(self, text: str, /) -> int:
-        """Write text, with what would confuse a terminal escaped."""
+        """Write text with control characters escaped."""
         from penstock.runtime.errors import printable
 
         # A line that shows progress is drawn over itself.
@@ -92,8 +91,8 @@ class _Escaping(TextIOWrapper):
 
 def _escape_names_in_what_is_printed() -> None:
     """
-    Print names of any script, whatever the locale says, and what a terminal would take
-    for orders of it, as errors are printed.
+    Let the standard streams print names of any script in any locale, with control
+    characters escaped as in errors.
     """
     for name in ("stdout", "stderr"):
         stream: object = getattr(sys, name)
@@ -102,7 +101,7 @@ def _escape_names_in_what_is_printed() -> None:
 
 
 def _tell_warnings_of(program: str) -> None:
-    """Tell warnings without the line of Python that they come from."""
+    """Print warnings without the line of Python that they come from."""
     import warnings
 
     from penstock.runtime.errors import printable

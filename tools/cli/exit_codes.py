@@ -1,7 +1,7 @@
 """
-How the commands end: their exit codes, and one way to tell errors.
+Exit codes of the commands, and the printing of their errors.
 
-It imports nothing before it is needed: what starts from the cache needs little.
+It imports nothing before it is needed: a start from the cache needs little.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ def exit_code_of(
     run: Callable[[], int], program: str, file: Path, *, debug: bool
 ) -> int:
     """
-    The exit code of a command: what `run` returns, or that of what it raises, which is
-    told on standard error. `file` is its input, the place of errors that name none;
-    with `debug` the traceback of a defect is shown, too.
+    The exit code of a command: the result of `run`, or the code of an error that it
+    raises, which is printed on standard error.
+
+    `file` is the input, the place of errors that name none; with `debug` the traceback
+    of a defect is printed, too.
     """
     try:
         return run()
@@ -66,20 +68,20 @@ def exit_code_of(
 
 
 def fail(where: str, message: str, code: int) -> int:
-    """Tell an error of a program, or at a place, and return the exit code."""
+    """Print an error of a program, or at a place, and return the exit code."""
     print(printable(f"{where}: error: {message}"), file=sys.stderr)
     return code
 
 
 def unexpected(where: str, cause: Exception) -> InternalError:
-    """The defect that an exception shows which nobody has caught."""
+    """The defect behind an exception that no code expects."""
     error = InternalError(where)
     error.__cause__ = cause
     return error
 
 
 def fail_inside(program: str, error: InternalError, *, debug: bool) -> int:
-    """Tell a defect, and return the exit code; with `debug` after its traceback."""
+    """Print a defect, and return the exit code; with `debug` after its traceback."""
     if debug:
         traceback.print_exception(error.__cause__ or error)
     hint = "" if debug else " (--debug shows the traceback)"
@@ -87,10 +89,10 @@ def fail_inside(program: str, error: InternalError, *, debug: bool) -> int:
 
 
 class CommandParser(ArgumentParser):
-    """A parser whose errors are one line, not below all that could be asked for."""
+    """An argument parser whose errors are one line, without a list of all options."""
 
     def error(self, message: str) -> NoReturn:
-        """Tell what is wrong with the command line, and end."""
+        """Print an error of the command line, and end the process."""
         sys.exit(fail(self.prog, message, EXIT_USAGE))
 
 

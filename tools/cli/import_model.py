@@ -96,8 +96,9 @@ def _import(args: argparse.Namespace) -> int:
 
 def weights_path(output: Path, model: Path) -> Path:
     """
-    Where the weights of a job go that is written to `output`. Raises UsageError if
-    either file cannot be written without losing another one.
+    The path of the weights of a job that is written to `output`.
+
+    Raises UsageError if writing either file would overwrite another one.
     """
     if output.is_dir():
         raise UsageError(f"cannot write {output}: is a directory")

@@ -1,4 +1,6 @@
-"""What `penstock-opt` says about its passes, dialects and targets."""
+"""
+The lists of passes, dialects and targets that `penstock-opt` prints.
+"""
 
 import inspect
 import textwrap
@@ -13,7 +15,9 @@ _WIDTH = 88
 
 
 def summary_of(universes: Mapping[str, Universe]) -> Iterator[str]:
-    """Name what each universe but xDSL's own offers, importing none of it."""
+    """
+    The names of all items of each universe but xDSL's own, none of which is imported.
+    """
     for origin, universe in universes.items():
         if origin == "xdsl":
             continue
@@ -35,7 +39,7 @@ def _wrap(title: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def dialects_of(universes: Mapping[str, Universe]) -> str:
-    """Name every dialect, by where it comes from."""
+    """The names of all dialects, by the universe that has them."""
     paragraphs = (
         text
         for origin, universe in universes.items()
@@ -45,7 +49,7 @@ def dialects_of(universes: Mapping[str, Universe]) -> str:
 
 
 def passes_of(universes: Mapping[str, Universe]) -> str:
-    """Describe every pass: the first line of its docstring, and its options."""
+    """The passes: the first line of the docstring of each, and its options."""
     paragraphs = (
         "\n".join((f"passes of {origin}:", *_describe_all(universe.all_passes)))
         for origin, universe in universes.items()

@@ -61,29 +61,34 @@ EXIT_REJECTED = EXIT_FAILED
 _PROGRAM = "penstock-opt"
 _SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
 _GC_THRESHOLDS = (100_000, 20, 100)
-"""IR is made of cycles that live on, so that frequent collections find nothing."""
+"""
+Thresholds of the garbage collector: IR is made of cycles that live on, so that frequent
+collections find nothing.
+"""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A piece of the input file that is processed alone, `line_offset` lines down."""
+    """
+    A piece of the input file that is processed by itself, `line_offset` lines down.
+    """
 
     data: bytes
     line_offset: int
 
     @property
     def text(self) -> str:
-        """The section as text, for what is said in comments."""
+        """The section as text, for its comments."""
         return self.data.decode("utf-8", "replace")
 
 
 class PenstockOptMain(xDSLOptMain):
     """
-    The xDSL driver with source locations, dominance, expected errors, standard
-    pipelines, and plug-ins from single files.
+    The driver of xDSL with source locations, a dominance check, expected errors,
+    standard pipelines, and plug-ins from single files.
 
-    The constructor reads the command line and raises a `UsageError` for a bad one;
-    `run` processes the input and raises `SystemExit` unless all went well.
+    The constructor reads the command line and raises `UsageError` for a bad one; `run`
+    processes the input and raises `SystemExit` unless all went well.
     """
 
     version_format = f"{_PROGRAM} built on xDSL {{xdsl_version}}"
@@ -112,7 +117,7 @@ class PenstockOptMain(xDSLOptMain):
             shrinking=self.args.shrink,
         )
         self._warnings: list[Diagnosis] = []
-        """Those of the section that is processed."""
+        """The warnings about the section that is processed."""
         self._unused: UnusedPasses | None = None
         """The passes of `-p` for the section that is processed."""
         self._memory_map = _memory_map(self.args.memory_map)
@@ -170,7 +175,7 @@ class PenstockOptMain(xDSLOptMain):
         return super().get_input_stream()
 
     def get_input_name(self) -> str:
-        """Return the file name to show in messages."""
+        """The file name for messages."""
         return (
             "<stdin>" if self.args.input_file in (None, "-") else self.args.input_file
         )
@@ -218,7 +223,7 @@ class PenstockOptMain(xDSLOptMain):
             print(dialects_of(self.universes))
 
     def _process_input(self) -> tuple[list[str], list[Diagnosis]]:
-        """Return the output of each section, and what is wrong with the file."""
+        """The output of each section, and the diagnostics about the file."""
         try:
             sections, extension = self._read_sections()
         except Rejected as rejected:
@@ -323,7 +328,10 @@ class PenstockOptMain(xDSLOptMain):
             self._tell_of_unused(self._unused.before(name, module))
 
     def _tell_of_unused(self, found: Iterable[Diagnosis]) -> None:
-        """Reject passes that find nothing, or warn of them if that is allowed."""
+        """
+        Reject passes that find nothing, or warn of them if `--allow-unused-passes` is
+        given.
+        """
         errors = list(found)
         if self.args.allow_unused_passes:
             self._warnings += [replace(each, severity="warning") for each in errors]
@@ -365,7 +373,10 @@ class PenstockOptMain(xDSLOptMain):
 
 
 def _files_to_load(args: Sequence[str] | None) -> list[str]:
-    """Find the `--load` options, which decide what the others may name."""
+    """
+    The files of the `--load` options, which decide the names that other options may
+    use.
+    """
     parser = argparse.ArgumentParser(
         _PROGRAM, f"{_PROGRAM} [options] [input_file]", add_help=False
     )

@@ -1,4 +1,6 @@
-"""The `penstock-run` command: compile a model, run it, and check what comes out."""
+"""
+The `penstock-run` command: it compiles a model, runs it, and checks its outputs.
+"""
 
 from __future__ import annotations
 
@@ -55,24 +57,24 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
 
 @dataclass
 class Job:
-    """What is run: a model that was compiled, or a saved plan."""
+    """The program to run: a compiled model, or a saved plan."""
 
     session: Session
     oracle: Model | None = None
-    """The job as it was read; of a plan there is none."""
+    """The job as it was read, for `--check`; None for a plan."""
     onnx: ModelProto | None = None
     known: frozenset[str] = frozenset()
-    """Inputs for whose values it is compiled, so that it is not fed them."""
+    """Inputs that the program is compiled for by value, so that they are not fed."""
 
     @property
     def summary(self) -> str:
-        """What the program is made of, and the model."""
+        """The summary of the program that is printed when it is ready."""
         session, ops = self.session, None
         if self.oracle is not None:
             from penstock.dialects.job import JobOp
 
             entry = self.oracle.entry
-            # What was merged with others is not what the program was made from.
+            # A merged program is not made from one job.
             if isinstance(entry, JobOp) and len(session.jobs) == 1:
                 ops = len(entry.body.block.ops)
         threads = session.executor_of(session.jobs[0]).program.threads
@@ -122,7 +124,10 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _first_start_text(seconds: float) -> str:
-    """How much of the time went into what later processes find in the cache."""
+    """
+    The time for compiling functions of this package, which later processes find in the
+    cache.
+    """
     if not seconds:
         return ""
     return f" ({seconds:.2f} s of it for parts of penstock, once in this environment)"
@@ -155,7 +160,7 @@ def _open_model(
     options: CompileOptions,
     given: Mapping[str, Array] | None,
 ) -> Job:
-    """What a model was compiled to before, or is compiled to now."""
+    """A model as a program, compiled now or found in the cache."""
     request = _request(args, options, given)
     if request is None:
         return _compile(args, options, given)
@@ -176,8 +181,8 @@ def _request(
     given: Mapping[str, Array] | None,
 ) -> Request | None:
     """
-    What a model is compiled for; None if that depends on more than can be said, or if
-    the model itself is needed.
+    The key of a model among compiled plans; None if that depends on too much, or if the
+    model itself is needed.
     """
     is_measured = args.tune or options.database or os.environ.get(KERNELS)
     needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
@@ -199,7 +204,7 @@ def _compile(
     given: Mapping[str, Array] | None,
     plans: KnownPlans | None = None,
 ) -> Job:
-    """What a model is compiled to, which may be kept among its plans."""
+    """A model compiled to a program, which may be kept among its plans."""
     from penstock.tools.driver.compiler import installed_compiler
 
     front = installed_compiler(args.load)
@@ -214,7 +219,7 @@ def _compile(
     _check_request(args, oracle, onnx)
     if given is not None:
         given = {name: array for name, array in given.items() if name not in known}
-    # One of several jobs may take what others have made.
+    # One of several jobs may take results of others.
     if not model.has_several:
         _check_inputs(args, oracle.entry, given)
     # A device that is not there should not cost a compilation.
@@ -233,14 +238,14 @@ def _compile(
 
 
 def _warn(text: str) -> None:
-    """Tell a warning on standard error."""
+    """Print a warning on standard error."""
     print(printable(f"{PROGRAM}: warning: {text}"), file=sys.stderr)
 
 
 def _tuned(
     options: CompileOptions, front: tuple[Compiler, PassTable], model: Model
 ) -> CompileOptions:
-    """Measure the kernels of a model; the options with the database that knows them."""
+    """The kernel database with the times of all kernels of a model, measured now."""
     from penstock.runtime.jit.cache import cache_dir
     from penstock.tools.session.tuning import (
         Tuning,
@@ -252,7 +257,7 @@ def _tuned(
 
     named = options.database or os.environ.get(KERNELS)
     path = Path(named) if named else cache_dir() / "kernels.db"
-    # What a person has named is not put aside.
+    # A database that a person has named is not put aside.
     if not named and (aside := usable(path)) is not None:
         text = f"{path} was no kernel database that can be used, and is now {aside}"
         _warn(text)
@@ -303,7 +308,7 @@ def _refuse_onnx_options(args: argparse.Namespace) -> None:
 def _check_request(
     args: argparse.Namespace, oracle: Model, onnx: ModelProto | None
 ) -> None:
-    """Raise UsageError for what this model cannot be asked for."""
+    """Raise UsageError for options that do not fit the model."""
     from penstock.tools.session.oracle import has_numpy_meaning
 
     if args.check == "onnxruntime":
@@ -320,8 +325,8 @@ def _check_inputs(
     args: argparse.Namespace, entry: Operation, given: Mapping[str, Array] | None
 ) -> None:
     """
-    Raise UsageError if a job lacks inputs, PenstockError if it cannot take what is
-    given, as far as the job says that before it is compiled.
+    Raise UsageError if a job lacks inputs, and PenstockError if it cannot take the
+    given ones, as far as the job says that before it is compiled.
     """
     from penstock.dialects.job import InputOp, JobOp
     from penstock.dialects.op.tensor_op import tensor_type
@@ -353,7 +358,7 @@ def _check_inputs(
 
 
 def _refuse_no_inputs(names: Iterable[str]) -> None:
-    """Raise UsageError for inputs, if there are some, that nothing is given for."""
+    """Raise UsageError if there are names, which are those of inputs without arrays."""
     if text := ", ".join(names):
         raise UsageError(
             f"the model has inputs {text}: give --inputs IN.npz or --random-inputs SEED"
@@ -399,8 +404,8 @@ def _timed(
     session: Session, inputs: Mapping[str, Array], repeat: int, job: str | None
 ) -> tuple[dict[str, Array], list[float]]:
     """
-    The outputs of the last of `repeat` runs, and the seconds of each, those that were
-    spent on observers left out.
+    The outputs of the last of `repeat` runs, and the seconds of each run without
+    observers.
     """
     outputs: dict[str, Array] = {}
     seconds: list[float] = []

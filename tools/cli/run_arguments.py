@@ -1,4 +1,6 @@
-"""What `penstock-run` can be told on its command line."""
+"""
+The command line of `penstock-run`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from penstock.tools.session.options import CompileOptions
 PROGRAM = "penstock-run"
 
 GUARDS = ("all", "bounded", "none", "stream")
-"""Those of `regst-plan-memory`, which what starts from the cache does not import."""
+"""The guards of `regst-plan-memory`, which a start from the cache does not import."""
 
 
 FLAGS = {
@@ -26,7 +28,7 @@ FLAGS = {
 
 
 def options_of(args: argparse.Namespace) -> CompileOptions:
-    """What a model is to be compiled for."""
+    """The options that a model is compiled with."""
     return CompileOptions(
         device=args.device,
         threads=args.threads,
@@ -38,7 +40,7 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The parser of all that `penstock-run` can be told."""
+    """The parser of the command line of `penstock-run`."""
     parser = CommandParser(
         PROGRAM, description="Compile a model, run it, and check what comes out."
     )
@@ -189,12 +191,20 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def count(text: str) -> int:
-    """The number that a text stands for. Raises ArgumentTypeError if it is below 1."""
+    """
+    The number in a text.
+
+    Raises ArgumentTypeError if it is below 1.
+    """
     return _integer(text, 1)
 
 
 def seed(text: str) -> int:
-    """The seed that a text stands for. Raises ArgumentTypeError if it is none."""
+    """
+    The seed in a text.
+
+    Raises ArgumentTypeError if it is none.
+    """
     return _integer(text, 0)
 
 

@@ -1,4 +1,6 @@
-"""The option `--dim`, with which the names in shapes of a model are given extents."""
+"""
+The option `--dim`, which gives extents to names in the shapes of a model.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import argparse
 
 
 def add_dim_option(parser: argparse.ArgumentParser) -> None:
-    """Let a tool take `--dim NAME=N`, as pairs in `dim`."""
+    """Add the option `--dim NAME=N` to a parser, as pairs in `dim`."""
     parser.add_argument(
         "--dim",
         action="append",
@@ -19,7 +21,11 @@ def add_dim_option(parser: argparse.ArgumentParser) -> None:
 
 
 def dim(text: str) -> tuple[str, int]:
-    """The name and extent that a text gives. Raises ArgumentTypeError if it is none."""
+    """
+    The name and extent in a text.
+
+    Raises ArgumentTypeError if it has none.
+    """
     name, _, extent = text.rpartition("=")
     if not name or not extent.isdecimal():
         raise argparse.ArgumentTypeError(f"expected NAME=N, got '{text}'")

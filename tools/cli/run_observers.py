@@ -1,4 +1,6 @@
-"""What `penstock-run --trace` and `--profile` show of runs."""
+"""
+The observers of `penstock-run --trace` and `--profile`.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ HEAD = ("task", "op", "calls", "total ms", "%", "GFLOP/s", "GB/s")
 
 class Watching:
     """
-    Looks on at the runs of an executor in a `with` block, if a trace or a profile is
-    wanted. The trace is written at the end of the block, also of what has failed.
+    A context in which the runs of an executor are observed, if a trace or a profile is
+    wanted.
+
+    The trace is written at the end of the block, also that of a failed run.
     """
 
     def __init__(self, executor: Executor, trace: Path | None, *, profile: bool):
@@ -44,7 +48,7 @@ class Watching:
             write_whole(str(self._path), self._trace.to_json())
 
     def lines(self) -> list[str]:
-        """What to print after the block."""
+        """The lines to print after the block."""
         lines = [] if self._cost is None else profile_lines(self._cost.expenses())
         if self._trace is not None:
             lines.append(f"wrote {self._path}")
@@ -52,7 +56,7 @@ class Watching:
 
 
 def profile_lines(expenses: Sequence[Expense]) -> list[str]:
-    """A table of what ops took, and a line for all of them together."""
+    """A table of the times of ops, and a line for all of them together."""
     whole = sum(expense.times.total for expense in expenses)
     rows = [HEAD, *(_row(expense, whole) for expense in expenses)]
     calls = sum(expense.times.count for expense in expenses)

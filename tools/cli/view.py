@@ -1,4 +1,6 @@
-"""The `penstock-view` command: write a page that shows a program."""
+"""
+The `penstock-view` command: it writes a page that shows a program.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _image(args: argparse.Namespace) -> ProgramImage:
-    """The program of a file, compiled if need be."""
+    """The executable of a file, compiled if need be."""
     from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 
     if is_plan(args.file):

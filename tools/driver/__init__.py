@@ -1,1 +1,3 @@
-"""The driver: parses, verifies, runs passes, tells diagnostics."""
+"""
+The driver: parsing, verification, pass pipelines, and diagnostics.
+"""

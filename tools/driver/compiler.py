@@ -1,4 +1,6 @@
-"""Parsing, verifying and transforming modules, as all tools do it."""
+"""
+The compiler of all tools: it parses, verifies and transforms modules.
+"""
 
 from __future__ import annotations
 
@@ -51,21 +53,21 @@ if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
 
 GC_THRESHOLDS = (100_000, 20, 100)
-"""Allocations and collections between the collections of Python's generations."""
+"""Thresholds of Python's garbage collector, as `gc.set_threshold` takes them."""
 
 
 @dataclass
 class Compiler:
     """
-    Reads text into modules and runs passes over them.
+    The compiler: it reads text into modules and runs passes over them.
 
-    What is wrong with the input is raised as `Rejected`, a defect of a pass or a
-    verifier as `InternalError`. `on_warning` is told what passes and targets warn of,
-    which are warnings of Python without it. `before_pass` is told the position and the
-    name of each pass that is to run, and the module; `after_pass` is told the name of
-    each pass that ran, the module it left and whether it was the last one. While
+    Errors in the input are raised as `Rejected`, defects of passes and verifiers as
+    `InternalError`. Warnings of passes and targets go to `on_warning`, or become
+    warnings of Python without it. `before_pass` is called with the position and the
+    name of each pass before it runs, and the module; `after_pass` with the name of each
+    pass that ran, the module it left and whether it was the last one. While
     `shrinking`, a pass may raise `ShrinkException` to say that the input still shows
-    what is looked for.
+    the behaviour looked for.
     """
 
     ctx: Context
@@ -82,8 +84,8 @@ class Compiler:
         self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
     ) -> ModuleOp:
         """
-        Parse the bytes of a file, or of the part of it that is `line_offset` lines
-        down; unless `implicit`, the text holds the module op itself.
+        The module in the bytes of a file, or in the part of it that is `line_offset`
+        lines down; unless `implicit`, the text holds the module op itself.
         """
         with self.diagnosing(data, name, line_offset):
             parser = LocatingParser(self.ctx, data.decode(), name, line_offset)
@@ -91,7 +93,7 @@ class Compiler:
 
     @contextmanager
     def diagnosing(self, data: bytes, name: str, line_offset: int) -> Generator[None]:
-        """Turn what reading `data` raises into `Rejected`."""
+        """A context in which parse errors of `data` are raised as `Rejected`."""
         try:
             yield
             return
@@ -145,7 +147,7 @@ class Compiler:
             if self.after_pass is not None:
                 self.after_pass(name, module, is_last)
             if self.verify_each or is_last:
-                # Without looking in between, nobody knows which pass it was.
+                # Without checks in between, the pass to blame is not known.
                 culprit = name if self.verify_each else "the pipeline"
                 with self.times.measure("verify"):
                     now = contents(module)
@@ -158,8 +160,8 @@ class Compiler:
         self, kind: str, name: str, author: Place | None = None
     ) -> Generator[None]:
         """
-        Turn what a pass or target raises into an error that names it; `author` is where
-        it is defined, if it is not ours.
+        A context in which errors of a pass or target are raised with its name; `author`
+        is the place where it is defined, if it is not ours.
         """
         prefix = f"{name}: " if kind == "pass" else f"{kind} {name}: "
         try:
@@ -191,7 +193,9 @@ class Compiler:
         error: BaseException,
         notes: tuple[str, ...] = (),
     ) -> PenstockError:
-        """What an exception of a plug-in, or a defect of ours, is raised as."""
+        """
+        The error of a plug-in that raised an exception, or that of a defect of ours.
+        """
         place = user_place(error) or author
         if place is None:
             return InternalError(where)
@@ -200,7 +204,7 @@ class Compiler:
 
     @contextmanager
     def _hearing(self, prefix: str) -> Generator[None]:
-        """Tell what is warned of, if anybody wants to know."""
+        """A context in which warnings go to `on_warning`, if there is one."""
         tell = self.on_warning
         if tell is None:
             yield
@@ -216,8 +220,8 @@ class Compiler:
 @contextmanager
 def rare_collections() -> Generator[None]:
     """
-    Let Python look for garbage seldom: IR is made of cycles that live on, so that it
-    finds nothing, and takes the longer the more IR there is.
+    A context with rare garbage collections. IR is made of cycles that live on: a
+    collection finds nothing, and takes longer the more IR there is.
     """
     before = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)

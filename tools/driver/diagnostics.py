@@ -1,4 +1,6 @@
-"""What the tools print when something is wrong, and the exceptions that carry it."""
+"""
+Diagnostics of the tools: their texts, and the exceptions that carry them.
+"""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -19,7 +21,9 @@ _LONGEST_QUOTED_LINE = 200
 
 
 def reject_if_any(complaints: Iterable[tuple[Operation, str]], prefix: str) -> None:
-    """Raise `Rejected`, in the order of the source, if there is any complaint."""
+    """
+    Raise `Rejected` with all diagnostics in the order of the source, if there are any.
+    """
     found = [Diagnosis(place_of(op), prefix + text) for op, text in complaints]
     if found:
         raise Rejected(sorted(found, key=_source_order))
@@ -35,7 +39,9 @@ def reject(message: str, place: Place | None = None) -> NoReturn:
 
 
 def diagnose_parse_error(error: ParseError, line_offset: int) -> Diagnosis:
-    """Turn a parse error into a place, a message, and the line it is about."""
+    """
+    The diagnostic of a parse error: its place, its message, and the line of the source.
+    """
     place = _place_of_span(error.span, line_offset)
     related: list[Diagnosis] = []
     if isinstance(error, MultipleSpansParseError):

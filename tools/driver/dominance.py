@@ -10,8 +10,8 @@ from penstock.dialects.utils.diagnostics import place_of
 
 def dominance_errors(top: Operation) -> list[tuple[Operation, str]]:
     """
-    Pair each operation under `top` that uses a value where that value is not
-    available with a message that says which one.
+    The operations under `top` that use a value where it is not available, each with a
+    message that names the value.
 
     A value is available after its definition in its block, in the regions of the
     operations there unless they are isolated from above, and in the blocks that its
@@ -24,7 +24,9 @@ def dominance_errors(top: Operation) -> list[tuple[Operation, str]]:
 
 
 class _Checker:
-    """One walk over the operations, with the values that are available."""
+    """
+    A dominance check: one walk over the operations, with the values that are available.
+    """
 
     def __init__(self, top: Operation) -> None:
         self.errors: list[tuple[Operation, str]] = []
@@ -45,7 +47,7 @@ class _Checker:
                     self._available.difference_update(leaving)
 
     def _check_block(self, block: Block) -> list[SSAValue]:
-        """Check the operations of a block, and return what it defines."""
+        """Check the operations of a block, and return the values that it defines."""
         defined: list[SSAValue] = list(block.args)
         self._available.update(block.args)
         for op in block.ops:

@@ -1,5 +1,5 @@
 """
-Drafts: files that are written beside their target and get its name when they are whole.
+Drafts: temporary files beside their target, which get its name when they are complete.
 
 A process that is killed leaves its draft. The next one that writes to the same target
 removes it, as no process of that number is alive on this machine.
@@ -19,8 +19,10 @@ from pathlib import Path
 @contextmanager
 def drafting(target: Path) -> Generator[Path]:
     """
-    A path to write to, which becomes the target if the block ends without an exception,
-    and is gone if not. Raises OSError.
+    A context with a path to write to: the file becomes the target if the block ends
+    without an exception, and is removed otherwise.
+
+    Raises OSError if it cannot be written.
     """
     remove_left_drafts(target)
     draft = draft_of(target)
@@ -32,12 +34,12 @@ def drafting(target: Path) -> Generator[Path]:
 
 
 def draft_of(target: Path) -> Path:
-    """The draft of a file that this process writes."""
+    """The path of the draft of a file that this process writes."""
     return target.with_name(f".{target.name}.{_machine()}.{os.getpid()}.tmp")
 
 
 def remove_left_drafts(target: Path) -> None:
-    """Remove the drafts of a file whose processes are no more, as far as possible."""
+    """Remove drafts of a file that ended processes have left, as far as possible."""
     known = re.compile(
         rf"\.{re.escape(target.name)}\.{_machine()}\.(\d{{1,9}})\.tmp", re.ASCII
     )
@@ -50,7 +52,9 @@ def remove_left_drafts(target: Path) -> None:
 
 
 def _machine() -> str:
-    """A name for this machine: others may write to the same folder."""
+    """
+    The name of this machine in drafts, as other machines may write to the same folder.
+    """
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 

@@ -1,4 +1,6 @@
-"""Errors that need no library to be raised, told or caught."""
+"""
+Errors of the tools. Raising, telling and catching them imports no library.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class UsageError(PenstockError):
-    """The command line, or a call, asks for what cannot be done."""
+    """The command line, or a call, asks for something impossible."""
 
 
 class InternalError(PenstockError):
     """
-    A defect, shown by the exception that caused this one; `where` says whose it is, or
-    nothing.
+    A defect, shown by the exception that caused this one; `where` names its author, or
+    is empty for ours.
     """
 
     def __init__(self, where: str) -> None:
@@ -39,8 +41,8 @@ class InternalError(PenstockError):
 @dataclass(frozen=True)
 class Diagnosis:
     """
-    One thing that is wrong with the input, or about it, with further lines that explain
-    it and notes at other places.
+    A diagnostic: a message with its place, further lines that explain it, and notes at
+    other places.
     """
 
     place: Place | None
@@ -51,13 +53,16 @@ class Diagnosis:
     related: tuple[Diagnosis, ...] = ()
 
     def render(self, fallback: str) -> str:
-        """Return the text to print; `fallback` stands for an unknown place."""
+        """The text to print; `fallback` stands for an unknown place."""
         head = f"{self.place or fallback}: {self.severity}: {self.message}"
         related = (each.render(fallback) for each in self.related)
         return "\n".join((printable("\n".join((head, *self.notes))), *related))
 
     def describe(self, fallback: str | None = None) -> str:
-        """Return the text of an exception; `fallback` as for `render`, if known."""
+        """
+        The text of an exception; `fallback` stands for an unknown place, if it is
+        known.
+        """
         place = self.place or fallback
         head = self.message if place is None else f"{place}: {self.message}"
         related = (each.render(fallback or "") for each in self.related)
@@ -66,10 +71,11 @@ class Diagnosis:
 
 class Rejected(PenstockError):
     """
-    The input is not accepted, for all the reasons in `diagnoses`. The text has those of
-    each from a new line on: its place, its message, and the lines of its notes.
+    The input is not accepted, for all the reasons in `diagnoses`.
 
-    `file` is the input, the place of reasons that have none; None if it is no file.
+    The text has each of them from a new line on: its place, its message, and the lines
+    of its notes. `file` is the input, the place of reasons that have none; None if it
+    is no file.
     """
 
     def __init__(
@@ -86,7 +92,7 @@ class Rejected(PenstockError):
 
 @contextmanager
 def reading(file: str | Path) -> Generator[None]:
-    """Name the file in what it is rejected for."""
+    """A context in which `Rejected` errors get the name of the file."""
     try:
         yield
     except Rejected as error:
@@ -96,7 +102,9 @@ def reading(file: str | Path) -> Generator[None]:
 
 @contextmanager
 def needing_onnx() -> Generator[None]:
-    """Raise UsageError, which says what to install, where `onnx` is not there."""
+    """
+    A context in which a missing `onnx` is a UsageError that says how to install it.
+    """
     try:
         yield
     except ImportError as error:
@@ -105,5 +113,5 @@ def needing_onnx() -> Generator[None]:
 
 
 def explain_os_error(error: OSError) -> str:
-    """Return the system's own words, in lower case."""
+    """The message of the operating system for an error, in lower case."""
     return (error.strerror or str(error)).lower()

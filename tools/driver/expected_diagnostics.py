@@ -41,7 +41,10 @@ _LEAST_LIKENESS = 0.8
 
 @dataclass(frozen=True)
 class Expectation:
-    """A diagnostic whose message holds `text`, at `line` (None: without a place)."""
+    """
+    An expected diagnostic: its message holds `text`, and it is at `line` (None: no
+    place).
+    """
 
     written: Place
     kind: str
@@ -50,7 +53,7 @@ class Expectation:
     pattern: re.Pattern[str]
 
     def accepts(self, found: Diagnosis) -> bool:
-        """Say whether a diagnostic is what was expected."""
+        """Whether a diagnostic is the expected one."""
         if self.kind != found.severity or not self.pattern.search(found.message):
             return False
         if found.place is None or self.line is None:
@@ -59,7 +62,7 @@ class Expectation:
 
 
 def mentions_expectations(text: str) -> bool:
-    """Say whether any comment of `text` expects a diagnostic, even if malformed."""
+    """Whether a comment of `text` expects a diagnostic, even if it is malformed."""
     return any(_is_mention(line) for line in text.split("\n"))
 
 
@@ -67,11 +70,11 @@ def compare(
     text: str, file: str, line_offset: int, found: Sequence[Diagnosis]
 ) -> list[Diagnosis]:
     """
-    Match the diagnostics that a piece of text produced with those its comments expect.
+    The differences between the diagnostics of a piece of text and those that its
+    comments expect: malformed comments, diagnostics that were not expected, and
+    expected ones that did not occur.
 
-    Returns what is wrong: comments that cannot be read, diagnostics that were not
-    expected, expected ones that did not occur. Line numbers count from the file's
-    start, `line_offset` lines before the text.
+    Line numbers count from the file's start, `line_offset` lines before the text.
     """
     expectations, wrong = _read(text, file, line_offset)
     open_ = sorted(expectations, key=lambda e: len(e.text), reverse=True)
@@ -150,7 +153,11 @@ def _malformed(word: str) -> str:
 def _expectations(
     match: re.Match[str], place: Place, line: int | None
 ) -> list[Expectation]:
-    """As many as a comment counts. Raises `re.error` for a bad regular expression."""
+    """
+    The expectations of a comment, as many as it counts.
+
+    Raises `re.error` for a bad regular expression.
+    """
     text = match["text"]
     pattern = re.compile(_regex(text) if match["regex"] else re.escape(text))
     one = Expectation(place, match["kind"], line, text, pattern)
@@ -158,7 +165,10 @@ def _expectations(
 
 
 def _regex(text: str) -> str:
-    """The text with what stands between braces as it is, and all else escaped."""
+    """
+    The regular expression of a message: parts between braces as they are, the rest
+    escaped.
+    """
     parts = re.split(r"\{\{(.*?)\}\}", text)
     return "".join(
         f"(?:{part})" if number % 2 else re.escape(part)
@@ -167,7 +177,7 @@ def _regex(text: str) -> str:
 
 
 def _line_meant(where: str | None, index: int, lines: list[str]) -> int | None:
-    """Return the index of the line that a comment at `index` is about."""
+    """The index of the line that a comment at `index` is about."""
     match where:
         case None:
             return index

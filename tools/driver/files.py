@@ -1,4 +1,6 @@
-"""Writing results so that no reader ever sees half of one, and telling files apart."""
+"""
+Files of results, which no reader ever sees half of, and kinds of files.
+"""
 
 import hashlib
 import os
@@ -14,11 +16,11 @@ READERS = {
     "penstock.OnnxSession read",
     ".penstock": "is a saved plan, which penstock-run and Session.open read",
 }
-"""Who reads files of each kind that has a suffix of its own."""
+"""The command that reads files of a kind, by the suffix of that kind."""
 
 
 def refuse_others(path: Path, *suffixes: str) -> None:
-    """Raise UsageError for a file that is there, but is of a kind that others read."""
+    """Raise UsageError for an existing file of a kind that another command reads."""
     kind = path.suffix.lower()
     if kind in READERS and kind not in suffixes and path.is_file():
         raise UsageError(f"{path} {READERS[kind]}")
@@ -26,9 +28,10 @@ def refuse_others(path: Path, *suffixes: str) -> None:
 
 def write_whole(path: str, text: str) -> None:
     """
-    Write `text` to `path` through a temporary file beside it, renamed when complete.
+    Write `text` to `path` through a draft beside it, renamed when it is complete. A
+    device or a pipe is written directly.
 
-    A device or a pipe is written directly. Raises a `UsageError` if that fails.
+    Raises `UsageError` if that fails.
     """
     target = Path(os.path.realpath(path))
     try:

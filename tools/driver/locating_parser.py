@@ -1,4 +1,6 @@
-"""A parser that remembers where each operation was written."""
+"""
+A parser that gives each operation the place where it is written.
+"""
 
 import re
 from bisect import bisect_right
@@ -42,12 +44,12 @@ from penstock.tools.driver.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
 MOST_DIGITS = 64
-"""The characters of an element at most; a longer string holds many."""
+"""The most characters of an element; a longer string holds several."""
 
 
 class _Lexer(MLIRLexer):
     """
-    The xDSL lexer with two mends for string literals.
+    The lexer of xDSL with two mends for string literals.
 
     Its own pattern tries exponentially many ways to match a string that is never
     closed. And the printer escapes each byte outside ASCII, which the lexer takes for
@@ -73,11 +75,13 @@ class _Lexer(MLIRLexer):
 
 _UNDEFINED_VALUES = "values used but not defined"
 _UNDEFINED_BLOCKS = "region ends with missing block declarations"
-"""How xDSL's complaints start that are about the end of the text, or of a region."""
+"""The beginnings of xDSL's messages about the end of the text, or of a region."""
 
 
 class UndefinedNames(ParseError):
-    """Values or blocks that are used, but never defined: an error for each, there."""
+    """
+    Values or blocks that are used, but never defined: an error at the use of each.
+    """
 
     def __init__(self, errors: Sequence[ParseError]) -> None:
         super().__init__(errors[0].span, errors[0].msg)
@@ -86,11 +90,11 @@ class UndefinedNames(ParseError):
 
 class LocatingParser(Parser):
     """
-    The xDSL parser, which also gives each operation that states no location the place
-    where it starts, and turns whatever an operation's own parser raises into a
-    `ParseError` at that place, and reports values and blocks without a definition
-    where they are used.
+    The parser of xDSL, which gives each operation without a location the place where it
+    starts.
 
+    Every exception of an operation's own parser becomes a `ParseError` at that place,
+    and values and blocks without a definition are reported where they are used.
     `line_offset` is the number of lines of the file before `text`.
     """
 
@@ -104,14 +108,19 @@ class LocatingParser(Parser):
         self._line_offset = line_offset
         self._start_of_op = 0
         self._first_uses: dict[str, Span] = {}
-        """Of each value that was used before its definition, if there is one."""
+        """The first use of each value that was used before its definition."""
         self._declared: dict[SSAValue, tuple[str, Span]] = {}
-        """The name and first use of each value that has stood for one to come."""
+        """
+        The name and the first use of each value that stood for one without a definition
+        yet.
+        """
         self._takes_splats = False
-        """Whether the operation that is parsed knows elements that are kept once."""
+        """Whether the operation that is parsed knows `SplatAttr`."""
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """Parse the whole text; one without any operation is an empty module."""
+        """
+        The module of the whole text; a text without any operation is an empty one.
+        """
         start = self.pos
         try:
             if allow_implicit_module and self._current_token.kind == MLIRTokenKind.EOF:
@@ -132,7 +141,7 @@ class LocatingParser(Parser):
     def resolve_operand(
         self, operand: UnresolvedOperand, type: AttributeInvT
     ) -> SSAValue[AttributeInvT]:
-        """Return the value of a name, and note where it is used without one so far."""
+        """The value of a name, whose use is noted if it has no definition yet."""
         if operand.operand_name not in self.ssa_values:
             self._first_uses.setdefault(operand.operand_name, operand.span)
         value = super().resolve_operand(operand, type)
@@ -155,7 +164,7 @@ class LocatingParser(Parser):
         )
 
     def parse_operation(self) -> Operation:
-        """Parse one operation and stamp it with its place."""
+        """One operation, with its place."""
         start = self._start_of_op = self.pos
         try:
             op = super().parse_operation()
@@ -175,8 +184,8 @@ class LocatingParser(Parser):
 
     def _check_forward_uses(self, op: Operation) -> None:
         """
-        Raise ParseError for an operand that xDSL has lost: a name that was defined in a
-        region of the operation, before the operation was there to be told of it.
+        Raise ParseError for an operand that xDSL has lost: its name was defined in a
+        region of the operation before the operation existed.
         """
         for operand in op.operands:
             if not isinstance(operand, ForwardDeclaredValue):
@@ -191,7 +200,8 @@ class LocatingParser(Parser):
         self, type: RankedStructure[AnyDenseElement] | None
     ) -> DenseIntOrFPElementsAttr:
         """
-        Parse elements: a `SplatAttr` if one stands for all in an op that declares it.
+        The elements of a tensor: a `SplatAttr` if one element stands for all, in an op
+        that declares it.
         """
         start = self.pos
         is_known = type is None and self._takes_splats
@@ -203,7 +213,7 @@ class LocatingParser(Parser):
         return cast("DenseIntOrFPElementsAttr", splat)
 
     def _parse_optional_splat(self) -> Elements | None:
-        """Parse one element and the type of a tensor of several, if that is there."""
+        """One element and the type of a tensor of several, if the text has them."""
         self.parse_punctuation("<", " in dense attribute")
         token = self._current_token
         is_long = token.span.end - token.span.start > MOST_DIGITS

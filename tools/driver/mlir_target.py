@@ -14,7 +14,9 @@ from penstock.dialects.utils.exact_printer import ExactPrinter
 
 @dataclass(frozen=True)
 class ExactMLIRTarget(MLIRTarget):
-    """Prints the IR so that it is read back the same; colours are xDSL's."""
+    """
+    The target that prints IR so that it is read back the same; its colours are xDSL's.
+    """
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Write the text of a module."""

@@ -1,4 +1,6 @@
-"""Reading pass pipelines, with messages for what a person may get wrong."""
+"""
+Pass pipelines: parsing their text, making their passes, and messages for mistakes.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -21,7 +23,7 @@ def parse_passes(available: PassTable, text: str) -> tuple[ModulePass, ...]:
     """
     The passes of a pipeline's text, such as `canonicalize,my-pass{option=1}`.
 
-    Raises a `UsageError` for malformed text, an unknown pass, or a bad option.
+    Raises `UsageError` for malformed text, an unknown pass, or a bad option.
     """
     try:
         specs = tuple(parse_pipeline(text))
@@ -34,20 +36,21 @@ def make_passes(
     available: PassTable, specs: Iterable[ArgSpec]
 ) -> tuple[ModulePass, ...]:
     """
-    The passes of a pipeline, each given by its name and options. Raises a `UsageError`
-    for an unknown pass or a bad option.
+    The passes of a pipeline, each given by its name and options.
+
+    Raises `UsageError` for an unknown pass or a bad option.
     """
     return tuple(_make_pass(available, spec) for spec in specs)
 
 
 def _malformed(what: str, text: str, error: ArgSpecParseError) -> str:
-    """Keep what xDSL says below its own heading: the text with a mark in it."""
+    """The part of xDSL's message below its own heading: the text with a mark in it."""
     quote = str(error).partition("\n")[2].rstrip().split("\n")
     return "\n".join((f"malformed {what} '{text}'", *quote[1:]))
 
 
 def malformed_target(text: str, error: ArgSpecParseError) -> UsageError:
-    """Say that the text of a target cannot be read."""
+    """The error for the text of a target that cannot be parsed."""
     return UsageError(_malformed("target", text, error))
 
 
@@ -59,7 +62,7 @@ def _make_pass(available: PassTable, spec: ArgSpec) -> ModulePass:
 
 
 def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
-    """Call a lazy factory; what cannot be imported or made is a `UsageError`."""
+    """The result of a lazy factory; a failed import is a `UsageError`."""
     try:
         return factory()
     except Exception as error:
@@ -68,7 +71,10 @@ def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
 
 
 def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:
-    """Make a pass or a target from its options, or say which options it has."""
+    """
+    A pass or a target made from its options; the error for a bad one lists those it
+    has.
+    """
     options = _options_of(cls)
     for option in spec.normalize_parameter_names().parameters:
         name = option.replace("_", "-")
@@ -99,7 +105,7 @@ def _list(options: list[str]) -> str:
 
 
 def describe_options(pass_type: type[ModulePass]) -> list[str]:
-    """List the options of a pass as `name: type = default`."""
+    """The options of a pass as `name: type = default`."""
     lines: list[str] = []
     for option in get_pass_option_infos(pass_type):
         default = "" if option.default_value is None else f" = {option.default_value}"

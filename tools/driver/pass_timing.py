@@ -1,4 +1,6 @@
-"""How long each step of the driver took."""
+"""
+Times of the driver's steps: parsing, each pass, and verification.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,7 +15,9 @@ class PassTimes:
 
     @contextmanager
     def measure(self, name: str, position: int = -1) -> Generator[None]:
-        """Add the time of the body to the step `name` at `position` of a pipeline."""
+        """
+        A context whose time is added to the step `name` at `position` of a pipeline.
+        """
         start = perf_counter()
         try:
             yield
@@ -22,7 +26,7 @@ class PassTimes:
             self._seconds[position, name] = spent + perf_counter() - start
 
     def table(self) -> str:
-        """Return one line per step with its milliseconds and share, then the total."""
+        """One line a step with its milliseconds and share, then the total."""
         total = sum(self._seconds.values())
         lines = [f"{'ms':>10} {'share':>6}  step"]
         for (_, name), seconds in self._seconds.items():

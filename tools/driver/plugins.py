@@ -1,4 +1,6 @@
-"""Where dialects, passes and targets come from: installed packages and files."""
+"""
+Plug-ins: the dialects, passes and targets of installed packages and of single files.
+"""
 
 import inspect
 import os
@@ -24,7 +26,7 @@ T = TypeVar("T")
 
 @cache
 def installed_universes() -> dict[str, Universe]:
-    """Load every universe of the environment, by the name of its entry point."""
+    """The universes of the environment, by the names of their entry points."""
     found = sorted(entry_points(group="xdsl.universe"), key=lambda entry: entry.name)
     return {entry.name: _load_entry(entry) for entry in found}
 
@@ -49,7 +51,7 @@ def load_files(
     paths: Sequence[str], known: Mapping[str, Universe]
 ) -> dict[str, Universe]:
     """
-    Run each Python file and return what it offers, by path.
+    The universe that each Python file offers, by its path.
 
     A file offers its `UNIVERSE`, or else the passes that it defines and the dialects
     that it holds and that are not those of a universe in `known`.
@@ -66,7 +68,7 @@ def merge(
     pick: Callable[[Universe], dict[str, T]],
     kind: str,
 ) -> dict[str, T]:
-    """Join the tables that `pick` takes from universes; a name may be there once."""
+    """One table of those that `pick` takes from universes; a name may be there once."""
     merged: dict[str, T] = {}
     owner: dict[str, str] = {}
     for origin, universe in universes.items():
@@ -102,7 +104,7 @@ def _run(path: str, name: str) -> ModuleType:
 
 
 def _blame(path: str, error: BaseException) -> str:
-    """Return `path:line` for the last line of the file that `error` came through."""
+    """The place, `path:line`, of the last line of a file that `error` came through."""
     file = os.path.abspath(path)  # As modules are named that are read from it.
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
@@ -135,7 +137,7 @@ def _offer_of(
 
 
 def _registers_packing(module: ModuleType) -> bool:
-    """Whether one of its functions was registered as a packing algorithm."""
+    """Whether a function of a module was registered as a packing algorithm."""
     # If nobody has imported that, nobody has registered anything.
     if "penstock.lowering.algorithms.packing.registry" not in sys.modules:
         return False
@@ -146,7 +148,7 @@ def _registers_packing(module: ModuleType) -> bool:
 
 
 def _registers_kernels(module: ModuleType) -> bool:
-    """Whether it registered an alternative for kernels."""
+    """Whether a module registered an alternative for kernels."""
     # If nobody has imported that, nobody has registered anything.
     if "penstock.lowering.launch.autotune.registry" not in sys.modules:
         return False

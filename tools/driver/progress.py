@@ -1,4 +1,6 @@
-"""A line that shows how far long work is, on a terminal only."""
+"""
+A progress line for long work, on a terminal only.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ WIDTH = 24
 
 class Progress:
     """
-    `what done/total` and a bar on standard error, drawn over itself, and removed at the
-    end. Nothing is shown unless that is a terminal and the work takes a while. `total`
-    is None where it is not known.
+    A progress line, `what done/total` and a bar, on standard error, drawn over itself,
+    and removed at the end.
+
+    It is shown on a terminal only, and if the work takes a while. `total` is None where
+    it is not known.
     """
 
     def __init__(self, what: str, total: int | None, stream: TextIO | None = None):
@@ -46,7 +50,7 @@ class Progress:
             self._write("")
 
     def advance(self, count: int = 1) -> None:
-        """Note that so much more is done."""
+        """Add `count` to the work that is done, and draw the line if it is time."""
         self._done += count
         if self.is_shown and time.monotonic() >= self._next:
             self._next = time.monotonic() + BETWEEN
@@ -70,8 +74,9 @@ def polled_progress(
     what: str, total: int, done: Callable[[], int], stream: TextIO | None = None
 ) -> Generator[None]:
     """
-    Around work that goes on in this thread, or where it will: shows how much of it is
-    done, for which another thread asks now and then if there is a terminal.
+    A context with a progress line of its work.
+
+    Another thread asks `done` now and then how much is done, if there is a terminal.
     """
     with Progress(what, total, stream) as progress:
         if not progress.is_shown:
@@ -103,8 +108,8 @@ def _first_start_line() -> Progress:
 
 def show_first_start(what: str, functions: int) -> None:
     """
-    Show how many functions of this package were compiled so far, as none are in the
-    cache yet at the first start in an environment; at the end, with no text, nothing.
+    Draw the progress of compiling functions of this package, of which the cache has
+    none at the first start in an environment; without a text, remove the line.
     """
     line = _first_start_line()
     if what:

@@ -1,4 +1,6 @@
-"""The processor, where a person sees how many of the kernels are compiled."""
+"""
+The CPU with a progress line of the kernels that are compiled.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from penstock.tools.driver.progress import Progress
 
 
 class ShownCpu(Cpu):
-    """The processor, which shows its progress in compiling each kernel once."""
+    """The CPU, which counts each kernel once in a progress line."""
 
     def __init__(self, progress: Progress):
         super().__init__()

@@ -1,4 +1,6 @@
-"""Passes of a list that find nothing of their level, which is most likely a mistake."""
+"""
+Passes of a list that find no op of their level, which is most likely a mistake.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,22 @@ from penstock.tools.driver.errors import Diagnosis
 
 class UnusedPasses:
     """
-    Watches the passes of a list that a person wrote, and says which find nothing.
+    The passes of a list that find nothing, of those that a person wrote.
 
-    A check (`verify-...`) has to find what it checks; only if the module was past that
+    A check (`verify-...`) has to find its subject; only if the module was past that
     before the list began it may be left out, as when a dump is resumed. And of all
-    passes at least one has to find an op of its level. Passes that work on any IR are
-    no part of this.
+    passes at least one has to find an op of its level. Passes that work on any IR do
+    not count.
     """
 
     def __init__(self) -> None:
         self._given: set[Level] | None = None
         self._seen: list[tuple[str, Level]] = []
         self._is_settled = False
-        """Whether a pass has found its level, or was told of."""
+        """Whether a pass has found its level, or a message was told."""
 
     def before(self, name: str, module: Operation) -> Iterator[Diagnosis]:
-        """Note that a pass is to run; yields what it has nothing to check in."""
+        """The message for a pass that is to run, if it is a check without a subject."""
         level = level_of(name)
         if level is None:
             return
@@ -47,7 +49,7 @@ class UnusedPasses:
         return bool(self._given) and min(self._given or ()) > level
 
     def at_end(self, module: Operation) -> Iterator[Diagnosis]:
-        """After the last pass: yields that none of them has found its level."""
+        """The message, after the last pass, that none of them has found its level."""
         if self._is_settled or not self._seen:
             return
         wanted = "; ".join(_wishes(self._seen))

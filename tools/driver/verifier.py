@@ -12,11 +12,15 @@ from penstock.dialects.utils.diagnostics import LocatedVerifyException
 from penstock.tools.driver.dominance import dominance_errors
 
 _ISOLATION = "Operation using value defined out of its IsolatedFromAbove parent"
-"""xDSL says so of the isolated operation, the dominance check of the one inside."""
+"""
+The message of xDSL for an isolated operation; the dominance check has one for its uses.
+"""
 
 
 class VerifierCrash(Exception):
-    """The verifier of `op` itself failed, with the exception that caused this one."""
+    """
+    A failure of the verifier of `op` itself, with the exception that caused this one.
+    """
 
     def __init__(self, op: Operation) -> None:
         super().__init__(f"the verifier of {op.name}")
@@ -25,12 +29,12 @@ class VerifierCrash(Exception):
 
 def module_errors(module: Operation) -> list[tuple[Operation, str]]:
     """
-    Verify each operation of a module and the dominance of all values; pair every bad
-    operation with what is wrong with it, inner operations first. Those around an
-    operation that is wrong alone have nothing to add to that.
+    The bad operations of a module, each with its message, inner operations first:
+    errors of verifiers, and of the dominance of values.
 
-    Raises a `VerifierCrash` for an exception that is no diagnostic, unless an error
-    found before may be its reason.
+    Operations around one that is wrong by itself are not listed for that alone. Raises
+    `VerifierCrash` for an exception that is no diagnostic, unless an error found before
+    may be its reason.
     """
     unavailable = dominance_errors(module)
     errors: list[tuple[Operation, str]] = []
@@ -52,10 +56,10 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
 
 def contents(module: Operation) -> list[object]:
     """
-    All that verifiers can see of a module, to be compared with what it was before.
+    The parts of a module that verifiers can see, to be compared with those of before.
 
-    Of ops and values it holds themselves, not copies, so that none of them is taken for
-    another one that has gone.
+    Ops and values are held themselves, not as copies, so that none is taken for another
+    one that has gone.
     """
     found: list[object] = []
     for op in module.walk():
@@ -71,7 +75,7 @@ def contents(module: Operation) -> list[object]:
 
 
 def _of(op: Operation, text: str) -> str:
-    """What is wrong with an operation, with its name."""
+    """The message about an operation, with its name."""
     return text if text.startswith(f"{op.name} ") else f"{op.name}: {text}"
 
 
@@ -86,13 +90,13 @@ def _verify_alone(op: Operation) -> None:
 
 
 class Culprits:
-    """Which operation an exception was raised for, while `recording` is active."""
+    """The operation that an exception was raised for, while `recording` is active."""
 
     def __init__(self) -> None:
         self._last: tuple[Exception, Operation] | None = None
 
     def of(self, error: BaseException) -> Operation | None:
-        """Return the operation that `error` was emitted on, if that is known."""
+        """The operation that `error` was emitted on, if that is known."""
         if self._last is None or self._last[0] is not error:
             return None
         return self._last[1]
@@ -100,8 +104,8 @@ class Culprits:
     @contextmanager
     def recording(self) -> Generator[None]:
         """
-        Make `emit_error` record the operation instead of printing its whole module,
-        which costs seconds on large modules.
+        A context in which `emit_error` records the operation instead of printing its
+        whole module, which takes seconds for large modules.
         """
 
         culprits = self

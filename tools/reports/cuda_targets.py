@@ -35,7 +35,10 @@ NEEDS_DISASSEMBLER = "there is no disassembler: pip install nvidia-cuda-nvdisasm
 
 @dataclass(frozen=True)
 class _CudaTarget(Target):
-    """Compiles the kernels for `cuda` of a module, and prints something of each."""
+    """
+    A target that compiles the kernels for `cuda` of a module, and prints a form of
+    each.
+    """
 
     arch: str = "sm_90"
     """The architecture to compile for."""
@@ -63,12 +66,12 @@ class _CudaTarget(Target):
 
     @abstractmethod
     def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
-        """What is printed of a kernel."""
+        """The lines that are printed for a kernel."""
 
 
 @dataclass(frozen=True)
 class CudaPtxTarget(_CudaTarget):
-    """Prints the PTX of kernels."""
+    """The target `cuda-ptx`, which prints the PTX of kernels."""
 
     name: ClassVar[str] = "cuda-ptx"
 
@@ -80,7 +83,7 @@ class CudaPtxTarget(_CudaTarget):
 
 @dataclass(frozen=True)
 class CudaSassTarget(_CudaTarget):
-    """Prints the machine code of kernels."""
+    """The target `cuda-sass`, which prints the machine code of kernels."""
 
     name: ClassVar[str] = "cuda-sass"
 
@@ -92,7 +95,10 @@ class CudaSassTarget(_CudaTarget):
 
 @dataclass(frozen=True)
 class CudaResourcesTarget(_CudaTarget):
-    """Prints what kernels take of a device: registers of a thread, and bytes."""
+    """
+    The target `cuda-resources`, which prints the registers of a thread and the bytes of
+    kernels.
+    """
 
     name: ClassVar[str] = "cuda-resources"
 

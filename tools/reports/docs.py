@@ -129,7 +129,7 @@ def write_pages(folder: Path) -> None:
 
 
 def dialect_page(dialect: Dialect) -> str:
-    """The page of a dialect: what its level models, its attributes, its ops."""
+    """The page of a dialect: the docstring of its module, its attributes, its ops."""
     attributes = list(dialect.attributes)
     operations = list(dialect.operations)
     owner = sys.modules[_home_of(dialect)]
@@ -172,7 +172,7 @@ def attribute_name(attribute: type[Attribute]) -> str:
 
 
 def attribute_section(attribute: type[Attribute]) -> Lines:
-    """What an attribute or type says, and its parameters."""
+    """The docstring of an attribute or type, and its parameters."""
     yield from (f"### `{attribute_name(attribute)}`", "", text_of(attribute), "")
     cases: Iterable[str] = getattr(attribute, "enum_type", ())
     if listed := ", ".join(f"`{case}`" for case in cases):
@@ -185,7 +185,7 @@ def attribute_section(attribute: type[Attribute]) -> Lines:
 
 
 def operation_section(operation: type[Operation]) -> Lines:
-    """What an op does: sentences, example, syntax, parts, traits and interfaces."""
+    """The section of an op: docstring, syntax, parts, traits and interfaces."""
     assert issubclass(operation, IRDLOperation), "all ops of ours are defined by IRDL"
     definition = operation.get_irdl_definition()
     yield from (f"### `{operation.name}`", "", text_of(operation), "")
@@ -280,7 +280,7 @@ _WORDS: Mapping[type[Attribute], str] = {
 
 
 def words_of_range(constraint: RangeConstraint) -> str:
-    """What each of a range of values must be, in words."""
+    """The constraint of each of a range of values, in words."""
     match constraint:
         case RangeLengthConstraint(constraint=inner):
             return words_of_range(inner)
@@ -291,7 +291,7 @@ def words_of_range(constraint: RangeConstraint) -> str:
 
 
 def words(constraint: AttrConstraint) -> str:
-    """What an attribute or the type of a value must be, in words."""
+    """The constraint of an attribute or of the type of a value, in words."""
     match constraint:
         case AnyAttr():
             return "anything"
@@ -347,10 +347,10 @@ def examples_of(operation: type[Operation]) -> list[str]:
 
 def read_example(text: str) -> ModuleOp:
     """
-    The module of an example; what it uses but does not define are results of
-    `test.op`s before it, with the types that the example says.
+    The module of an example.
 
-    Raises `ParseError` for an example that is no IR.
+    Values without a definition are results of `test.op`s before it, with the types that
+    the example says. Raises `ParseError` for an example that is no IR.
     """
     ctx = Context()
     for name, factory in (get_upstream_dialects() | get_all_dialects()).items():
@@ -375,7 +375,7 @@ def _define(module: ModuleOp, name: str, value: SSAValue) -> None:
 
 
 def interface_lines(operation: type[TensorOp]) -> Lines:
-    """How passes may treat an op, and what its example costs."""
+    """The interfaces of an op that passes use, and the cost of its example."""
     elements = getattr(operation, "ELEMENTS", None)
     if isinstance(elements, Elements):
         yield f"Elements: {elements.name} ({', '.join(map(str, elements.types))})."

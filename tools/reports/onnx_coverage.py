@@ -1,10 +1,10 @@
 """
-Which of ONNX's own test cases of single ops are passed: the page `docs/onnx.md`.
+The page `docs/onnx.md`: which of ONNX's own test cases of single ops pass.
 
     python -m penstock.tools.reports.onnx_coverage docs/onnx.md
 
-Each case is imported, made to a job, and taken through the passes on jobs; what NumPy
-makes of the job is compared with what the case says. Inputs that a shape depends on
+Each case is imported, made to a job, and taken through the passes on jobs; the result
+of the job in NumPy is compared with that of the case. Inputs that a shape depends on
 are taken as known.
 """
 
@@ -38,26 +38,26 @@ JOB_PASSES = (
     "op-infer-shapes,job-clean,op-fold-constants,op-widen-sums,op-split-pads,"
     "job-clean,op-fuse-elementwise,job-clean"
 )
-"""What a job goes through before it becomes a plan."""
+"""The passes on a job before it becomes a plan."""
 
 LAST_PLACE = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
 """
-The unit in the last place of 1. What cases say of floats of 16 bits, ONNX's reference
-rounded at each of its steps, and we do once.
+The unit in the last place of 1. For f16 and bf16, ONNX's reference rounds at each of
+its steps, and we do once.
 """
 
 NOISE = 2.0**-21
 """
-Of the largest number of a result, what others may differ by: four units in its last
-place, as `float32`. Sums of which nothing should be left have that in the cases.
+The allowed difference, relative to the largest number of a result: four units in its
+last place, as `float32`. Sums that should be zero have that in the cases.
 """
 
 EXPANDED = "_expanded"
-"""What is in the name of a case whose op is written out by other ops."""
+"""A part of the names of cases whose op is written out by other ops."""
 
 
 class Case(Protocol):
-    """Of a test case, what is used here."""
+    """A test case of ONNX: the parts that are used here."""
 
     name: str
     model: ModelProto | None
@@ -67,7 +67,7 @@ class Case(Protocol):
 
 
 class Verdict(StrEnum):
-    """What came of a case."""
+    """The result of a case."""
 
     PASSED = "passed"
     FOLDED = "folded"
@@ -78,7 +78,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case, and why it did not pass."""
+    """The verdict of a case, and the reason if it did not pass."""
 
     verdict: Verdict
     reason: str = ""
@@ -113,7 +113,7 @@ def _ops_by_name() -> Mapping[str, str]:
 
 
 def run_case(case: Case) -> Outcome:
-    """Import a case and compare what NumPy makes of the job with what is expected."""
+    """The outcome of a case: its job in NumPy against the outputs that it expects."""
     assert case.model is not None, "cases of single ops have their model"
     assert case.data_sets is not None, "cases of single ops have their data"
     names = [value.name for value in case.model.graph.input]
@@ -130,7 +130,7 @@ def run_once(
     inputs: Mapping[str, object],
     wanted: Sequence[object],
 ) -> Outcome:
-    """What comes of a model for some inputs."""
+    """The outcome of a model for some inputs."""
     arrays = {
         name: as_array(value)
         for name, value in inputs.items()
@@ -159,7 +159,7 @@ def as_array(value: object) -> Array:
 
 
 def evaluated(imported: ImportedModel, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """What NumPy makes of a job after the passes on jobs."""
+    """The outputs of a job in NumPy, after the passes on jobs."""
     compiler, passes = installed_compiler()
     compiler.verify(imported.module)
     run_pipeline(compiler, passes, imported.module, JOB_PASSES)
@@ -169,7 +169,9 @@ def evaluated(imported: ImportedModel, inputs: Mapping[str, Array]) -> dict[str,
 
 
 def difference(case: Case, got: Sequence[Array], wanted: Sequence[object]) -> str:
-    """How results differ from those of a case; empty if they do not."""
+    """
+    The difference of results from those of a case, in words; empty if there is none.
+    """
     if len(got) != len(wanted):
         return f"{len(wanted)} results are expected, got {len(got)}"
     for array, value in zip(got, wanted, strict=True):
@@ -190,7 +192,7 @@ def difference(case: Case, got: Sequence[Array], wanted: Sequence[object]) -> st
 
 
 def largest_of(array: Array) -> float:
-    """The largest size of a finite `float32`, 0 for what has none."""
+    """The largest size of a finite `float32`; 0 without any."""
     if array.dtype.name != "float32":
         return 0.0
     sizes = np.abs(array.astype(np.float64))
@@ -198,7 +200,7 @@ def largest_of(array: Array) -> float:
 
 
 def reason_of(error: Rejected | UsageError) -> str:
-    """Why a model cannot be imported, without the names of nodes."""
+    """The reason why a model cannot be imported, without the names of nodes."""
     if isinstance(error, UsageError):
         return str(error).partition(": ")[2]
     notes = [note.strip() for each in error.diagnoses for note in each.notes]
@@ -210,7 +212,7 @@ def reason_of(error: Rejected | UsageError) -> str:
 
 @dataclass
 class Tally:
-    """What came of the cases of one op."""
+    """The verdicts of the cases of one op, counted."""
 
     counts: dict[Verdict, int] = field(
         default_factory=lambda: dict.fromkeys(Verdict, 0)
@@ -323,7 +325,7 @@ PEERS = (
         "rounded to `float64`: some lie beside it",
     ),
 )
-"""Who makes something else than the standard says, each tested."""
+"""Implementations that differ from the standard, each tested."""
 
 
 def page(found: Mapping[str, Tally]) -> str:

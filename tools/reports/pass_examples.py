@@ -56,7 +56,7 @@ class PassExample:
     passes: str
     """The passes that the lit test runs, as `-p` takes them."""
     point: str
-    """What the example shows, in a sentence or two."""
+    """The point of the example, in a sentence or two."""
     before: tuple[str, ...]
     """Lines of the input."""
     after: tuple[str, ...]

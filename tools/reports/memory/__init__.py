@@ -1,5 +1,6 @@
 """
-Target `memory-report`: who owns the bytes of a plan, when, and why not somebody else.
+The target `memory-report`: which registers own the bytes of a plan, when, and why no
+others do.
 
     penstock-opt plan.mlir -t memory-report
     penstock-opt plan.mlir -t 'memory-report{format=json}'
@@ -8,8 +9,8 @@ All numbers are counted anew from the plan: nothing is taken from the planner. T
 of the order of the plan, in *steps*; variables take no step. A register is alive from
 the first step that uses it to the last one, both included and under any name. It is
 alive *always* if it is a variable, an interface or a header, or if no task uses it. An
-alias has no bytes of its own. `lowering/analysis/memory_bound.py` says what the bound
-is.
+alias has no bytes of its own. `lowering/analysis/memory_bound.py` defines the
+bound.
 """
 
 from penstock.tools.reports.memory.as_json import Json, json_of, json_text

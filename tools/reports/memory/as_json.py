@@ -10,13 +10,15 @@ from typing import TypeAlias
 from penstock.tools.reports.memory.model import Block, Report, Zone
 
 VERSION = 2
-"""Of the form: it changes when a key changes or goes, not when one is added."""
+"""
+The version of the form: it changes when a key changes or goes, not when one is added.
+"""
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
 
 
 def json_of(reports: Sequence[Report]) -> Json:
-    """The reports as what `json.dumps` takes."""
+    """The reports as values that `json.dumps` takes."""
     return {"version": VERSION, "plans": [plan_json(report) for report in reports]}
 
 
@@ -35,7 +37,7 @@ def plan_json(report: Report) -> Json:
 
 
 def zone_json(zone: Zone) -> Json:
-    """A kind of memory, with its usage beside what it holds."""
+    """A kind of memory, with its usage beside its blocks."""
     chunks: list[Json] = [
         {
             "name": chunk.name,
@@ -50,7 +52,7 @@ def zone_json(zone: Zone) -> Json:
 
 
 def block_json(block: Block) -> Json:
-    """A block, with its usage beside what it holds."""
+    """A block, with its usage beside its registers."""
     return {
         "name": block.name,
         "offset": block.offset,
@@ -60,7 +62,7 @@ def block_json(block: Block) -> Json:
 
 
 def json_text(value: Json, indent: str = "") -> str:
-    """JSON with a line for each thing that holds no other things with keys."""
+    """JSON with a line for each object or array that holds no other objects."""
     if not holds_objects(value):
         return json.dumps(value)
     inner = indent + " "
@@ -76,7 +78,7 @@ def json_text(value: Json, indent: str = "") -> str:
 
 
 def holds_objects(value: Json) -> bool:
-    """Whether there are objects in an array, or arrays of them in an object."""
+    """Whether an array has objects, or an object has arrays of objects."""
     match value:
         case list():
             return any(isinstance(item, dict) for item in value)

@@ -1,5 +1,6 @@
 """
-Which registers of a plan may be in use together, in whatever order its tasks act.
+Conflicts: pairs of registers of a plan that may be in use together, in any order of its
+tasks.
 
 Two registers are never in use together if all users of the one come before all first
 writers of the other in the same act, and all users of the other before those of the one
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     """A row and a column for each register."""
 
 MOST = 1 << 14
-"""Of more registers nothing is known: a table of them would take too much memory."""
+"""
+The most registers of which conflicts are known: a table of more takes too much memory.
+"""
 
 
 class Span(NamedTuple):
@@ -36,8 +39,8 @@ class Span(NamedTuple):
 
 def conflicts_of(graph: MarkedGraph, spans: Sequence[Span]) -> Table:
     """
-    Which registers may be in use together. Of a graph in which a cycle never acts,
-    nothing is known to conflict.
+    The conflicts of registers; those of a graph in which a cycle never acts are not
+    known.
     """
     import numpy as np
 
@@ -66,8 +69,8 @@ def without_common_bytes(
     conflicts: Table, places: Sequence[tuple[int, int, int]]
 ) -> Table:
     """
-    Those of the pairs that have no byte in common, each at a chunk, a start and an end:
-    what lies on common bytes uses other slots of them in acts that overlap.
+    The pairs that have no byte in common, each at a chunk, a start and an end:
+    registers on common bytes use other slots of them in acts that overlap.
     """
     import numpy as np
 
@@ -98,8 +101,8 @@ def marks_of(
     graph: MarkedGraph, spans: Sequence[Span]
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """
-    Sets that mark each actor with the spans it is the first writer of; and, of spans
-    that several are, the further bits and what they stand for.
+    Sets that mark each actor with the spans that it writes first; and, for spans with
+    several first writers, further bits and their spans.
     """
     marks = [0] * graph.size
     extra: list[tuple[int, int]] = []

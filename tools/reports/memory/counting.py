@@ -1,4 +1,7 @@
-"""Who needs which bytes at which step, counted from a plan alone."""
+"""
+The use of memory at each step: which registers need which bytes, counted from a plan
+alone.
+"""
 
 from __future__ import annotations
 
@@ -38,26 +41,28 @@ Group: TypeAlias = tuple[MemoryCaseAttr, str | None]
 
 @dataclass(eq=False)
 class Tree:
-    """A register that is no alias, and what uses it under any name."""
+    """A register that is no alias, and the tasks that use it under any name."""
 
     root: RegisterOp
     address: int
     job: str | None
-    """That of the task which writes it; None where tasks say no jobs."""
+    """The job of the task that writes it; None where tasks say no jobs."""
     lasts: str | None
-    """Why it is in use all the time, if it is."""
+    """The reason why it is in use all the time, if it is."""
     is_counted: bool = True
     """Whether it is not the same interface as a larger register of another job."""
     steps: list[int] = field(default_factory=list[int])
     streams: dict[Stream, None] = field(default_factory=dict[Stream, None])
-    """In the order of their tasks."""
+    """The streams of its users, in the order of their tasks."""
     writers: list[TaskOp] = field(default_factory=list[TaskOp])
-    """Those that write before any other does."""
+    """The tasks that write it before any other one does."""
     shares: int = 0
     rivals: int = 0
-    """How many may be in use together with it, though they have other steps."""
+    """
+    The number of registers that may be in use together with it, though at other steps.
+    """
     rival: Tree | None = None
-    """The largest of them."""
+    """The largest of these registers."""
 
     @property
     def always(self) -> bool:
@@ -71,12 +76,12 @@ class Tree:
 
     @property
     def group(self) -> Group:
-        """Whose bytes it could lie on."""
+        """The memory and the job whose bytes it could share."""
         return self.root.memory_case, self.job
 
 
 class Counting:
-    """What a report of a plan is made from."""
+    """The facts of a plan that its report is made from."""
 
     def __init__(self, plan: PlanOp) -> None:
         self.plan = plan
@@ -188,7 +193,7 @@ class Counting:
             )
             for group, trees in groups.items()
         }
-        """Who may be in use together, for each group a table."""
+        """The table of conflicts of each group."""
         for group, trees in groups.items():
             note_rivals(trees, self.conflicts[group])
 
@@ -205,7 +210,7 @@ class Counting:
 
 
 def note_rivals(trees: Sequence[Tree], conflicts: Table) -> None:
-    """Note what may be in use together with each register of a group."""
+    """Note the rivals of each register of a group."""
     pairs = apart(conflicts, [(tree.steps[0], tree.steps[-1]) for tree in trees])
     for i, tree in enumerate(trees):
         rivals = [trees[int(j)] for j in pairs[i].nonzero()[0]]
@@ -221,7 +226,9 @@ def chunk_of(tree: Tree) -> SSAValue | None:
 
 
 def places_of(trees: Sequence[Tree]) -> list[tuple[int, int, int]]:
-    """For each register the number of its chunk, and where it starts and ends there."""
+    """
+    The number of the chunk of each register, and its first byte and its end there.
+    """
     chunks: dict[SSAValue | None, int] = {}
     return [
         (

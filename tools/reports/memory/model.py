@@ -1,4 +1,6 @@
-"""What a report of the memory of a plan says."""
+"""
+The report of the memory of a plan, as plain values.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 from penstock.lowering.convert.chunk_report import Fill
 
 OWNERS = 10
-"""The largest registers at a peak, that many of which are named."""
+"""The number of the largest registers at a peak that are named."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +23,16 @@ class Step:
     stream: str
     order: int
     job: str | None
-    """None where tasks say no jobs."""
+    """The job of the task; None where tasks say no jobs."""
 
 
 @dataclass(frozen=True)
 class Register:
     """
-    Bytes from `offset` of a block, or `address` of its chunk, on. `bytes` counts all
-    slots. `shares` is the number of registers that are no aliases of it, nor it of
-    them, and have a byte in common with it.
+    A register: bytes from `offset` of a block, or `address` of its chunk, on.
+
+    `bytes` counts all slots. `shares` is the number of registers that are no aliases of
+    it, nor it of them, and have a byte in common with it.
     """
 
     name: str
@@ -40,33 +43,37 @@ class Register:
     address: int
     producer: str | None
     op: str | None
-    """What the producer executes."""
+    """The op of the producer."""
     job: str | None
-    """That of its producer; None where tasks say no jobs."""
+    """The job of the producer; None where tasks say no jobs."""
     readers: Sequence[str]
     first: int
     last: int
     """The steps between which it is alive; those of an alias are its own."""
     always: bool
     at_peak: bool
-    """Whether it is alive when most bytes of its block are."""
+    """Whether it is alive at the fullest step of its block."""
     alias_of: str | None
     """The register that its chain of aliases ends at."""
     alias_offset: int
-    """Bytes from the start of that one."""
+    """The bytes from the start of that register."""
     shares: int
     unordered: int
-    """How many may be in use together with it, though they have other steps."""
+    """
+    The number of registers that may be in use together with it, though at other steps.
+    """
     reasons: Sequence[str]
-    """What keeps its bytes from being used for something else, or for less."""
+    """The reasons why its bytes are used for nothing else, or for less."""
 
 
 @dataclass(frozen=True)
 class Usage:
     """
-    Bytes at each step. `bound` is the lower bound (`memory_bound`), in which jobs that
-    may run at the same time add up, but not in `live`. `sum` is what all take side by
-    side, `ratio` is `size / bound`.
+    The bytes in use at each step.
+
+    `bound` is the lower bound (`memory_bound`), in which jobs that may run at the same
+    time add up, but not in `live`. `sum` is the size of all registers side by side,
+    `ratio` is `size / bound`.
     """
 
     size: int
@@ -81,7 +88,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Block:
-    """The bytes of a chunk from `offset` on, and who lies there."""
+    """A block: bytes of a chunk from `offset` on, and the registers there."""
 
     name: str
     offset: int
@@ -91,7 +98,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Bytes that are allocated at once."""
+    """A chunk: bytes that are allocated at once."""
 
     name: str
     size: int
@@ -101,8 +108,8 @@ class Chunk:
 @dataclass(frozen=True)
 class Zone:
     """
-    All that lies in one kind of memory; `fill` is what `penstock-run` says of it, None
-    where that is not known.
+    All chunks in one kind of memory; `fill` is the use that `penstock-run` reports,
+    None where that is not known.
     """
 
     memory_case: str
@@ -114,8 +121,10 @@ class Zone:
 @dataclass(frozen=True)
 class Report:
     """
-    The memory of a plan. `exclusive` are the groups of jobs that never run at the same
-    time, `unplaced` are registers that lie nowhere.
+    The memory of a plan.
+
+    `exclusive` are the groups of jobs that never run at the same time, `unplaced` are
+    registers without a place.
     """
 
     plan: str
@@ -126,4 +135,4 @@ class Report:
     zones: Sequence[Zone]
     unplaced: Sequence[str]
     given_up: Sequence[str] = ()
-    """What several streams cost, in parallelism or in memory."""
+    """The cost of several streams, in parallelism or in memory."""

@@ -1,4 +1,6 @@
-"""What is said of each register, and why its bytes are not used for something else."""
+"""
+The registers of a report, with the reasons why their bytes are used for nothing else.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ SAID = {
     "kept": "kept apart",
 }
 """
-The attributes in which passes say why a register is no alias, or not one of all that
-hints name, or why it lies alone.
+The attributes of passes with reasons: why a register is no alias, or not one of all
+that hints name, or why it lies alone.
 """
 
 
@@ -35,7 +37,7 @@ def registers_of(
 
 
 def register_of(counting: Counting, register: RegisterOp, peak: int) -> Register:
-    """What is said of a register with a place."""
+    """The report of a register with a place."""
     root, shift = alias_place(register.register)
     tree = counting.trees[root]
     assert tree.root.offset is not None, "roots are placed"
@@ -71,7 +73,7 @@ def register_of(counting: Counting, register: RegisterOp, peak: int) -> Register
 
 
 def payload_text(register: RegisterOp) -> str:
-    """The type of what one slot of a register holds, such as `tensor<4xf32>`."""
+    """The type of one slot of a register, such as `tensor<4xf32>`."""
     type = register.register.type
     return str(type.payload) if isinstance(type, DataType) else str(type)
 
@@ -79,7 +81,7 @@ def payload_text(register: RegisterOp) -> str:
 def reasons_of(
     counting: Counting, register: RegisterOp, tree: Tree, peak: int
 ) -> Iterator[str]:
-    """What keeps the bytes of a register from being used for something else."""
+    """The reasons why the bytes of a register are used for nothing else."""
     if register.target is not None:
         _, shift = alias_place(register.register)
         at = f" at byte {shift}" if shift else ""
@@ -94,7 +96,7 @@ def reasons_of(
 
 
 def reasons_of_root(counting: Counting, tree: Tree, peak: int) -> Iterator[str]:
-    """The same for one that is no alias, from what is counted alone."""
+    """The reasons of a register that is no alias, from counts alone."""
     if tree.lasts is not None:
         yield tree.lasts
         return

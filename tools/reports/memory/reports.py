@@ -32,7 +32,7 @@ def reports_of(module: Operation) -> list[Report]:
 
 
 def has_places(plan: PlanOp) -> bool:
-    """Whether some register of a plan lies somewhere."""
+    """Whether some register of a plan has a place."""
     return any(register.block is not None for register in plan.registers)
 
 
@@ -60,7 +60,7 @@ def report_of(plan: PlanOp) -> Report:
 
 
 def step_of(counting: Counting, task: TaskOp) -> Step:
-    """What is said of a task that acts."""
+    """The report of a task that acts."""
     return Step(
         task.task_name.data,
         task.op.name,

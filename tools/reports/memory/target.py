@@ -20,13 +20,13 @@ FORMATS = ("text", "json")
 
 @dataclass(frozen=True)
 class MemoryReportTarget(Target):
-    """Says who owns the bytes of the plans of a module, and when."""
+    """The target `memory-report`: the owners of the bytes of plans, and their times."""
 
     name: ClassVar[str] = "memory-report"
 
     format: str = "text"
     top: int = OWNERS
-    """How many registers each table of the text names."""
+    """The number of registers in each table of the text."""
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:

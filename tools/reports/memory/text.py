@@ -31,7 +31,9 @@ def text_of(report: Report, top: int) -> str:
 
 
 def jobs_text(report: Report) -> str:
-    """The jobs of a plan, if tasks say them, and which never run together."""
+    """
+    The jobs of a plan, if tasks say them, and groups of them that never run together.
+    """
     if not report.jobs:
         return ""
     text = f", jobs {', '.join(report.jobs)}"
@@ -62,26 +64,26 @@ def zone_text(report: Report, zone: Zone, top: int) -> str:
 
 
 def zone_head(zone: Zone) -> str:
-    """How full a kind of memory is."""
+    """The use of a kind of memory."""
     if zone.fill is None:
         return f"{size_text(zone.usage.size)}, {bound_text(zone.usage)}"
     return fill_text(**zone.fill._asdict())
 
 
 def bound_text(usage: Usage) -> str:
-    """How much larger something is than its bound, if that has bytes."""
+    """The ratio of a size to its bound, if that has bytes."""
     if usage.ratio is None:
         return f"the bound is {size_text(usage.bound)}"
     return f"{usage.ratio:.3f} x the bound of {size_text(usage.bound)}"
 
 
 def ratio_text(usage: Usage) -> str:
-    """How much larger something is than it has to be."""
+    """The ratio of a size to the least one."""
     return "-" if usage.ratio is None else f"{usage.ratio:.3f}"
 
 
 def peak_text(report: Report, usage: Usage) -> str:
-    """When most bytes are alive."""
+    """The step at which most bytes are alive."""
     if usage.peak_step is None:
         return ""
     return f", step {usage.peak_step}: {report.steps[usage.peak_step].task}"
@@ -104,7 +106,7 @@ MOST_READERS = 3
 
 
 def block_row(chunk: Chunk, block: Block) -> Row:
-    """What is said of a block."""
+    """The row of a block."""
     usage = block.usage
     count = sum(register.alias_of is None for register in block.registers)
     return (
@@ -119,14 +121,14 @@ def block_row(chunk: Chunk, block: Block) -> Row:
 
 
 def owner_row(register: Register, bound: int) -> Row:
-    """What is said of one of the largest registers at a peak."""
+    """The row of one of the largest registers at a peak."""
     share = f"{register.bytes / bound:.1%}" if bound else "-"
     producer, steps = register.producer or "-", steps_text(register)
     return str(register.bytes), share, register.name, producer, steps
 
 
 def register_row(block: Block, register: Register) -> Row:
-    """What is said of a register."""
+    """The row of a register."""
     readers = ", ".join(register.readers[:MOST_READERS]) or "-"
     if (more := len(register.readers) - MOST_READERS) > 0:
         readers += f" and {more} more"
@@ -144,12 +146,12 @@ def register_row(block: Block, register: Register) -> Row:
 
 
 def steps_text(register: Register) -> str:
-    """When a register is alive."""
+    """The steps at which a register is alive."""
     return "always" if register.always else f"{register.first}-{register.last}"
 
 
 def table(columns: Row, rows: Sequence[Row]) -> Iterator[str]:
-    """Lines of aligned cells; the first character of a column's name says how."""
+    """Lines of aligned cells; the first character of a column's name gives its side."""
     cells = [[column[1:] for column in columns], *rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:

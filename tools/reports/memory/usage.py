@@ -1,4 +1,6 @@
-"""How full memory is at each step."""
+"""
+The bytes in use at each step.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ def usage_of(
     counting: Counting, trees: Sequence[Tree], size: int, alignment: int
 ) -> Usage:
     """
-    The bytes of some registers that have `size` bytes in all. An interface counts once,
-    however many jobs know it.
+    The usage of some registers that have `size` bytes in all.
+
+    An interface counts once, however many jobs know it.
     """
     trees = [tree for tree in trees if tree.is_counted]
     occupancy = Occupancy([(*counting.life(tree), tree.bytes) for tree in trees])
@@ -32,7 +35,7 @@ def usage_of(
 
 
 def side_by_side(sizes: Sequence[int], alignment: int) -> int:
-    """The bytes from the first to the last of things that share none."""
+    """The bytes from the first to the last of registers that share none."""
     padded = [-(-size // alignment) * alignment for size in sizes]
     # The smallest one lies last, where nothing has to be aligned behind it.
     least = min(sizes, default=0)

@@ -38,13 +38,13 @@ from penstock.tools.reports.memory_map.page import SCRIPT, STYLE
 from penstock.tools.session.report import counted, size_text
 
 WIDTH = 1000.0
-"""Units of a picture from the first step to the end of the last one."""
+"""The units of a picture from the first step to the end of the last one."""
 
 TALL, LOW = 420.0, 130.0
 """Units of a picture from the first byte to the last; low where nothing changes."""
 
 COLOURS = 8
-"""The most kinds of ops that have a colour of their own."""
+"""The most kinds of ops with a colour of their own."""
 
 X_TICKS, Y_TICKS = 12, 6
 
@@ -52,7 +52,9 @@ Lines: TypeAlias = Iterator[str]
 
 
 class MemoryMap:
-    """Watches modules go through passes, to draw the last plans with places seen."""
+    """
+    The last plans with places that were seen as modules go through passes, to be drawn.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -64,14 +66,15 @@ class MemoryMap:
         self._last = reports_of(module) or self._last
 
     def finish_module(self) -> None:
-        """What is seen next is of another module."""
+        """Let the next plans seen be those of another module."""
         self._finished += self._last
         self._last = []
 
     def write(self) -> None:
         """
-        Write the page. Raises `UsageError` if nothing was seen, or if it cannot be
-        written.
+        Write the page.
+
+        Raises `UsageError` if nothing was seen, or if it cannot be written.
         """
         if not self._finished:
             raise UsageError(f"--memory-map: {NO_PLACES}")
@@ -79,7 +82,7 @@ class MemoryMap:
 
 
 def head_lines(title: str, style: str) -> list[str]:
-    """What a page begins with that may load nothing, up to its body."""
+    """The lines of a page that loads nothing, up to its body."""
     return [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -186,7 +189,7 @@ def registers_of(reports: Sequence[Report]) -> Iterator[Register]:
 
 
 def legend_lines(colours: Mapping[str, str]) -> Lines:
-    """What the colours stand for."""
+    """The legend of the colours."""
     yield '<ul class="legend">'
     for op, colour in colours.items():
         if colour != OTHER:
@@ -225,7 +228,7 @@ def plan_lines(index: int, report: Report, colours: Mapping[str, str]) -> Lines:
 
 
 def zone_summary(report: Report, zone: Zone) -> str:
-    """How full a kind of memory is, and when."""
+    """The use of a kind of memory, and its fullest step."""
     text, step = zone_head(zone), zone.usage.peak_step
     if step is None:
         return text
@@ -235,7 +238,7 @@ def zone_summary(report: Report, zone: Zone) -> str:
 def block_lines(
     key: str, report: Report, chunk: Chunk, block: Block, colours: Mapping[str, str]
 ) -> Lines:
-    """The picture of a block; `key` says where the script finds its data."""
+    """The picture of a block; `key` is that of its data for the script."""
     picture = Picture.of(report, block)
     usage = block.usage
     label = f"{chunk.name}/{block.name}"
@@ -262,7 +265,7 @@ def block_lines(
 
 
 class Picture(NamedTuple):
-    """How steps and bytes become units of a picture."""
+    """The scale of a picture: units for steps and bytes."""
 
     steps: int
     size: int
@@ -270,17 +273,17 @@ class Picture(NamedTuple):
 
     @classmethod
     def of(cls, report: Report, block: Block) -> Picture:
-        """The picture of a block."""
+        """The scale of the picture of a block."""
         changes = any(not register.always for register in block.registers)
         height = TALL if changes else LOW
         return cls(max(1, len(report.steps)), max(1, block.usage.size), height)
 
     def x(self, step: int) -> float:
-        """Where a step begins."""
+        """The left end of a step."""
         return WIDTH * step / self.steps
 
     def y(self, byte: int) -> float:
-        """Where a byte of the block begins, from the top."""
+        """The place of a byte of the block, from the top."""
         return self.height * (1 - byte / self.size)
 
 
@@ -329,7 +332,7 @@ def y_axis(size: int) -> Lines:
 
 
 def x_axis(steps: int) -> Lines:
-    """Numbers of steps at where they begin."""
+    """Numbers of steps, each at the left end of its step."""
     yield '<div class="x-axis" aria-hidden="true">'
     for step in range(0, steps, tick_distance(steps)):
         yield f'<span style="left:{number(100 * step / steps)}%">{step}</span>'

@@ -1,4 +1,6 @@
-"""The style and the script of the page of the picture of memory, which `map` writes."""
+"""
+The style and the script of the memory map, which `map.py` writes.
+"""
 
 STYLE = """
 :root {

@@ -1,4 +1,6 @@
-"""What the page knows of a program and of a trace, as JSON."""
+"""
+The data of the page as JSON: a program, and a trace.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from penstock.tools.reports.view.layout import Edge, positions_of
 from penstock.tools.reports.view.trace_file import TraceFile
 
 Json: TypeAlias = "dict[str, Any]"
-"""What `json.dumps` takes."""
+"""A value that `json.dumps` takes."""
 
 SHOWN_FACTS = ("act", "run", "register", "missing", "from", "task", "error")
-"""What the page shows of a slice, if the trace says it."""
+"""The facts of a slice that the page shows, if the trace has them."""
 
 
 class Graph:
-    """The tasks, registers and edges of a program; the page knows them by number."""
+    """The tasks, registers and edges of a program, each with a number."""
 
     def __init__(self, image: ProgramImage) -> None:
         self.image = image
@@ -33,8 +35,8 @@ class Graph:
 
     def _kind(self, actor: ActorImage) -> str:
         """
-        What a task does: its ops, each once; without any it is a view, or a tick if it
-        makes nothing that has bytes.
+        The kind of a task: its ops, each once; without any it is a view, or a tick if
+        it makes nothing that has bytes.
         """
         if actor.steps:
             return ", ".join(dict.fromkeys(map(self._op, actor.steps)))
@@ -48,7 +50,7 @@ class Graph:
         return step.subject if work is None else work.op
 
     def edges(self) -> list[tuple[int, int, int]]:
-        """(from, to, register) for all that tasks read of others."""
+        """The edges (from, to, register) of all reads of other tasks' registers."""
         return [
             (self.writer[name], index, self.number[name])
             for index, actor in enumerate(self.image.actors)
@@ -57,7 +59,10 @@ class Graph:
         ]
 
     def positions(self) -> list[tuple[float, int]]:
-        """Where tasks are drawn, after those they need in the same act."""
+        """
+        The positions of tasks in the drawing, each below those that it needs in the
+        same act.
+        """
         ordering: list[Edge] = [
             (start, end)
             for start, end, register in self.edges()
@@ -66,7 +71,7 @@ class Graph:
         return positions_of(len(self.image.actors), ordering)
 
     def to_json(self) -> Json:
-        """All of it, positions included."""
+        """The graph as JSON, with positions."""
         return {
             "program": self.image.name,
             "tasks": self._tasks(),
@@ -141,8 +146,8 @@ def type_text(shape: Sequence[int], dtype: str) -> str:
 
 def trace_json(trace: TraceFile, tasks: Mapping[str, int]) -> Json:
     """
-    Tracks with their slices: name, start, duration, category and task by number, and
-    facts. The names and categories stand apart, as most come often.
+    The tracks with their slices: name, start, duration, category and task by number,
+    and facts. The names and categories are lists of their own, as most come often.
     """
     names: dict[str, int] = {}
     categories: dict[str, int] = {}

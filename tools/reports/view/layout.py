@@ -1,5 +1,6 @@
 """
-Where tasks are drawn: layers from the top to the bottom, each below all it depends on.
+The layout of the graph of tasks: layers from the top to the bottom, each below all that
+it depends on.
 
 Plain functions on numbers. All take time linear in the tasks and edges, but for sorting
 inside of layers, so that programs of many thousand tasks are laid out in a second.
@@ -12,10 +13,12 @@ from statistics import fmean
 from typing import TypeAlias
 
 Edge: TypeAlias = tuple[int, int]
-"""From a node to one that comes after it."""
+"""An edge from a node to one that comes after it."""
 
 SWEEPS = 4
-"""How often the order inside of layers is improved, down and up again."""
+"""
+The number of times that the order inside of layers is improved, down and up again.
+"""
 
 
 def layers_of(count: int, edges: Sequence[Edge]) -> list[int]:
@@ -49,8 +52,8 @@ def layers_of(count: int, edges: Sequence[Edge]) -> list[int]:
 
 def positions_of(count: int, edges: Sequence[Edge]) -> list[tuple[float, int]]:
     """
-    For each node how far it is to the right, at least 1 from the next one of its layer,
-    and its layer. The middle of the drawing is near 0.
+    The position of each node: its distance to the right, at least 1 from the next one
+    of its layer, and its layer. The middle of the drawing is near 0.
     """
     layer = layers_of(count, edges)
     rows: list[list[int]] = [[] for _ in range(max(layer, default=-1) + 1)]
@@ -88,8 +91,8 @@ def arrange(
 
 def spread(row: Sequence[int], wanted: Sequence[float], place: list[float]) -> None:
     """
-    Place nodes in their order, at least 1 apart, with the least square distances from
-    the places they want.
+    The positions of nodes in their order, at least 1 apart, with the least square
+    distances from the positions that they want.
     """
     # Nodes that push each other move as one group, to the mean of what they want.
     groups: list[tuple[float, int]] = []

@@ -50,7 +50,7 @@ def memory_of(image: ProgramImage, kinds: Sequence[str]) -> Report:
 
 
 class _Registers:
-    """Finds what lies in the chunks of a program."""
+    """The registers in the chunks of a program."""
 
     def __init__(self, image: ProgramImage, kinds: Sequence[str]):
         self._image = image
@@ -63,14 +63,17 @@ class _Registers:
                 self._readers.setdefault(name, []).append(index)
 
     def _used_by(self, actor: ActorImage) -> list[str]:
-        """What an actor reads or holds, and the variables among its arguments."""
+        """
+        The registers that an actor reads or holds, and the variables among its
+        arguments.
+        """
         variables = {variable.name for variable in self._image.variables}
         names = [name for step in actor.steps for name in step.arguments]
         used = [*actor.reads, *(name for name in names if name in variables)]
         return list(dict.fromkeys(used))
 
     def of(self, chunk: str) -> list[Register]:
-        """What lies in a chunk, the largest first."""
+        """The registers in a chunk, the largest first."""
         found = [
             self._register(thing, thing.kind)
             for thing in (*self._image.variables, *self._image.queues)
@@ -110,7 +113,7 @@ class _Registers:
 
 
 def with_aliases(registers: Sequence[Register]) -> list[Register]:
-    """The same, the largest first, with those that lie on others as their aliases."""
+    """The registers, the largest first, with those on their bytes as their aliases."""
     found: list[Register] = []
     by_start = sorted(registers, key=lambda r: (r.address, -r.bytes))
     active: list[Register] = []
@@ -150,6 +153,6 @@ def usage_of(size: int, registers: Sequence[Register], steps: int) -> Usage:
 
 
 def marked(registers: Sequence[Register], usage: Usage) -> list[Register]:
-    """The same, where those that are alive at the peak say so."""
+    """The registers, with those that are alive at the peak marked."""
     peak = usage.peak_step or 0
     return [replace(r, at_peak=r.first <= peak <= r.last) for r in registers]

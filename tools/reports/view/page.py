@@ -44,7 +44,7 @@ COLOURS = (
     "#dcc24a",
     "#d995bd",
 )
-"""Those of the ops that most tasks do."""
+"""The colours of the ops that most tasks have."""
 
 
 def palette_of(kinds: Sequence[str]) -> dict[str, str]:
@@ -106,7 +106,7 @@ def inert(data: object) -> str:
 
 
 def controls(*, has_trace: bool) -> list[str]:
-    """The views to choose from, and the search."""
+    """The buttons of the views, and the search."""
     disabled = "" if has_trace else ' disabled title="give --trace to see one"'
     return [
         '<div class="controls"><nav role="tablist">',
@@ -122,7 +122,7 @@ def controls(*, has_trace: bool) -> list[str]:
 
 
 def legend(palette: Mapping[str, str]) -> list[str]:
-    """What the colours stand for."""
+    """The legend of the colours."""
     items = [
         f'<li><i style="background:{colour}"></i>{escape(kind)}</li>'
         for kind, colour in palette.items()
@@ -131,7 +131,7 @@ def legend(palette: Mapping[str, str]) -> list[str]:
 
 
 def canvas_view(name: str, label: str) -> list[str]:
-    """A view that the script draws, which can be moved and zoomed."""
+    """A view that the script draws, and that can be moved and zoomed."""
     return [
         f'<div class="view" id="{name}" hidden>',
         f'<canvas tabindex="0" role="img" aria-label="{label}"></canvas>',
@@ -162,7 +162,7 @@ def memory_lines(report: Report, palette: Mapping[str, str]) -> list[str]:
 def figure_lines(
     key: str, report: Report, block: Block, palette: Mapping[str, str]
 ) -> list[str]:
-    """The picture of a block; `key` says where the script finds its data."""
+    """The picture of a block; `key` is that of its data for the script."""
     picture, usage = Picture.of(report, block), block.usage
     classes = {kind: f"c{rank}" for rank, kind in enumerate(palette)}
     kinds = {register.op for register in block.registers if register.op is not None}
@@ -187,7 +187,7 @@ def figure_lines(
 
 
 def peak_text(report: Report, usage: Usage) -> str:
-    """How many bytes are alive at the fullest step."""
+    """The bytes that are alive at the fullest step."""
     text = f"at most {size_text(usage.bound)} alive"
     if usage.peak_step is None or not report.steps:
         return text

@@ -1,4 +1,6 @@
-"""What the script of the page draws: the graph of tasks, and the time line."""
+"""
+The views of the script of the page: the graph of tasks, and the time line.
+"""
 
 VIEWS = r"""
 // Canvases -------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""Reading the traces that `penstock-run --trace` writes."""
+"""
+Trace files, as `penstock-run --trace` writes them.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from penstock.tools.driver.errors import UsageError, explain_os_error
 
 Json: TypeAlias = "dict[str, Any]"
-"""What a JSON text says, which has no types."""
+"""A value of a JSON text, which has no types."""
 
 VERSION = 1
 
 
 class Slice(NamedTuple):
-    """Something on a track; times are in microseconds from the start of the trace."""
+    """A slice of a track; times are in microseconds from the start of the trace."""
 
     name: str
     category: str
@@ -28,7 +30,7 @@ class Slice(NamedTuple):
 
 
 class TraceFile(NamedTuple):
-    """The tracks of a trace by number, and what lies on them in order of time."""
+    """The tracks of a trace by number, each with its slices in order of time."""
 
     program: str
     tracks: Mapping[int, str]
@@ -37,7 +39,9 @@ class TraceFile(NamedTuple):
 
 def read_trace(path: Path) -> TraceFile:
     """
-    Read a trace. Raises UsageError if the file cannot be read or is none of ours.
+    The trace in a file.
+
+    Raises UsageError if the file cannot be read or is no trace of ours.
     """
     try:
         text = path.read_text(encoding="utf-8")
