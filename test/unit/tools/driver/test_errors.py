@@ -45,8 +45,8 @@ from penstock.tools.session.session import Session
 ROOT = Path(__file__).parents[4]
 
 CAUGHT_INSIDE = {
-    *("AlreadyComplained", "Declined", "ExampleError", "UndefinedNames"),
-    *("Unsupported", "VerifierCrash"),
+    *("AlreadyComplained", "Declined", "ExampleError", "FiguresError"),
+    *("UndefinedNames", "Unsupported", "VerifierCrash"),
 }
 """Those of `runtime` and `tools` that no caller ever sees."""
 
