@@ -152,7 +152,7 @@ def test_what_has_no_line_has_its_file(
     def reject(*args: object, **options: object) -> None:
         raise Rejected([Diagnosis(None, "nowhere in particular")])
 
-    monkeypatch.setattr("penstock.tools.session.session.lower", reject)
+    monkeypatch.setattr("penstock.tools.session.model.lower", reject)
     path = tmp_path / "a.mlir"
     assert refused(path, MODEL) == f"{path}: nowhere in particular"
 
