@@ -1,11 +1,11 @@
 """
-The plan dialect: who computes which part where, and in what order.
+The plan dialect: tasks on devices and streams, and the registers between them.
 
 A *plan* is a symbol with one block of *tasks*. A task belongs to one device and one
 *stream* of it; the tasks of a stream run one after the other. Its body is the one op it
-executes. First tasks hand tensors on as SSA values; then each of these values becomes
-a register that the tasks read and write, and *control* registers order tasks that no
-data orders:
+executes. First tasks produce tensors as SSA values; then each of these values becomes a
+register that the tasks read and write, and *control* registers order tasks that no data
+orders:
 
     %h = plan.task  --plan-create-registers-->  regst.register + plan.task ... outs(%h)
 
@@ -211,7 +211,9 @@ class PlanOp(IRDLOperation):
 
     @property
     def is_on_values(self) -> bool:
-        """Whether tasks still hand on values: no register of the plan holds bytes."""
+        """
+        Whether tasks still produce SSA values: no register of the plan holds bytes.
+        """
         types = (register.register.type for register in self.registers)
         return all(isinstance(type, ControlType) for type in types)
 
@@ -320,7 +322,7 @@ def name_of(register: SSAValue) -> str:
 @irdl_op_definition
 class YieldOp(IRDLOperation):
     """
-    What a task hands on.
+    The terminator of a task's body: the values that the task produces.
 
     ```mlir
     plan.yield %r : tensor<4xf32>
@@ -370,11 +372,11 @@ class Ports(NamedTuple):
 
 
 SEGMENTS = struct.Struct("<4i")
-"""How many operands of a task are for each of these, as bytes of the attribute."""
+"""The number of operands of a task for each of these, as bytes of the attribute."""
 
 
 def segments_of(ports: Ports) -> DenseArrayBase:
-    """How many operands of a task are for what, as the property that says so."""
+    """The numbers of operands of a task by use, as the property that holds them."""
     return DenseArrayBase.from_list(i32, list(map(len, ports)))
 
 

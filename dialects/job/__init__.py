@@ -1,5 +1,5 @@
 """
-The job dialect: what to compute, and where.
+The job dialect: jobs, their ops' placement and layouts, and the ports between them.
 
 A *job* is a symbol with one block of ops on tensors. Values enter it by `job.input` and
 `job.variable` and leave it by `job.output` and `job.assign`; the ops between them are

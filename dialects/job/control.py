@@ -1,4 +1,4 @@
-"""What orders the ops of a job where no data does."""
+"""Ordering of ops of a job where no data orders them: `job.after` and `job.commit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How variables get their first values."""
+"""Initializers of variables."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ INITIALIZERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 @irdl_attr_definition
 class InitAttr(ParametrizedAttribute):
     """
-    How a variable gets its first value, such as `#job.init<xavier_uniform, seed = 7>`
-    or `#job.init<npz, file = "weights.npz", name = "w1">`.
+    The initializer of a variable, such as `#job.init<xavier_uniform, seed = 7>` or
+    `#job.init<npz, file = "weights.npz", name = "w1">`.
 
     Random values depend on the seed and the variable's name alone. The fans of
     `xavier_*` and `he_*` are those of a matrix `[in, out]` or of a convolution's

@@ -1,4 +1,4 @@
-"""How tensors lie on the devices of a group."""
+"""Layouts of tensors on the devices of a group: SBP (split, broadcast, partial sum)."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class PartialAttr(ParametrizedAttribute):
 
 
 Entry: TypeAlias = SplitAttr | BroadcastAttr | PartialAttr
-"""How a tensor lies along one dimension of a hierarchy of devices."""
+"""The SBP of a tensor along one dimension of a hierarchy of devices."""
 
 
 @irdl_attr_definition
 class SbpAttr(ParametrizedAttribute):
     """
-    How a tensor lies on the devices of a placement, one entry for each dimension of
+    The SBP of a tensor on the devices of a placement, one entry for each dimension of
     its hierarchy: `S(axis)` split, `B` broadcast or `P` partial sum, such as
     `#job.sbp<S(0), B>`.
     """

@@ -1,4 +1,4 @@
-"""What launches jobs by their numbers: the ops of the main job of a linked plan."""
+"""Ops of the main job of a linked plan, which launches jobs by their numbers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def verify_counts(
 @irdl_op_definition
 class WaitAndSendIdsOp(IRDLOperation):
     """
-    Take the number of a job, and hand on the numbers of its sections, one after the
+    Take the number of a job, and produce the numbers of its sections, one after the
     other. `jobs` names the jobs by number.
 
     ```mlir
@@ -106,10 +106,10 @@ class WaitAndSendIdsOp(IRDLOperation):
 class ReentrantLockOp(IRDLOperation):
     """
     Take the numbers of sections that are asked for, and of those that are given back,
-    and hand on those that are granted. `lists` has for each section those that may not
-    be held at the same time. A section is granted to whoever asked first if nobody has
-    one of these, and nobody who waits for one of these has asked before; the same
-    section may be held several times.
+    and produce those that are granted. `lists` has for each section those that may not
+    be held at the same time. Sections are granted in the order of asking: as long as
+    one of these is held, or was asked for before, a section waits; the same section may
+    be held several times.
 
     ```mlir
     %g = job.reentrant_lock %s, %d sections ["a/total", "b/total"]
@@ -195,7 +195,7 @@ class CaseOp(IRDLOperation):
 @irdl_op_definition
 class EsacOp(IRDLOperation):
     """
-    Take a piece from any of the control registers that the task waits for, and hand on
+    Take a piece from any of the control registers that the task waits for, and produce
     the number of that one among them. `names` says what each is from.
 
     ```mlir

@@ -1,4 +1,4 @@
-"""A job, and what brings its values from device to device."""
+"""Jobs, and the boxing ops between devices."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ DOUBLED = {
     "input": "two inputs or variables are named '{}'",
     "output": "two outputs are named '{}'",
 }
-"""What is wrong where two ops of a job have one name of a kind."""
+"""The diagnostics of ops of a job that share a name of one kind."""
 
 
 def name_in_job(op: Operation) -> tuple[str, str] | None:
@@ -150,7 +150,7 @@ def name_in_job(op: Operation) -> tuple[str, str] | None:
 
 
 def complaint_about_target(op: Operation) -> str | None:
-    """What is wrong with an op if it assigns to what is no variable."""
+    """The diagnostic of an assignment to a value that is no variable."""
     if not isinstance(op, AssignOp) or isinstance(op.target.owner, VariableOp):
         return None
     variable = op.target.owner

@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 MAX_DEVICES = 65_536
-"""What one placement holds at most; a slip of the pen is refused, not written out."""
+"""The most devices of one placement; a slip of the pen is refused, not written out."""
 
 
 @irdl_attr_definition

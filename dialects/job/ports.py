@@ -1,4 +1,4 @@
-"""What enters and leaves a job."""
+"""Ports of a job: inputs, outputs, variables and foreign buffers."""
 
 from __future__ import annotations
 
@@ -260,8 +260,8 @@ class OutputOp(IRDLOperation):
 @irdl_op_definition
 class ForeignInputOp(IRDLOperation):
     """
-    What comes from outside by a buffer of this name, in the memory of the host: what a
-    job begins with that pushes an input of other jobs.
+    An input that the host puts into a buffer of this name, in host memory: the first op
+    of a job that pushes an input of other jobs.
 
     ```mlir
     %x = job.foreign_input "ForeignInput-System-Push-x" : tensor<64x784xf32>
@@ -289,8 +289,8 @@ class ForeignInputOp(IRDLOperation):
 @irdl_op_definition
 class ForeignOutputOp(IRDLOperation):
     """
-    What goes outside by a buffer of this name, from the memory of the host: what a job
-    ends with that pulls an output of other jobs.
+    An output that the host takes from a buffer of this name, in host memory: the last
+    op of a job that pulls an output of other jobs.
 
     ```mlir
     job.foreign_output "ForeignOutput-System-Pull-y", %y : tensor<64x256xf32>

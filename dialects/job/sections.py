@@ -1,4 +1,6 @@
-"""What a run of a job holds of what jobs share, and the ticks that begin and end it."""
+"""
+Sections, in which a run of a job holds resources that jobs share, and their ticks.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,7 @@ def sections_of(attribute: Attribute | None) -> list[SectionAttr]:
 @irdl_op_definition
 class SourceTickOp(IRDLOperation):
     """
-    What begins a section of a job: the task of this acts before all others of it.
+    The begin of a section of a job: its task acts before all others of the section.
 
     ```mlir
     job.source_tick "total"
@@ -147,7 +149,7 @@ class SourceTickOp(IRDLOperation):
 @irdl_op_definition
 class SinkTickOp(IRDLOperation):
     """
-    What ends a section of a job: the task of this acts after all others of it.
+    The end of a section of a job: its task acts after all others of the section.
 
     ```mlir
     job.sink_tick "total"

@@ -1,11 +1,11 @@
 """
-Building kernel bodies: upstream ops on memrefs, from the linalg, scf, memref, arith
+The builder of kernel bodies: upstream ops on memrefs, of the linalg, scf, memref, arith
 and math dialects.
 
-The body of a kernel is a list of *phases*, run one after the other: `linalg.fill`,
-`linalg.generic`, `memref.copy`, or `scf.parallel` around scalar loops. Within a phase
+The body of a kernel is a list of *stages*, run one after the other: `linalg.fill`,
+`linalg.generic`, `memref.copy`, or `scf.parallel` around scalar loops. Within a stage
 the elements (the iterations of parallel loops) are independent, so a device may run
-them at once. A kernel has no memory of its own. Between phases stand constants and
+them at once. A kernel has no memory of its own. Between stages stand constants and
 views: `memref.collapse_shape`, `memref.expand_shape`, and `launch.padded`.
 """
 
@@ -57,7 +57,7 @@ class KernelBuilder:
     """
     Builds ops at one place of a kernel's body.
 
-    Loops and phases take a function that is given a builder for their inside.
+    Loops and stages take a function that is given a builder for their inside.
     """
 
     def __init__(self, insertion_point: InsertPoint):
@@ -250,18 +250,18 @@ class KernelBuilder:
     # Phases and loops
 
     def fill(self, target: SSAValue, value: float) -> None:
-        """A phase that writes one number to every element."""
+        """A stage that writes one number to every element."""
         scalar = self.constant(value, memref_type(target).element_type)
         self.effect(FillOp([scalar], [target], res=()))
 
     def copy(self, source: SSAValue, target: SSAValue) -> None:
-        """A phase that copies a memref to another one of the same type."""
+        """A stage that copies a memref to another one of the same type."""
         self.effect(memref.CopyOp(source, target))
 
     def start_from(self, source: SSAValue, out: SSAValue) -> None:
         """
-        A phase that writes to `out` what a memref of its type holds, with which sums
-        start. In a kernel that is given one memref for both there is no such phase.
+        A stage that writes to `out` what a memref of its type holds, with which sums
+        start. In a kernel that is given one memref for both there is no such stage.
         """
         maps = [AffineMap.identity(memref_type(out).get_num_dims())] * 2
         iterators = [PARALLEL] * len(maps[0].results)
@@ -276,7 +276,7 @@ class KernelBuilder:
         body: ScalarBody,
     ) -> None:
         """
-        A phase that computes each element of `out` from elements of `ins`.
+        A stage that computes each element of `out` from elements of `ins`.
 
         `maps` give the index of each of `ins`, then of `out`, as a function of the
         loops; `body` is given one scalar for each of them (that of `out` is its value
@@ -300,7 +300,7 @@ class KernelBuilder:
         self, ins: Sequence[SSAValue], out: SSAValue, body: ScalarBody
     ) -> None:
         """
-        A phase that computes each element of `out` from those of `ins` at the same
+        A stage that computes each element of `out` from those of `ins` at the same
         place, where `ins` are broadcast as NumPy does.
         """
         rank = memref_type(out).get_num_dims()
@@ -318,7 +318,7 @@ class KernelBuilder:
         extents: Sequence[int],
         body: Callable[[KernelBuilder, Sequence[SSAValue]], None],
     ) -> scf.ParallelOp:
-        """A phase of independent iterations; `body` is given one index an extent."""
+        """A stage of independent iterations; `body` is given one index an extent."""
         zero, one = self.index(0), self.index(1)
         bounds = [self.index(extent) for extent in extents]
         block = Block(arg_types=[IndexType()] * len(extents))
@@ -326,9 +326,9 @@ class KernelBuilder:
         body(inside, block.args)
         inside.effect(scf.ReduceOp())
         rank = len(extents)
-        phase = scf.ParallelOp([zero] * rank, bounds, [one] * rank, Region(block))
-        self.effect(phase)
-        return phase
+        stage = scf.ParallelOp([zero] * rank, bounds, [one] * rank, Region(block))
+        self.effect(stage)
+        return stage
 
     def loop(
         self,
@@ -426,7 +426,7 @@ def broadcast_map(shape: Sequence[int], rank: int) -> AffineMap:
 
 
 class KernelMaker(Protocol):
-    """What is asked of an op to make a kernel of it; every `TensorOp` is one."""
+    """The method of an op that a kernel is made by; every `TensorOp` is one."""
 
     @property
     def operands(self) -> Sequence[SSAValue]: ...
@@ -441,7 +441,7 @@ def kernel_body(op: KernelMaker) -> Region:
     """
     The body of a kernel for an op: its arguments are memrefs like the op's operands
     `%in0`, `%in1`... and results `%out0`..., whose shapes must be static. Unsigned
-    integers are signless there, and floats of 16 bits computed in 32.
+    integers are signless there, and `f16` and `bf16` are computed in `f32`.
     """
     values = (*op.operands, *op.results)
     block = Block(arg_types=[as_memref(value.type) for value in values])

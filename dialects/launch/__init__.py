@@ -1,5 +1,5 @@
 """
-The launch dialect: what the machine does.
+The launch dialect: programs of kernels, actors, registers and variables.
 
 A *program* is everything one rank runs: chunks of memory, registers and variables at
 fixed places in them, kernels with bodies of upstream ops on memrefs, and actors that

@@ -28,7 +28,7 @@ ACTOR_KINDS: Mapping[str, tuple[range | None, range | None]] = {
     "lock": (_TWO, _ONE),
     "send_ids": (_ONE, _ONE),
 }
-"""How many registers actors of each kind read and write."""
+"""The numbers of registers that actors of each kind read and write."""
 
 WITH_STEPS = ("plain", "input_wise")
 """The kinds of actors that do steps."""
@@ -38,16 +38,14 @@ NUMBERED: Mapping[str, Sequence[str]] = {
     "lock": ("reads", "writes"),
     "send_ids": ("reads", "writes"),
 }
-"""Which registers of actors of each kind hold numbers."""
+"""The registers of actors of each kind that hold numbers."""
 WITH_LISTS = ("lock", "send_ids")
 """The kinds of actors that know lists by number."""
 
 
 @irdl_custom_directive
 class Every(CustomDirective):
-    """
-    How many acts pieces of registers last for: `every [@sum = 4]`, or nothing.
-    """
+    """The acts that pieces of registers last for: `every [@sum = 4]`, or nothing."""
 
     every: AttributeVariable
 

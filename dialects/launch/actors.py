@@ -1,4 +1,4 @@
-"""What a program does: kernels, and the actors that call them."""
+"""Kernels, and the actors that call them."""
 
 from __future__ import annotations
 
@@ -61,10 +61,13 @@ KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
 
 FURTHER_OPS = frozenset({"launch.padded", "llvm.frem"})
-"""What of other dialects a kernel may hold: the arith dialect of xDSL lacks `remf`."""
+"""
+The ops of other dialects that a kernel may hold: the arith dialect of xDSL lacks
+`remf`.
+"""
 
 KERNEL_COST = ("bytes", "flops", "op")
-"""What the attribute `cost` of a kernel tells."""
+"""The entries of the attribute `cost` of a kernel."""
 
 UNCHANGED = "unchanged"
 """The attribute of a call that lists arguments which it leaves as they are."""
@@ -76,7 +79,7 @@ SOURCE = "source"
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """
-    A function on memrefs for one kind of device. Its body is a list of phases of
+    A function on memrefs for one kind of device. Its body is a list of stages of
     upstream ops, see `penstock.dialects.kernel.builder`. The optional attribute `cost`
     tells those who measure it of which op it is made, and the `bytes` and `flops` of
     that. The attribute `panels`, if there is one, has for each argument the order in
@@ -298,7 +301,7 @@ class CopyOp(IRDLOperation):
 @irdl_op_definition
 class FeedOp(IRDLOperation):
     """
-    Take what the caller gives under a name.
+    Take the array that the caller gives under a name.
 
     ```mlir
     launch.feed "x" to @x
@@ -398,7 +401,7 @@ ON = "on"
 """The attribute of a step that is done for a piece of one register alone."""
 
 STEPS = CallOp | CommitOp | CopyOp | FeedOp | FetchOp | ReleaseOp
-"""What an actor may do."""
+"""The steps of an actor."""
 
 
 def written_by(step: Operation) -> Sequence[str]:
@@ -531,13 +534,13 @@ class ActorOp(IRDLOperation):
 
     @property
     def number_lists(self) -> list[list[int]]:
-        """What it knows by number."""
+        """The registers, variables and ports that it numbers."""
         lists = () if self.lists is None else self.lists
         return [list(numbers.get_values()) for numbers in lists]
 
     @property
     def rates(self) -> dict[str, int]:
-        """How many acts a piece lasts for, for registers where that is not one."""
+        """The acts that a piece lasts for, for registers where that is not one."""
         if self.every is None:
             return {}
         return {

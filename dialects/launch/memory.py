@@ -51,7 +51,7 @@ SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 """References to symbols of a program."""
 
 MEMORY_REPORT = ("bound", "peak", "sum", "variables")
-"""What the attribute `memory` of a chunk reports."""
+"""The entries of the attribute `memory` of a chunk."""
 
 
 def memref_bytes(type: MemRefType) -> int:
@@ -128,9 +128,9 @@ class ChunkOp(IRDLOperation):
 @irdl_op_definition
 class RegisterOp(IRDLOperation):
     """
-    A queue of slots at a fixed place. Slots follow each other at multiples of the
-    chunk's alignment. It may start at any of its elements, in the memory of a device at
-    a multiple of 16 bytes. An `interface` is what several jobs know by this name: what
+    A queue of slots at a fixed place. Slots are contiguous, at multiples of the chunk's
+    alignment. It may start at any of its elements, in the memory of a device at a
+    multiple of 16 bytes. An `interface` is what several jobs know by this name: what
     one of them writes there, others read, so it has one slot. A register `over` another
     one has n slots in each of that one's, which are all of it, or its n parts of equal
     size.
@@ -195,7 +195,7 @@ class RegisterOp(IRDLOperation):
 
 class Frames(NamedTuple):
     """
-    How the slots of a register lie: `parts` of them in each frame, `step` bytes from
+    The places of a register's slots: `parts` of them in each frame, `step` bytes from
     one to the next, and `stride` bytes from frame to frame.
     """
 
@@ -206,7 +206,8 @@ class Frames(NamedTuple):
 
 def frames_of(register: RegisterOp, below: RegisterOp | None, alignment: int) -> Frames:
     """
-    How the slots of a register lie in a chunk, which may lie over the register `below`.
+    The places of a register's slots in a chunk, which may lie over the register
+    `below`.
     """
     if below is None:
         return Frames(1, 0, register.stride(alignment))

@@ -1,4 +1,6 @@
-"""In which order the elements of an array lie that tiles of products read."""
+"""
+Packed layouts: the order in which matmul micro-kernels read the elements of weights.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,16 @@ PANELS = "panels"
 @irdl_attr_definition
 class PanelsAttr(ParametrizedAttribute):
     """
-    The order in which elements lie: in panels, as tiles read them.
+    A packed layout: elements lie in panels, in the order in which micro-kernels read
+    them.
 
     The elements, seen row-major as matrices [G, R, C], are cut along `axis` 1 or 2 into
     panels that are `width` wide, and along the other one into blocks of `depth`, the
-    last ones of what is left. A panel of a block has, for each place along the other
-    axis, its elements one after the other. Panels of a block follow each other, then
-    come the next block and the next matrix. With `quads` a panel has, for four places
-    along the other axis, four elements of each line one after the other.
+    last ones smaller where need be. A panel of a block has, for each place along the
+    other axis, its elements one after the other. Panels of a block are contiguous, then
+    come the next block and the next matrix. With `quads` (int8 matmul) a panel has
+    groups of four: for four places along the other axis, four elements of each line one
+    after the other.
 
     ```mlir
     #launch.panels<[1, 512, 2048], axis 1, width 8, depth 256>

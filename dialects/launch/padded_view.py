@@ -1,4 +1,4 @@
-"""Views in kernels of memrefs with zeros around them, which lie nowhere."""
+"""Padded views: memrefs in kernels with zeros around them, which take no memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PaddedOp(IRDLOperation):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what has zeros around it."""
+        """The shape of the memref inside of the zeros."""
         assert isa(self.source.type, MemRefType), "checked by the verifier"
         return self.source.type.get_shape()
 

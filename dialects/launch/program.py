@@ -1,4 +1,4 @@
-"""A whole program, and what must hold of it."""
+"""Programs, and the rules between their ops."""
 
 from __future__ import annotations
 
@@ -215,7 +215,9 @@ def verify_over(op: RegisterOp, table: dict[str, Operation]) -> None:
 def verify_actor(
     actor: ActorOp, table: dict[str, Operation], writers: dict[str, str]
 ) -> None:
-    """Raise `VerifyException` unless what an actor refers to exists and fits."""
+    """
+    Raise `VerifyException` unless the symbols that an actor refers to exist and fit.
+    """
     name = actor.sym_name.data
     for register in (*names_of(actor.reads), *names_of(actor.writes)):
         if not isinstance(table.get(register), RegisterOp | ControlOp):
@@ -420,8 +422,8 @@ def turns_of(
     program: ProgramOp, writers: Mapping[str, str] | None = None
 ) -> dict[str, int]:
     """
-    How often each actor acts in a turn, by its name. Raises `VerifyException` if actors
-    hand pieces on at rates that do not suit each other, or one acts too often.
+    The acts of each actor in an iteration, by its name. Raises `VerifyException` if
+    actors hand pieces on at rates that do not suit each other, or one acts too often.
     """
     actors = program.actors
     names = [actor.sym_name.data for actor in actors]
@@ -521,8 +523,8 @@ def verify_reach(
 ) -> None:
     """
     Raise `VerifyException` unless a register or variable lies in the memory that
-    devices of a kind work in, on the actor's rank. For the processor it is all memory
-    of the host.
+    devices of a kind work in, on the actor's rank. For the CPU it is all memory of the
+    host.
     """
     name, reference_name = actor.sym_name.data, reference.root_reference.data
     op = table[reference_name]
@@ -547,7 +549,7 @@ def argument_type(
     reference: SymbolRefAttr, actor: ActorOp, table: dict[str, Operation]
 ) -> MemRefType:
     """
-    The type of what a step of an actor refers to. Raises `VerifyException` unless it is
+    The type of the operand of a step of an actor. Raises `VerifyException` unless it is
     a variable or one of the actor's registers.
     """
     name = reference.root_reference.data

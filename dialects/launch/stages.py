@@ -34,7 +34,7 @@ which it is known where it is scheduled.
 """
 
 NUMBERS_OF_WINDOWS = (6, 8, 12)
-"""How many numbers that takes for a convolution, a maximum, and a mean."""
+"""The numbers that this takes for a convolution, a maximum, and a mean."""
 
 OF_LINALG = (ContractionAttr, LibraryAttr, TilesAttr, TransformAttr)
 OF_LOOPS = (AttentionAttr, QueriesAttr, WindowsAttr)

@@ -1,11 +1,11 @@
 """
-The op dialect: what is computed, op by op, on tensors with value semantics.
+The op dialect: ops on tensors with value semantics.
 
 Each op is defined in one place, its class: operands, properties and syntax, and what
 `penstock.dialects.op.tensor_op.TensorOp` asks for: type inference, cost, in-place
 pairs, its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that
-are computed together, `op.epilogue` a sum of products and what follows it, `op.rows` an
-op on rows and what is around it, `op.wave` ops that need nothing of each other.
+are computed together, `op.epilogue` a contraction and elementwise ops on it, `op.rows`
+row ops and elementwise ops around them, `op.wave` independent ops.
 """
 
 from xdsl.ir import Dialect

@@ -1,4 +1,4 @@
-"""The ops of the op dialect that layers of neural networks end in."""
+"""Activation ops."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ class GeluOp(UnaryOp):
         return k.mul(k.mul(a, half), k.add(one, spread))
 
     def _slope(self, k: KernelBuilder, a: SSAValue) -> SSAValue:
-        """What the approximation takes the tanh of, over the element."""
+        """The argument of tanh in the approximation, over the element."""
         scale, cubic = (k.constant(x, a.type) for x in (GELU_SCALE, GELU_CUBIC))
         return k.add(scale, k.mul(cubic, k.mul(a, a)))
 

@@ -1,4 +1,4 @@
-"""The op of the op dialect that mixes values by how well keys fit queries."""
+"""`op.attention`: scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class AttentionOp(TensorOp):
 
     @property
     def orders(self) -> list[Order | None]:
-        """How axes of queries, keys, values and the result are reordered."""
+        """The permutations of the axes of queries, keys, values and the result."""
         return [self.q_by, self.k_by, self.v_by, self.by]
 
     def _order_after(self, shape: Sequence[int]) -> Sequence[int]:
@@ -162,7 +162,9 @@ class AttentionOp(TensorOp):
 
     @property
     def offset(self) -> int | None:
-        """How far past its own number a row sees keys; all of them if None."""
+        """
+        The number of keys past its own number that a row sees; all of them if None.
+        """
         return None if self.causal is None else self.causal.value.data
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
@@ -254,14 +256,14 @@ class _Row:
         return shape[order_of(self.op.k_by, len(shape))[-2]]
 
     def _seen(self, k: KernelBuilder) -> SSAValue:
-        """How many keys count for the row, from the first one on."""
+        """The number of keys that count for the row, from the first one on."""
         keys, offset = k.index(self._keys), self.op.offset
         if offset is None or offset + 1 >= self._keys:
             return keys
         return k.minimum(k.add(self.place[-1], k.index(offset + 1)), keys)
 
     def _score(self, k: KernelBuilder, key: SSAValue) -> SSAValue:
-        """How well a key fits the row of queries."""
+        """The score of a key for the row of queries."""
         type = memref_type(self.out).element_type
         shape = memref_type(self.ins[0]).get_shape()
         width = shape[order_of(self.op.q_by, len(shape))[-1]]
@@ -296,7 +298,9 @@ class _Row:
 
 
 def scores_of(rows: int, keys: int, offset: int | None) -> int:
-    """How many scores count if row i sees the keys up to number i + `offset`."""
+    """
+    The number of scores that count if row i sees the keys up to number i + `offset`.
+    """
     if offset is None:
         return rows * keys
     cut = min(rows, max(0, keys - offset - 1))

@@ -1,4 +1,4 @@
-"""What the ops share that rearrange axes: lists of integers and copies."""
+"""Helpers of ops that rearrange axes: lists of integers, and copies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def copy_part(
     is_target: bool,
 ) -> None:
     """
-    A phase that copies between a memref and the elements of another one, of the same
+    A stage that copies between a memref and the elements of another one, of the same
     rank, at `start + step * place` on each axis; into `part` if it is the target.
     """
     shape = memref_type(part).get_shape()
@@ -86,7 +86,7 @@ def place_of_part(
     """
     At which element of a dense tensor of shape `whole` a dense one of shape `shape`
     starts that is its part at `start + step * place` on each axis; None if the elements
-    of the part do not follow each other there.
+    of the part are not contiguous there.
     """
     if 0 in shape:
         return 0

@@ -1,4 +1,4 @@
-"""The ops of the op dialect on the bits of integers and other elements."""
+"""Bitwise ops, shifts and bitcasts."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ class ShiftLeftOp(BinaryOp):
 class ShiftRightOp(BinaryOp):
     """
     The bits of the first element moved down by as many places as the second says, with
-    zeros above, or for integers with a sign copies of that. All are moved out by as
-    many places as there are bits, or more.
+    zeros above, or for signed integers copies of the sign. All are moved out by as many
+    places as there are bits, or more.
 
     ```mlir
     %r = op.shift_right %a, %b : tensor<4x8xui8>, tensor<8xui8> -> tensor<4x8xui8>

@@ -1,4 +1,4 @@
-"""The op of the op dialect that changes the element type."""
+"""`op.cast`: conversion of element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elementwise ops of the op dialect that give or take booleans."""
+"""Comparisons, logical ops and `op.where`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op of the op dialect that is given its result."""
+"""`op.constant`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op of the op dialect that convolves images."""
+"""`op.conv2d`: convolution of images."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Conv2dOp(AccumulatingOp):
 
     @property
     def windows(self) -> tuple[Window, Window]:
-        """How the weights move down and across an image."""
+        """The windows of the weights down and across an image."""
         kernel = tensor_type(self.weights).get_shape()[2:]
         return windows_of(kernel, self.strides, self.pads, self.dilations)
 
@@ -263,8 +263,8 @@ class Conv2dOp(AccumulatingOp):
         self, k: KernelBuilder, views: _Views, start: SSAValue | None
     ) -> None:
         """
-        All sums in one phase, after one that starts them. What they start from may lie
-        where the result does: then a bias is added last, as a phase before the sums
+        All sums in one stage, after one that starts them. Their start values may lie
+        where the result does: then a bias is added last, as a stage before the sums
         would go through all of memory once more.
         """
         rank = memref_type(views.out).get_num_dims()
@@ -321,7 +321,7 @@ class _Views(NamedTuple):
 
 def placed(channels: Sequence[T], place: Sequence[T], is_last: bool) -> list[T]:
     """
-    What is said of the dimensions of images, in their order: of the image and its
+    The attributes of the dimensions of images, in their order: of the image and its
     channels (and their groups), and of lines and columns.
     """
     if not is_last:
@@ -330,7 +330,7 @@ def placed(channels: Sequence[T], place: Sequence[T], is_last: bool) -> list[T]:
 
 
 def first(dimensions: Sequence[T], is_last: bool) -> list[T]:
-    """What is said of the dimensions of images, with channels before lines."""
+    """The attributes of the dimensions of images, with channels before lines."""
     image, *rest = dimensions
     return [image, *rest[2:], *rest[:2]] if is_last else [*dimensions]
 
@@ -350,7 +350,7 @@ def _with_bias(
     views: _Views,
     body: Callable[[KernelBuilder, Sequence[SSAValue]], SSAValue],
 ) -> None:
-    """A phase on each element of the result, of the bias of its channel and itself."""
+    """A stage on each element of the result, of the bias of its channel and itself."""
     assert views.bias is not None, "asked for a bias"
     rank = memref_type(views.out).get_num_dims()
     dims = [AffineExpr.dimension(index) for index in range(rank)]

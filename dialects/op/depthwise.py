@@ -1,4 +1,4 @@
-"""Kernels of convolutions whose out channels depend on one channel each."""
+"""Kernels of depthwise convolutions: each out channel depends on one channel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 class Depthwise(NamedTuple):
     """
-    Builds the phase of such a convolution, from the memrefs of images [n, groups, h,
-    w], weights [groups * m, 1, taps down, taps across], a bias [groups * m] if there is
-    one, and the result [n, groups * m, rows, columns].
+    The builder of the stage of such a convolution, from the memrefs of images [n,
+    groups, h, w], weights [groups * m, 1, taps down, taps across], a bias [groups * m]
+    if there is one, and the result [n, groups * m, rows, columns].
 
     The columns of a row that have all their taps are computed in one loop, those at
     its ends without one.
@@ -36,7 +36,7 @@ class Depthwise(NamedTuple):
     out: SSAValue
 
     def build(self, k: KernelBuilder) -> None:
-        """Build the phase."""
+        """Build the stage."""
         images, outputs, rows, columns = memref_type(self.out).get_shape()
         width = memref_type(self.input).get_shape()[3]
         across = self.windows[1]
@@ -52,15 +52,15 @@ class Depthwise(NamedTuple):
             for column in outside(whole, columns):
                 write(k, k.index(column), column)
 
-        phase = k.parallel([images, outputs, rows], body)
-        phase.attributes[WINDOWS] = windows_attribute(self.windows)
+        stage = k.parallel([images, outputs, rows], body)
+        stage.attributes[WINDOWS] = windows_attribute(self.windows)
 
     def _build_row(
         self, k: KernelBuilder, place: Sequence[SSAValue]
     ) -> Callable[[KernelBuilder, SSAValue, int], SSAValue]:
         """
-        What builds an element of a row of the result, given its column and the number
-        of some column that has the same taps.
+        A function that builds an element of a row of the result, given its column and
+        the number of some column that has the same taps.
         """
         type = memref_type(self.input)
         _, groups, height, width = type.get_shape()

@@ -1,5 +1,5 @@
 """
-What elementwise ops of the op dialect have in common, and arithmetic.
+Base classes of elementwise ops, and arithmetic.
 
 Operands are broadcast as NumPy does. `penstock.dialects.op.activation`, `cast`,
 `comparison` and `functions` hold the other elementwise ops.
@@ -108,8 +108,8 @@ def broadcast_type(element: Attribute, tensors: Sequence[TensorType]) -> TensorT
 
 class ArrayOp(ElementwiseOp, ABC):
     """
-    An elementwise op whose meaning is one expression on arrays: a function of NumPy
-    and a scalar op, or what a subclass makes of `compute` and `scalar`.
+    An elementwise op whose meaning is one expression on arrays: a function of NumPy and
+    a scalar op, or `compute` and `scalar` of a subclass.
     """
 
     NUMPY: ClassVar[str]

@@ -1,4 +1,4 @@
-"""The op of the op dialect that computes an op together with what follows it."""
+"""`op.epilogue`: epilogue fusion of a contraction."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 @irdl_op_definition
 class EpilogueOp(TensorOp):
     """
-    A sum of products, and an elementwise op on it that keeps its type: on a processor
-    that one is computed while the sums are in registers.
+    A contraction, and an elementwise op on it that keeps its type: on a CPU that one is
+    computed while the sums are in registers.
 
     Where it `starts`, the first op after the sums is an `op.add` of an operand of their
-    type, from whose elements the sums start: the result may lie over it. What is added
-    is the same, but not in the same order; an elementwise op may follow.
+    type, from whose elements the sums start: the result may lie over it. The terms are
+    the same, but not in the same order; an elementwise op may follow.
 
     ```mlir
     %r = op.epilogue %x, %w, %b
@@ -89,7 +89,7 @@ class EpilogueOp(TensorOp):
 
     @property
     def members(self) -> tuple[ContractionOp, Sequence[ElementwiseOp]]:
-        """The sum of products and the ops that follow it."""
+        """The contraction and the ops that follow it."""
         first, *rest = self.body.block.ops
         assert isinstance(first, ContractionOp), "checked by the verifier"
         return first, [op for op in rest if isinstance(op, ElementwiseOp)]
@@ -143,7 +143,10 @@ class EpilogueOp(TensorOp):
             self._verify_start(ops[0], ops[1])
 
     def _verify_start(self, first: Operation, added: Operation) -> None:
-        """Raise `VerifyException` unless sums can start from what is added to them."""
+        """
+        Raise `VerifyException` unless sums can start from the tensor that is added to
+        them.
+        """
         if not isinstance(first, AccumulatingOp) or not first.can_start:
             raise VerifyException(f"the sums of {first.name} cannot start from others")
         made = first.results[0]
@@ -195,7 +198,7 @@ class EpilogueOp(TensorOp):
         buffers: Mapping[SSAValue, SSAValue],
         out: SSAValue,
     ) -> None:
-        """The phase of an op on the sums, which are in the result."""
+        """The stage of an op on the sums, which are in the result."""
         addends = [*dict.fromkeys(value for value in op.operands if value is not made)]
         rank = memref_type(out).get_num_dims()
 

@@ -1,4 +1,4 @@
-"""The op of the op dialect that groups elementwise ops."""
+"""`op.fused`: fusion of elementwise ops."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @irdl_op_definition
 class YieldOp(IRDLOperation):
     """
-    What the ops inside an `op.fused` or an `op.epilogue` compute together.
+    The result of an `op.fused` or an `op.epilogue`, of the ops inside.
 
     ```mlir
     op.yield %r : tensor<4xf32>

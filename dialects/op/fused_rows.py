@@ -1,4 +1,4 @@
-"""The op of the op dialect that computes an op on rows with what it reads and feeds."""
+"""`op.rows`: fusion of row ops with the elementwise ops around them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @irdl_op_definition
 class YieldRowsOp(IRDLOperation):
     """
-    What the ops inside an `op.rows` compute together.
+    The results of an `op.rows`, of the ops inside.
 
     ```mlir
     op.yield_rows %r, %s : tensor<4x8xf32>, tensor<4x8xf32>
@@ -76,9 +76,9 @@ class RowsOp(TensorOp):
     """
     An op on rows (a softmax, or a normalization along the last dimension), with
     elementwise ops that compute what it reads and that read what it computes: row by
-    row, without tensors between them. Of several ops on rows each reads what is made of
-    the rows of the one before, and nobody reads these after. What is yielded first is
-    made last; anything else is what the last op on rows reads.
+    row, without tensors between them. Of several row ops each reads results of the one
+    before, which nothing reads after. The first value that is yielded is made last; any
+    other one is read by the last row op.
 
     ```mlir
     %y, %s = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
@@ -118,7 +118,7 @@ class RowsOp(TensorOp):
 
     @property
     def kept(self) -> SSAValue | None:
-        """What the last op on rows reads, if that is a result as well."""
+        """The operand of the last row op, if that is a result as well."""
         return self.yielded[1] if len(self.yielded) > 1 else None
 
     @property
@@ -164,8 +164,8 @@ class RowsOp(TensorOp):
 
     def _verify_order(self, rows: Sequence[RowOp]) -> None:
         """
-        Raise `VerifyException` if an op reads what is made of the rows of one op on
-        rows after the next one has read them. What is kept is there all the time.
+        Raise `VerifyException` if an op reads results of one row op after the next one
+        has read them. Values that are kept are there all the time.
         """
         number = {row: index for index, row in enumerate(rows)}
         made: dict[SSAValue, int] = {}
@@ -262,7 +262,7 @@ class RowsOp(TensorOp):
         )
 
     def _is_flat(self, shape: Sequence[int]) -> bool:
-        """Whether rows of all operands follow each other, or are the same."""
+        """Whether rows of all operands are contiguous, or are the same."""
         return all(
             arg.get_shape() == tuple(shape) or prod(arg.get_shape()[:-1]) == 1
             for arg in map(tensor_type, self.ins)
@@ -304,12 +304,12 @@ class _RowKernel:
     )
     """Elements by value and index: each loop has its own index."""
     _results: dict[Operation, Element] = field(default_factory=dict[Operation, Element])
-    """How elements of the results of ops on rows are computed."""
+    """The functions that compute elements of the results of row ops."""
 
     def build(self, k: KernelBuilder) -> None:
         """
-        Build the loops over the row. What each op on rows reads lies in the row of the
-        result, over what the one before it left there, or in that of what is kept.
+        Build the loops over the row. The operand of each row op lies in the row of the
+        result, over that of the one before it, or in the row of a value that is kept.
         """
         line, *others = (Line(out, self.place) for out in self.outs)
         kept = others[0] if others else None

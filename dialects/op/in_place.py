@@ -1,9 +1,9 @@
 """
-Hints about which results of an op lie over which of its operands.
+In-place hints: the results of an op that lie over its operands.
 
 A person writes them on an op of a job, or in the body of a task, as the attribute
-`in_place`, a list. What an op's kernel can do at all is said by its `in_place_pairs`;
-hints choose among these, for the pass `regst-alias-registers`.
+`in_place`, a list. The pairs that an op's kernel is capable of are its
+`in_place_pairs`; hints choose among these, for the pass `regst-alias-registers`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class HintAttr(ParametrizedAttribute):
 
     @property
     def text(self) -> str:
-        """What stands between the brackets."""
+        """The text between the brackets."""
         which = f"result {self.result.data} " if self.result.data else ""
         where = "" if self.over is None else f" over {self.over}"
         return f"{which}{self.word.data}{where}"

@@ -1,4 +1,4 @@
-"""The ops of the op dialect that read and write single elements by indices."""
+"""Gather and scatter ops."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class GatherNdOp(TensorOp):
 
 
 class ScatterMode(StrEnum):
-    """What becomes of an element and the update that is written to it."""
+    """The modes by which an update is combined with an element."""
 
     SET = "set"
     ADD = "add"
@@ -192,8 +192,8 @@ class ScatterMode(StrEnum):
 @irdl_attr_definition
 class ScatterModeAttr(EnumAttribute[ScatterMode], SpacedOpaqueSyntaxAttribute):
     """
-    What becomes of an element and the update that is written to it: `set` takes the
-    update, `add`, `mul`, `max` and `min` combine both.
+    The mode by which an update is combined with an element: `set` takes the update,
+    `add`, `mul`, `max` and `min` combine both.
     """
 
     name = "op.scatter_mode"
@@ -257,7 +257,7 @@ class ScatterOp(TensorOp, ABC):
         return (result,)
 
     def combine(self, k: KernelBuilder, old: SSAValue, new: SSAValue) -> SSAValue:
-        """What is written where `new` meets `old`."""
+        """The element that is written where `new` meets `old`."""
         functions = {"add": k.add, "mul": k.mul, "max": k.maximum, "min": k.minimum}
         if self.mode.data == ScatterMode.SET:
             return new
@@ -397,7 +397,7 @@ def check_inside(indices: TensorType, data: TensorType, axis: int) -> None:
 
 
 def index_depth(indices: TensorType, most: int) -> int:
-    """How many places the last axis of indices names, of at most so many."""
+    """The number of axes that the last axis of indices names, of at most so many."""
     shape = indices.get_shape()
     if not shape or not 1 <= shape[-1] <= most:
         raise VerifyException(

@@ -1,4 +1,4 @@
-"""The ops of the op dialect that multiply matrices."""
+"""Matmul and GEMM."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ class GemmOp(ContractionOp):
         )
 
     def _axis_of_c(self, axis: int) -> list[int | None]:
-        """Which axis of C, if there is one, an axis of the result is."""
+        """The axis of C, if there is one, that an axis of the result is."""
         if self.c is None:
             return []
         shape = tensor_type(self.c).get_shape()
@@ -340,7 +340,7 @@ class GemmOp(ContractionOp):
     def _build_epilogue(
         self, k: KernelBuilder, addends: Sequence[SSAValue], out: SSAValue
     ) -> None:
-        """Scale the products in place, and add what is to be added."""
+        """Scale the products in place, and add C."""
 
         def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
             *c, product = scalars
@@ -362,7 +362,7 @@ def _last_axes(rank: int, transpose: bool) -> tuple[int, int]:
 
 
 def element_of_sums(factors: Sequence[SSAValue], wide: bool) -> Attribute:
-    """The element type of sums of products of two tensors; `wide` ones are of bytes."""
+    """The element type of a matmul of two tensors: `i32` for `wide` ones, of int8."""
     types = [*map(tensor_type, factors)]
     if not wide:
         element = same_element_type(factors)

@@ -1,4 +1,4 @@
-"""The ops of the op dialect that move whole tensors: shapes, axes and indices."""
+"""Reshape, transpose, expand, gather and other ops that move whole tensors."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class ReshapeOfReshape(OpPattern["ReshapeOp"]):
 @irdl_op_definition
 class ReshapeOp(TensorOp, CanonicalOp):
     """
-    The same elements in the same row-major order under another shape. One extent may
-    be -1: it is what the number of elements leaves.
+    The same elements in the same row-major order under another shape. One extent may be
+    -1, and follows from the number of elements.
 
     ```mlir
     %r = op.reshape %a to [2, -1] : tensor<4x3xf32> -> tensor<2x6xf32>
@@ -528,7 +528,7 @@ def gathered(data: TensorType, indices: TensorType, axis: int) -> TensorType:
 
 
 def check_indices(indices: TensorType) -> None:
-    """Refuse indices that are no integers with a sign."""
+    """Raise `VerifyException` unless indices are signed integers."""
     kind = indices.element_type
     if not isa(kind, IntegerType) or is_unsigned(kind):
         raise VerifyException(f"indices should be signed integers, got {kind}")

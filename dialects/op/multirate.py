@@ -1,9 +1,9 @@
 """
-The ops of the op dialect that change how often values come.
+Multi-rate ops: accumulate, repeat, pack and unpack.
 
-All ops of a job act once for each piece of what they read, but for these: `op.acc` and
+All ops of a job act once for each piece of their operands, but for these: `op.acc` and
 `op.pack` make one piece of `count` pieces, `op.repeat` and `op.unpack` so many of one.
-How often each op acts in one launch of the job follows from that; inputs and outputs of
+The acts of each op in one launch of the job follow from that; inputs and outputs of
 which there are several pieces in a launch have one more extent for them, in front.
 """
 
@@ -58,7 +58,7 @@ class RateOp(TensorOp):
 
     @property
     def acts(self) -> int:
-        """How many pieces there are of the one for one of the other."""
+        """The number of pieces of the one for one of the other."""
         return self.count.value.data
 
     @property
@@ -83,7 +83,7 @@ class RateOp(TensorOp):
 @irdl_op_definition
 class AccOp(RateOp):
     """
-    The sum of `count` pieces that follow each other.
+    The sum of `count` consecutive pieces.
 
     ```mlir
     %s = op.acc %g every 4 : tensor<8xf32> -> tensor<8xf32>
@@ -117,7 +117,7 @@ class AccOp(RateOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        """What each act but the first does: add a piece to the sum."""
+        """The work of each act but the first: add a piece to the sum."""
         k.elementwise([ins[0], outs[0]], outs[0], lambda k, values: k.add(*values))
 
 
@@ -157,7 +157,7 @@ class RepeatOp(RateOp):
 @irdl_op_definition
 class PackOp(RateOp):
     """
-    The rows of `count` pieces that follow each other.
+    The rows of `count` consecutive pieces.
 
     ```mlir
     %b = op.pack %x by 4 : tensor<1x8xf32> -> tensor<4x8xf32>
@@ -195,7 +195,7 @@ class PackOp(RateOp):
 @irdl_op_definition
 class UnpackOp(RateOp):
     """
-    The rows of a piece in `count` pieces that follow each other.
+    The rows of a piece in `count` consecutive pieces.
 
     ```mlir
     %x = op.unpack %b by 4 : tensor<4x8xf32> -> tensor<1x8xf32>

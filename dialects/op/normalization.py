@@ -1,4 +1,4 @@
-"""The ops of the op dialect that bring elements to a common scale."""
+"""Softmax, layer normalization and other normalizations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.dialects.op.tensor_op import Array
 
 EPSILON = 1e-5
-"""What is added to a variance unless an op says otherwise."""
+"""The default `epsilon`, which is added to a variance."""
 
 
 @irdl_op_definition

@@ -1,4 +1,4 @@
-"""The op of the op dialect that pads tensors."""
+"""`op.pad`: padding of tensors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class PadMode(StrEnum):
-    """What padding is made of."""
+    """The modes of padding."""
 
     CONSTANT = "constant"
     """One number."""
@@ -65,9 +65,7 @@ class PadMode(StrEnum):
 
 @irdl_attr_definition
 class PadModeAttr(EnumAttribute[PadMode], SpacedOpaqueSyntaxAttribute):
-    """
-    What padding is made of, such as `#op<pad_mode edge>`.
-    """
+    """The mode of padding, such as `#op<pad_mode edge>`."""
 
     name = "op.pad_mode"
 
@@ -203,7 +201,7 @@ class PadOp(TensorOp, CanonicalOp):
         )
 
     def _build_rows(self, k: KernelBuilder, source: SSAValue, target: SSAValue) -> None:
-        """One phase, row by row, so that threads can share it."""
+        """One stage, row by row, so that threads can share it."""
         type = memref_type(source)
         *others, height, width = type.get_shape()
         rows, columns = memref_type(target).get_shape()[-2:]

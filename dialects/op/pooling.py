@@ -1,4 +1,4 @@
-"""The ops of the op dialect that make one number of each window of an image."""
+"""Pooling: maximum, average and Lp."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PoolOp(TensorOp, ABC):
     @property
     @abstractmethod
     def windows(self) -> tuple[Window, Window]:
-        """How the window moves down and across an image."""
+        """The windows down and across an image."""
 
     @abstractmethod
     def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -79,7 +79,7 @@ class PoolOp(TensorOp, ABC):
     @property
     def counted(self) -> Sequence[tuple[int, int]]:
         """
-        How many zeros of the pads count, at the top and the bottom, and at the left and
+        The zeros of the pads that count, at the top and the bottom, and at the left and
         the right; nothing if elements are not counted.
         """
         return ()
@@ -87,7 +87,7 @@ class PoolOp(TensorOp, ABC):
     def build_divisor(
         self, k: KernelBuilder, taps: Sequence[Taps], float: Attribute
     ) -> SSAValue | None:
-        """What the combined elements of a window are divided by, if by anything."""
+        """The divisor of the combined elements of a window, if there is one."""
         return None
 
     def infer_types(self) -> Sequence[TensorType]:
@@ -177,10 +177,10 @@ class PoolOp(TensorOp, ABC):
         self, k: KernelBuilder, source: SSAValue, place: Sequence[SSAValue]
     ) -> Callable[[KernelBuilder, SSAValue, int], SSAValue]:
         """
-        What builds the result of a window of a row of a plane, given its column, and
-        the number of some column that has the same taps.
+        A function that builds the result of a window of a row of a plane, given its
+        column, and the number of some column that has the same taps.
 
-        Taps above and below the image are what is nearest inside, or count as 0.
+        Taps above and below the image are the nearest ones inside, or count as 0.
         """
         type = memref_type(source)
         _, height, width = type.get_shape()
@@ -237,8 +237,8 @@ class PoolOp(TensorOp, ABC):
 class MaxPool2dOp(PoolOp):
     """
     The largest element of each window of images [n, channels, h, w]; a NaN where there
-    is one, and the lowest number of the element type where all taps are padding. Of
-    zeros with and without a sign either may be the largest.
+    is one, and the lowest number of the element type where all taps are padding. Of 0.0
+    and -0.0 either may be the largest.
 
     `kernel` is the window's taps down and across, `dilations` apart; `pads` are at the
     top, left, bottom and right. With `ceil_mode` the last windows may end behind the
@@ -364,7 +364,7 @@ class AveragePool2dOp(PoolOp):
         return [(w.before, w.after) if has_pads else (0, 0) for w in self.windows]
 
     def _counts(self) -> tuple[list[int], list[int]]:
-        """How many taps of each window count, for both dimensions."""
+        """The number of taps of each window that count, for both dimensions."""
         include_pad = self.count_include_pad is not None
         down, across = (
             window.taps_inside(extent, include_pad)

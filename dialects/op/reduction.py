@@ -1,4 +1,4 @@
-"""The ops of the op dialect that make one number of many."""
+"""Reductions along axes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReduceOp(TensorOp, ABC):
     """
 
     ELEMENTS: ClassVar[Elements]
-    """What the op combines."""
+    """The element types that the op combines."""
 
     NUMPY: ClassVar[str]
     """The function of NumPy that combines two elements."""
@@ -128,15 +128,15 @@ class ReduceOp(TensorOp, ABC):
         if self._is_of_rows():
             self._build_rows(k, ins[0], outs[0])
         else:
-            self._build_phases(k, ins, outs)
+            self._build_stages(k, ins, outs)
 
     def _is_of_rows(self) -> bool:
-        """Whether what is combined follows each other."""
+        """Whether the elements that are combined are contiguous."""
         rank, axes = tensor_type(self.operand).get_num_dims(), self.normal_axes
         return axes == tuple(range(rank - len(axes), rank))
 
     def _build_rows(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
-        """Build one phase that combines row by row."""
+        """Build one stage that combines row by row."""
         shape = memref_type(input).get_shape()
         split = len(shape) - len(self.normal_axes)
         rows, columns = prod(shape[:split]), prod(shape[split:])
@@ -154,13 +154,13 @@ class ReduceOp(TensorOp, ABC):
         return self.combine(k, a, b)
 
     def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
-        """Build what is made of all elements combined."""
+        """Build the result from all elements combined."""
         return total
 
-    def _build_phases(
+    def _build_stages(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        """Build phases that start, combine, and finish."""
+        """Build stages that start, combine, and finish."""
         k.fill(outs[0], self.neutral(memref_type(outs[0]).element_type))
         rank = memref_type(ins[0]).get_num_dims()
         axes = self.normal_axes
@@ -236,7 +236,7 @@ class ReduceMeanOp(ReduceOp):
 
     @property
     def _terms(self) -> int:
-        """How many elements each mean is taken of."""
+        """The number of elements of each mean."""
         extents = tensor_type(self.operand).get_shape()
         return prod(extents[axis] for axis in self.normal_axes)
 
@@ -253,10 +253,10 @@ class ReduceMeanOp(ReduceOp):
     def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
         return k.div(total, k.constant(self._terms, total.type))
 
-    def _build_phases(
+    def _build_stages(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        super()._build_phases(k, ins, outs)
+        super()._build_stages(k, ins, outs)
         identity = AffineMap.identity(memref_type(outs[0]).get_num_dims())
         k.generic(
             [],

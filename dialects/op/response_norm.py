@@ -1,4 +1,4 @@
-"""The op of the op dialect that scales elements by those of neighbouring channels."""
+"""`op.local_response_norm`: local response normalization across channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ops of the op dialect on whole and other parts of numbers."""
+"""Rounding, remainder and log1p."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Log1pOp(UnaryOp):
 @irdl_op_definition
 class RemOp(BinaryOp):
     """
-    What is left of each number when as many whole divisors as fit are taken away: it is
-    exact, and has the sign of the dividend. A float that is infinite, or by 0, leaves
-    NaN; an integer by 0 leaves 0, as in NumPy.
+    The remainder of each number by a divisor, with a quotient rounded toward zero: it
+    is exact, and has the sign of the dividend. A float that is infinite, or by 0,
+    leaves NaN; an integer by 0 leaves 0, as in NumPy.
 
     ```mlir
     %r = op.rem %a, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>

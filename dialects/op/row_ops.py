@@ -1,4 +1,7 @@
-"""Lines of elements along one dimension, in kernels, and ops on lines."""
+"""
+`RowOp`: ops that map each row along one axis to a row (softmax, layer norm), and the
+loops that build them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Line(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """How many elements the line has."""
+        """The number of elements of the line."""
         return memref_type(self.memref).get_shape()[len(self.before)]
 
     def load(self, k: KernelBuilder, index: SSAValue) -> SSAValue:
@@ -48,7 +51,7 @@ class Line(NamedTuple):
 
 class Row:
     """
-    What an op on lines reads, element by element, as often as it likes.
+    The row that a row op reads, element by element, any number of times.
 
     The elements are computed from others. Unless that is just to load them, the loop
     that comes first keeps them in `home`, where others find them.

@@ -28,7 +28,7 @@ from penstock.dialects.job import (
 )
 
 RECENT = 4096
-"""How many values of a kind are kept for when they are asked for again."""
+"""The most values of a kind in the cache."""
 
 BROADCAST = BroadcastAttr()
 PARTIAL = PartialAttr()
@@ -144,8 +144,8 @@ def part_of(
     place: Sequence[int],
 ) -> Part:
     """
-    The part of a tensor on the device at `place` of the hierarchy: each entry cuts
-    what the entries before it have left.
+    The part of a tensor on the device at `place` of the hierarchy: each entry cuts the
+    part that the entries before it have left.
     """
     offsets, extents = [0] * len(shape), list(shape)
     for entry, parts, index in zip(sbp.dims, hierarchy, place, strict=True):

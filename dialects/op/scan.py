@@ -1,4 +1,4 @@
-"""The ops of the op dialect that combine each element with those before it."""
+"""Scans: cumulative sums and products along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ops of the op dialect that find the largest and smallest elements."""
+"""Argmax, argmin and top-k."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ArgOp(TensorOp, ABC):
     """
 
     RELATION: ClassVar[str]
-    """How an element stands to those that it wins against."""
+    """The relation of an element to those that it wins against."""
 
     operand = operand_def(TensorType)
     axis = prop_def(I64Attr)

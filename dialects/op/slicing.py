@@ -1,4 +1,4 @@
-"""The ops of the op dialect that put tensors together and take them apart."""
+"""Concatenation, split and slice."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def bytes_before(
 ) -> int | None:
     """
     The bytes of a tensor before a part of it, at `start + step * place` on each axis;
-    None unless all shapes are known and the part's elements follow each other.
+    None unless all shapes are known and the part's elements are contiguous.
     """
     inner, outer = tensor_type(part), tensor_type(whole)
     if not (inner.has_static_shape() and outer.has_static_shape()):
@@ -75,8 +75,8 @@ def bytes_before_parts(
     parts: Sequence[SSAValue], whole: SSAValue, axis: int
 ) -> Sequence[int]:
     """
-    The bytes of a tensor before each of the parts that follow each other along an axis;
-    none unless all shapes are known and the elements of each part follow each other.
+    The bytes of a tensor before each of its consecutive parts along an axis; none
+    unless all shapes are known and the elements of each part are contiguous.
     """
     rank = tensor_type(whole).get_num_dims()
     axis, offset, found = normal_axis(axis, rank), 0, list[int]()

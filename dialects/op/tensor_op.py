@@ -1,5 +1,5 @@
 """
-What an op must say of itself so that every pass and tool can handle it.
+`TensorOp` and `ElementwiseOp`: the interface of ops that every pass and tool relies on.
 
 An op is defined in one place. A class that derives from `TensorOp` gives its result
 types, cost, in-place pairs, NumPy meaning and kernel body, whichever package it comes
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Cost(NamedTuple):
-    """What one execution of an op takes."""
+    """The cost of one execution of an op."""
 
     flops: int
     """Scalar operations; a multiply-add is two."""
@@ -111,8 +111,8 @@ class TensorOp(IRDLOperation, ABC):
 
     def meaning(self, *operands: Array) -> Sequence[Array]:
         """
-        The results in terms of NumPy, where floats of 16 bits are computed in 32, as in
-        kernels, and rounded at the end.
+        The results in terms of NumPy, where `f16` and `bf16` are computed in `f32`, as
+        in kernels, and rounded at the end.
         """
         import numpy as np
 
@@ -144,7 +144,7 @@ class TensorOp(IRDLOperation, ABC):
         return self.FLOPS * sum(element_count(value.type) for value in self.results)
 
     def cost(self) -> Cost:
-        """What one execution takes. All shapes must be static."""
+        """The cost of one execution. All shapes must be static."""
         values = dict.fromkeys((*self.operands, *self.results))
         return Cost(self.flops(), sum(byte_count(value.type) for value in values))
 
@@ -277,8 +277,8 @@ class ElementwiseOp(TensorOp, ABC):
 
 class ContractionOp(TensorOp, ABC):
     """
-    An op with one result, each element of which is a sum of products. An elementwise op
-    that follows can be computed in the same kernel (`op.epilogue`).
+    A contraction: each element of its one result is a sum of products. An elementwise
+    op that follows can be computed in the same kernel (`op.epilogue`).
     """
 
 
@@ -310,7 +310,7 @@ class AccumulatingOp(ContractionOp, ABC):
 
 
 def rounded(array: Array, element: Attribute) -> Array:
-    """What was computed in more bits than the element type has."""
+    """An array, rounded to an element type of fewer bits."""
     import numpy as np
 
     from penstock.dialects.utils.numpy_types import dtype_of

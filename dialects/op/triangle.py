@@ -1,4 +1,4 @@
-"""The op of the op dialect that makes matrices of two numbers."""
+"""`op.triangle`: triangular matrices of two numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ops of the op dialect that apply a function of an angle, or of its kind."""
+"""Trigonometric and hyperbolic ops."""
 
 from __future__ import annotations
 

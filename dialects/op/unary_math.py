@@ -1,4 +1,4 @@
-"""The ops of the op dialect that apply a function of a float to each element."""
+"""Elementwise functions of floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ops of the op dialect ask of their operands, with the errors they raise."""
+"""Checks of operands that ops share, with the errors they raise."""
 
 from collections.abc import Sequence
 from math import inf

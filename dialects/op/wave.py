@@ -1,4 +1,4 @@
-"""The op of the op dialect that computes ops which need nothing of each other."""
+"""`op.wave`: independent ops in one task."""
 
 from __future__ import annotations
 

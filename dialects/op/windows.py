@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Taps(NamedTuple):
-    """Which taps of one window lie inside the tensor, in a kernel."""
+    """The taps of one window that lie inside the tensor, in a kernel."""
 
     start: SSAValue
     """The position of the window's first tap, negative if that is padding."""
@@ -53,9 +53,9 @@ class Tap(NamedTuple):
 
 class Window(NamedTuple):
     """
-    How a window moves along one dimension: `taps` elements, `dilation` apart, that
-    start `before` elements ahead of the dimension and move on by `stride`, until the
-    last one would end more than `after` elements behind it.
+    A window along one dimension: `taps` elements, `dilation` apart, that start `before`
+    elements ahead of the dimension and move on by `stride`, until the last one would
+    end more than `after` elements behind it.
 
     With `ceil` the last window may end there, as long as it does not start there.
     """
@@ -88,14 +88,14 @@ class Window(NamedTuple):
         return last + 1
 
     def overhang(self, extent: int) -> int:
-        """How far the last window ends behind the dimension."""
+        """The number of elements by which the last window ends behind the dimension."""
         last = (self.count(extent) - 1) * self.stride - self.before
         return max(0, last + self.span - extent)
 
     def taps_inside(self, extent: int, with_pads: bool = False) -> list[int]:
         """
-        How many taps of each window lie inside a dimension of this extent, or inside
-        it or its pads.
+        The number of taps of each window that lie inside a dimension of this extent, or
+        inside it or its pads.
         """
         first, end = (-self.before, extent + self.after) if with_pads else (0, extent)
         starts = (
@@ -107,7 +107,9 @@ class Window(NamedTuple):
         ]
 
     def count_taps(self, extent: int) -> int:
-        """How many taps of all windows lie inside a dimension of this extent."""
+        """
+        The number of taps of all windows that lie inside a dimension of this extent.
+        """
         windows, taps = range(self.count(extent)), range(self.taps)
         # The fewer of both are looked at, the others counted.
         if len(windows) < len(taps):
@@ -181,7 +183,7 @@ class Window(NamedTuple):
         return k.minimum(taps, self._taps_before(k, extent + self.after, start))
 
     def _taps_before(self, k: KernelBuilder, end: int, start: SSAValue) -> SSAValue:
-        """How many taps lie before a position, if any do."""
+        """The number of taps before a position, if there are any."""
         elements = k.sub(k.index(end + self.dilation - 1), start)
         if self.dilation == 1:
             return elements
@@ -197,7 +199,7 @@ class Window(NamedTuple):
 
 
 def outside(numbers: range, count: int) -> list[int]:
-    """The numbers from 0 up to a count that are none of some that follow each other."""
+    """The numbers from 0 up to a count that are none of some consecutive ones."""
     if not numbers:
         return [*range(count)]
     return [*range(numbers.start), *range(numbers.stop, count)]

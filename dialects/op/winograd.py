@@ -1,5 +1,5 @@
 """
-The ops of the op dialect that convolve images tile by tile, as Winograd does.
+Winograd convolution: transforms of images, weights and results by tiles.
 
 A convolution of stride 1 with 3 x 3 weights g is done on tiles of m x m results, each
 from (m + 2) x (m + 2) elements d of a channel: A' [ sum over channels of
@@ -74,8 +74,8 @@ RESULTS = len(JOIN)
 class WinogradSplitOp(TensorOp):
     """
     B' d B of each tile d of images [n, channels, h, w], for a matrix B' [s, s]. Tiles
-    have s x s elements and begin `step` elements after each other; what is left at the
-    end of an image is in none. The result is [s, s, channels, n, tiles down, tiles
+    have s x s elements and begin `step` elements after each other; elements left at the
+    end of an image are in none. The result is [s, s, channels, n, tiles down, tiles
     across].
 
     ```mlir

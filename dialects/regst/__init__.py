@@ -1,5 +1,5 @@
 """
-The register dialect: the memory that tasks hand data through, and where it lies.
+The register dialect: registers between tasks, and their places in blocks and chunks.
 
 A *register* is a queue of equally sized slots that one task fills and others read; its
 slots are the credits of the task that fills it. A *control* register holds no bytes

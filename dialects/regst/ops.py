@@ -148,8 +148,8 @@ class RegisterOp(IRDLOperation):
     the job starts. An `interface` is what several jobs know by this name: it has bytes
     of its own, which their registers of this name share. A `header` holds the run-time
     shape of the register it is named for, slot by slot, in memory of the host that
-    nothing else uses. Whoever writes or reads that register does so to its header,
-    which no task names.
+    nothing else uses. Writers and readers of that register access its header, which no
+    task names.
 
     ```mlir
     %x = regst.register "x" in %b at 0 slots 2 on <0, host> : !regst.data<tensor<4xf32>>
@@ -408,7 +408,7 @@ def verify_headers(registers: Sequence[RegisterOp]) -> None:
 
 
 def is_dynamic(register: RegisterOp) -> bool:
-    """Whether the shape of what a register holds is known at run time only."""
+    """Whether the shape of a register's tensor is known at run time only."""
     type = register.register.type
     return isinstance(type, DataType) and type.is_dynamic
 

@@ -1,4 +1,4 @@
-"""What registers hold, and the kinds of memory that they lie in."""
+"""Types of registers, and the kinds of memory that they lie in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ DEVICE_ALIGNMENT = 512
 """Bytes: what CUDA's own allocator aligns to (OF-62)."""
 
 MAX_BYTES = 2**62
-"""What a register or a chunk stays below, so that an i64 holds any sum of a few."""
+"""
+The limit of a register's or a chunk's bytes, so that an `i64` holds any sum of a few.
+"""
 
 VECTOR_ALIGNMENT = 16
 """Bytes: the widest access of one thread of a device."""
@@ -82,7 +84,7 @@ class MemoryCaseAttr(ParametrizedAttribute):
 
     @property
     def is_host(self) -> bool:
-        """Whether the processor can address this memory."""
+        """Whether the CPU can address this memory."""
         return self.kind.data != "device"
 
     @property
@@ -243,7 +245,7 @@ class DataType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def header(self) -> DataType:
-        """What holds the run-time shape: eight bytes for each extent."""
+        """The register of the run-time shape: eight bytes for each extent."""
         return DataType(TensorType(i64, [self.payload.get_num_dims()]))
 
     @property
@@ -260,8 +262,8 @@ class DataType(ParametrizedAttribute, TypeAttribute):
 
 def part_alignment(element: int, memory_case: MemoryCaseAttr) -> int:
     """
-    Bytes: what is only a part of something, with elements of `element` bytes, starts
-    at multiples of this.
+    Bytes: a part of a register, with elements of `element` bytes, starts at multiples
+    of this.
     """
     return element if memory_case.is_host else max(element, VECTOR_ALIGNMENT)
 

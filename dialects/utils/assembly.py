@@ -1,4 +1,4 @@
-"""How the text of an op shows its one block, which may be empty."""
+"""An assembly-format directive for the one block of an op, which may be empty."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ OF_VALUES = ("max_shape", "operand_sbp", "placement", "sbp", "slots")
 """Where an op of a job runs, and how its values lie, in parts and in slots."""
 
 OF_JOBS = ("sections", "system")
-"""What a job holds while it runs, and whether people have written it."""
+"""The sections that a job holds while it runs, and whether the input names them."""
 
 OF_PLANS = (
     *OF_JOBS,
@@ -38,7 +38,9 @@ OF_PLANS = (
     "unguarded",
     "waves",
 )
-"""What passes report of a plan, and, where it is merged, of the plans of its `jobs`."""
+"""
+The reports of passes on a plan, and, where it is merged, on the plans of its `jobs`.
+"""
 
 
 @dataclass(frozen=True, init=False)
@@ -98,7 +100,7 @@ def replace_by_value(op: Operation, value: SSAValue, rewriter: PatternRewriter) 
 def carry(source: Operation, target: Operation) -> None:
     """
     Let an op that takes the place of another one have its attributes with a dialect's
-    prefix. What `target` says by the same name stays.
+    prefix. Attributes of `target` of the same name stay.
     """
     for name, attribute in source.attributes.items():
         if "." in name:

@@ -1,6 +1,6 @@
 """
-Errors that say where: places in source text, of IR and of Python that is not ours, and
-failures of passes and verifiers with a place.
+Diagnostics: places in source text, of IR and of plug-ins' Python, and failures of
+passes and verifiers with a place.
 """
 
 import os
@@ -156,7 +156,7 @@ class LocatedVerifyException(VerifyException):
 
 @contextmanager
 def verifying(op: Operation) -> Generator[None]:
-    """Let what a verifier complains about be about `op`, which is inside of its own."""
+    """Attribute a verifier's errors to `op`, which is inside of its own."""
     try:
         yield
     except LocatedVerifyException:
@@ -185,7 +185,7 @@ def _warn_in_python(op: Operation, message: str) -> None:
 _listener: ContextVar[Callable[[Operation, str], None]] = ContextVar(
     "listener", default=_warn_in_python
 )
-"""Who hears warnings about IR, of what runs in the current context."""
+"""The consumer of warnings about IR in the current context."""
 
 
 def warn(op: Operation, message: str) -> None:

@@ -1,5 +1,5 @@
 """
-Floats of 16 bits: what tensors hold, and kernels compute in 32 bits.
+Half precision: tensors hold `f16` and `bf16`, kernels compute in `f32`.
 
 Bodies are built with the element types of tensors. Then each number that is loaded from
 memory is extended to `f32`, all that follows is computed there, and what is stored is
@@ -76,7 +76,7 @@ def _extend(value: SSAValue, place: InsertPoint) -> None:
 
 
 def _narrow_stored(op: Operation) -> None:
-    """Round what an op writes to memory to what that holds."""
+    """Round the values that an op writes to the element type of memory."""
     match op:
         case memref.StoreOp():
             _narrow(op, 0, op.memref)

@@ -1,4 +1,4 @@
-"""Between the element types of tensors and the dtypes of NumPy."""
+"""Conversion between the element types of tensors and the dtypes of NumPy."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """
-How often those act in one turn who hand on pieces at different rates.
+The repetition vector: the acts of each actor in one iteration, at different rates.
 
-Whoever hands something on makes a piece of it in every so many of its acts, and whoever
-takes it needs one for every so many of its own. Then a *turn* is the fewest acts of all
-after which nothing is left over (the repetition vector of synchronous data flow).
+A producer makes a piece in every so many of its acts, and a consumer takes one for
+every so many of its own (rates of synchronous data flow). An *iteration* (in the API: a
+turn) is the fewest acts of all that solve the balance equations, so that no piece is
+left over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from math import gcd, lcm
 from typing import NamedTuple
 
 MOST_ACTS = 1 << 14
-"""How often anything may act in a turn, each of whose acts is looked at."""
+"""The most acts of an actor in an iteration that is unrolled."""
 
 
 class Flow(NamedTuple):
@@ -49,13 +50,13 @@ class TooManyActs(ValueError):
 
     @property
     def reason(self) -> str:
-        """How often the actor acts, and how often it may."""
+        """The acts of the actor, and the most that are allowed."""
         return f"{self.acts} times, which may be {MOST_ACTS} at most"
 
 
 def turns(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
     """
-    How often each actor acts in a turn: multiples of its `rounds`, as few as can be.
+    The acts of each actor in an iteration: multiples of its `rounds`, as few as can be.
 
     Those that are connected have a turn of their own. Raises RateError, or TooManyActs.
     """

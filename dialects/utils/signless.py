@@ -1,9 +1,9 @@
 """
 Unsigned integers: tensors hold them, kernel bodies do not.
 
-The upstream dialects of kernel bodies know integers without a sign only: their ops say
-how bits are read (`arith.divui`, `arith.cmpi ult`). Bodies are built with the element
-types of tensors, by which a builder chooses these ops; then the types lose their sign.
+The upstream dialects of kernel bodies know signless integers only: their ops say how
+bits are read (`arith.divui`, `arith.cmpi ult`). Bodies are built with the element types
+of tensors, by which a builder chooses these ops; then the types lose their sign.
 """
 
 from __future__ import annotations

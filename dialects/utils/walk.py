@@ -11,8 +11,8 @@ OpT = TypeVar("OpT", bound=Operation)
 
 def outermost(root: Operation, kind: type[OpT]) -> list[OpT]:
     """
-    The ops of a class under another op, in order, but none inside of each other: what
-    they hold is not looked at, which is most of a module of jobs, plans or programs.
+    The ops of a class under another op, in order, but none inside of each other: their
+    regions are not visited, which are most of a module of jobs, plans or programs.
     """
     found: list[OpT] = []
     for region in root.regions:

@@ -1,4 +1,4 @@
-"""How attention in a kernel is computed."""
+"""Schedules of attention on the CPU."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FORMS = ("columns", "rows")
 @irdl_attr_definition
 class AttentionAttr(ParametrizedAttribute):
     """
-    How attention (`op.attention`) is computed: in blocks of `keys`, whose scores are on
-    the stack of the thread, for one block of queries at a time.
+    The CPU schedule of attention (`op.attention`): in blocks of `keys`, whose scores
+    are on the stack of the thread, for one block of queries at a time.
 
     In the form `columns`, scores are made in tiles of R keys and V vectors of L
     queries, which are all the queries of a block, copied to a panel on the stack

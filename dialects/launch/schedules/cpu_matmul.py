@@ -1,4 +1,6 @@
-"""How the phases of a kernel are computed."""
+"""
+Schedules of contractions on the CPU: tiles in vector registers, blocks and packing.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 SCHEDULE = "schedule"
-"""The attribute of a phase that says how it is computed."""
+"""The attribute of a stage with its schedule."""
 
 REFUSAL = "no_schedule"
-"""The attribute of a sum of products that says why it has no schedule."""
+"""The attribute of a contraction with the reason why it has no schedule."""
 
 FORMS = ("inner", "outer", "upright")
 MAX_ACCUMULATORS = 32
@@ -24,16 +26,16 @@ MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15
 """The elements of a panel; of 64 bits they take 256 KiB."""
 SIDE = 16
-"""The rows of registers of matrices, and their quads or sums."""
+"""The rows of AMX tile registers, and their groups of four or accumulators."""
 QUAD = 4
-"""The bytes that are multiplied and added at once."""
+"""The bytes of a group of four, which are multiplied and added at once."""
 
 
 @irdl_attr_definition
 class ContractionAttr(ParametrizedAttribute):
     """
-    How a sum of products `o[m, n] += a[m, k] * b[k, n]` is computed: in tiles that stay
-    in vector registers while the sum runs.
+    The CPU schedule of a contraction `o[m, n] += a[m, k] * b[k, n]`, in tiles whose
+    accumulators stay in vector registers.
 
     `tile [R, V, L]` is a tile of R rows. In the form `outer` it has V vectors of L
     columns, and elements of `a` are multiplied with vectors of `b`; in the form `inner`
@@ -41,30 +43,30 @@ class ContractionAttr(ParametrizedAttribute):
     the work between two loads of an address: tiles of one column run down R rows, and K
     terms are added before the next tile. With `packed`, the K rows of the columns of
     `b` are copied to a panel on the stack before. `prefetch` says how many rows of `b`
-    ahead are fetched. `folds [B, A]` says that the B phases before (that start the sum)
-    and the A phases after (elementwise, on the same result) are computed in registers
+    ahead are fetched. `folds [B, A]` says that the B stages before (that start the sum)
+    and the A stages after (elementwise, on the same result) are computed in registers
     with it.
 
-    The form `upright` is `outer` turned: a tile is R columns and V vectors of L rows,
-    elements of `b` are multiplied with vectors of `a`, and the sums are transposed in
-    registers. It reads windows where they lie, and needs `panels a`, as wide as a tile
-    has rows. Its blocks have R columns, and all terms.
+    The form `upright` is `outer` transposed (direct convolution): a tile is R columns
+    and V vectors of L rows, elements of `b` are multiplied with vectors of `a`, and the
+    sums are transposed in registers. It reads windows where they lie, and needs `panels
+    a`, as wide as a tile has rows. Its blocks have R columns, and all terms.
 
     With `panels a` or `panels b` that operand is an argument which lies in panels
     (`#launch.panels`) as wide as a tile has rows or columns, in the form `inner` as
-    wide as one column, so that what tiles read follows each other and nothing is
-    copied. An `edge` is columns that a tile has
-    besides its vectors, whose sums are in vectors along its rows: so that 49 columns
-    need not take 4 vectors of 16. It needs `panels a`.
+    wide as one column, so that tiles read contiguous elements and nothing is copied. An
+    `edge` is columns that a tile has besides its vectors, whose sums are in vectors
+    along its rows: so that 49 columns need not take 4 vectors of 16. It needs `panels
+    a`.
 
     With `reuse P` the rows of a block are copied to the stack before, in the order in
     which tiles read them, and P panels of columns are computed with the copy.
 
-    With `quads` the factors are bytes, and vectors have L quads: four terms of a column
-    beside each other. A quad of `a` and one of each column are multiplied and added at
-    once. Rows are copied (`reuse`), and columns packed or in panels. With `matrices`
-    that is done in registers of 16 rows and 16 quads, one or two of which a tile has
-    down and across.
+    With `quads` it is an int8 matmul with `i32` accumulators, and vectors have L groups
+    of four terms of a column. A group of `a` and one of each column are multiplied and
+    added at once. Rows are copied (`reuse`), and columns packed or in panels. With
+    `matrices` that is done in registers of 16 rows and 16 quads, one or two of which a
+    tile has down and across.
 
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
@@ -125,7 +127,7 @@ class ContractionAttr(ParametrizedAttribute):
 
     @property
     def folds(self) -> tuple[int, int]:
-        """The phases before and after that are computed with the sum."""
+        """The stages before and after that are fused: prologue and epilogue."""
         return self.before.data, self.after.data
 
     @property
@@ -150,12 +152,12 @@ class ContractionAttr(ParametrizedAttribute):
 
     @property
     def has_quads(self) -> bool:
-        """Whether factors are bytes, four terms of which are multiplied at once."""
+        """Whether this is an int8 matmul, on groups of four terms."""
         return bool(self.quads.data)
 
     @property
     def has_matrices(self) -> bool:
-        """Whether quads are multiplied in registers of matrices."""
+        """Whether groups of four are multiplied in AMX tile registers."""
         return bool(self.matrices.data)
 
     @property

@@ -1,4 +1,4 @@
-"""How what is computed of windows is: convolutions of channels on their own, pools."""
+"""Schedules of depthwise convolutions and of pooling on the CPU."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MAX_LINES = 64
 @irdl_attr_definition
 class WindowsAttr(ParametrizedAttribute):
     """
-    How an `scf.parallel` with `windows` (`penstock.dialects.op.windows`) is computed:
-    in tiles of so many lines of the result, with vectors along them. Elements outside
-    of the image are zeros, and the lowest number where the largest one is looked for.
-    Vectors of pools run on from one line to the next.
+    The CPU schedule of an `scf.parallel` with `windows`
+    (`penstock.dialects.op.windows`): in tiles of so many lines of the result, with
+    vectors along them. Elements outside of the image are zeros, and the lowest number
+    where the largest one is looked for. Vectors of pools run on from one line to the
+    next.
 
     ```mlir
     #launch.windows<lanes 16, lines 8>

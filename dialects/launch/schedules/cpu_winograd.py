@@ -1,4 +1,4 @@
-"""How phases that transform tiles are computed."""
+"""Schedules of Winograd transforms on the CPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TransformAttr(ParametrizedAttribute):
     """
     How `o[i, j, t] += p[i, k] * q[j, l] * d[k, l, t]` is computed: rows first, then
     columns, of as many tiles t at once as vectors have lanes. `folds [1, A]` says that
-    the phase before, which starts the sums, and the A phases after are computed with
+    the stage before, which starts the sums, and the A stages after are computed with
     it.
 
     ```mlir
@@ -38,7 +38,7 @@ class TransformAttr(ParametrizedAttribute):
 
     @property
     def folds(self) -> tuple[int, int]:
-        """The phases before and after that are computed with the transform."""
+        """The stages before and after that are computed with the transform."""
         return self.before.data, self.after.data
 
     def verify(self) -> None:
@@ -50,7 +50,7 @@ class TransformAttr(ParametrizedAttribute):
             )
         if self.before.data != 1 or self.after.data < 0:
             raise VerifyException(
-                "a transform is computed with the phase before and any number after, "
+                "a transform is computed with the stage before and any number after, "
                 f"got folds {[*self.folds]}"
             )
 

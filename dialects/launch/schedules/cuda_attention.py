@@ -1,4 +1,4 @@
-"""How devices compute attention."""
+"""Schedules of attention on GPUs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MAX_QUERIES = 128
 @irdl_attr_definition
 class QueriesAttr(ParametrizedAttribute):
     """
-    How the blocks of a device compute attention (`op.attention`): each takes some
+    The GPU schedule of attention (`op.attention`), by thread blocks: each takes some
     `queries` of one stack, and goes through the keys, so many `keys` at once, whose
     scores are never in memory of the device.
 
     In the form `tiles`, 16 by 16 threads have a tile of scores, and one of the result,
-    in registers. In the form `warps`, which floats of 16 bits are for, a warp has 16
-    queries on tensor cores. In the form `rows` a block has one query, its warps some
-    keys each, which they go through alone, and add up in the end.
+    in registers. In the form `warps`, for `f16` and `bf16`, a warp has 16 queries on
+    tensor cores. In the form `rows` a block has one query, its warps some keys each,
+    which they go through alone, and add up in the end.
 
     ```mlir
     #launch.queries<tiles, queries 64, keys 32>

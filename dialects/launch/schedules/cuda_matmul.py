@@ -1,4 +1,4 @@
-"""How devices compute sums of products."""
+"""Schedules of contractions on GPUs: tiles of thread blocks, threads and warps."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ WARP = 32
 MAX_THREADS = 1024
 MAX_SUMS = 64
 MAX_SHARED_ELEMENTS = 12288
-"""What 48 KiB of shared memory hold of 32 bits each."""
+"""The `f32` elements in 48 KiB of shared memory."""
 PADDING = 4
 """The elements after each line of a tile that keep lines in different banks."""
 MAX_WARP_SUMS = 128
 """The sums of a thread on tensor cores: registers hold little else."""
 NARROW_PADDING = 8
-"""The same for elements of 16 bits, whose lines begin at multiples of 16 bytes."""
+"""The same for `f16` and `bf16`, whose lines begin at multiples of 16 bytes."""
 STAGES = (2, 4)
 MAX_SHARED_BYTES = 160 * 1024
-"""What a block may ask of any device that has tensor cores for `bf16`."""
+"""
+The shared memory, in bytes, that a block may ask of any GPU with tensor cores for
+`bf16`.
+"""
 MATRIX = 16
 """The rows, columns and terms that a warp multiplies at once, or half as many."""
 
@@ -32,18 +35,17 @@ MATRIX = 16
 @irdl_attr_definition
 class TilesAttr(ParametrizedAttribute):
     """
-    How the blocks of a device compute `o[m, n] += a[m, k] * b[k, n]`: each takes a tile
-    of the result, and the threads of the block a smaller tile each.
+    The GPU schedule of a contraction `o[m, n] += a[m, k] * b[k, n]`, by thread blocks:
+    each takes a tile of the result, and the threads of the block a smaller tile each.
 
     `block [M, N, K]` is a tile of M rows and N columns, for which K terms at once are
     brought to shared memory, twice, so that the next ones are on their way meanwhile.
     `thread [R, C]` are the rows and columns of a thread, whose sums are in registers.
     `warp [R, C]` in its place says that a warp computes so many rows and columns on
-    tensor cores, which floats of 16 bits are for: sums are in 32 bits, and rounded when
-    they are stored. There K terms are brought `stages` times, all but one of them on
-    their way.
-    `folds [B, A]` says that the B phases before (that start the sum) and the A phases
-    after (elementwise, on the same result) are computed in registers with it.
+    tensor cores, for `f16` and `bf16`: accumulators are `f32`, and rounded when they
+    are stored. There K terms are brought `stages` times, all but one of them on their
+    way. `folds [B, A]` says that the B stages before (that start the sum) and the A
+    stages after (elementwise, on the same result) are computed in registers with it.
 
     ```mlir
     #launch.tiles<block [128, 128, 8], thread [8, 8], folds [1, 0]>
@@ -83,12 +85,15 @@ class TilesAttr(ParametrizedAttribute):
 
     @property
     def stages(self) -> int:
-        """How often terms are brought on tensor cores, or 0 if threads multiply."""
+        """
+        The stages of the pipeline to shared memory on tensor cores, or 0 if threads
+        multiply.
+        """
         return self.staged.data
 
     @property
     def folds(self) -> tuple[int, int]:
-        """The phases before and after that are computed with the sum."""
+        """The stages before and after that are fused: prologue and epilogue."""
         return self.before.data, self.after.data
 
     @property
@@ -144,7 +149,7 @@ class TilesAttr(ParametrizedAttribute):
             )
         if min(self.folds) < 0:
             raise VerifyException(
-                f"counts of phases must not be negative, got {[*self.folds]}"
+                f"counts of stages must not be negative, got {[*self.folds]}"
             )
 
     def _verify_threads(self) -> None:

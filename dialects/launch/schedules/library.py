@@ -1,4 +1,4 @@
-"""Sums of products that a library computes."""
+"""Schedules of contractions that a library computes, such as cuBLAS."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from xdsl.utils.exceptions import VerifyException
 @irdl_attr_definition
 class LibraryAttr(ParametrizedAttribute):
     """
-    Which library computes a sum of products on a device; it has to be there when the
-    program runs. `folds 1` says that the phase before, which sets the result to 0, is
+    The library that computes a contraction on a GPU; it has to be there when the
+    program runs. `folds 1` says that the stage before, which sets the result to 0, is
     part of that.
 
     ```mlir
@@ -34,7 +34,7 @@ class LibraryAttr(ParametrizedAttribute):
 
     @property
     def folds(self) -> int:
-        """The phases before that are part of it."""
+        """The stages before that are part of it."""
         return self.before.data
 
     def verify(self) -> None:
@@ -42,7 +42,7 @@ class LibraryAttr(ParametrizedAttribute):
             raise VerifyException("a library has a name")
         if self.folds not in (0, 1):
             raise VerifyException(
-                f"a library computes up to one phase before, got {self.folds}"
+                f"a library computes up to one stage before, got {self.folds}"
             )
 
     @classmethod

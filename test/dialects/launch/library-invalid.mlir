@@ -5,5 +5,5 @@
 
 // -----
 
-// expected-error@+1 {{a library computes up to one phase before, got 2}}
+// expected-error@+1 {{a library computes up to one stage before, got 2}}
 "test.op"() {s = #launch.library<"mine", folds 2>} : () -> ()

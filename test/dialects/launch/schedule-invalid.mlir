@@ -85,7 +85,7 @@
 
 // -----
 
-// expected-error@+1 {{a transform is computed with the phase before and any number after, got folds [0, 1]}}
+// expected-error@+1 {{a transform is computed with the stage before and any number after, got folds [0, 1]}}
 "test.op"() {s = #launch.transform<lanes 8, folds [0, 1]>} : () -> ()
 
 // -----

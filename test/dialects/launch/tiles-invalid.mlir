@@ -35,7 +35,7 @@
 
 // -----
 
-// expected-error@+1 {{counts of phases must not be negative, got [-1, 0]}}
+// expected-error@+1 {{counts of stages must not be negative, got [-1, 0]}}
 "test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [-1, 0]>} : () -> ()
 
 // -----

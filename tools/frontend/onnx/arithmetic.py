@@ -1,4 +1,4 @@
-"""Ops of ONNX on single elements that are made of several ops."""
+"""Converters of elementwise ops."""
 
 from __future__ import annotations
 
@@ -202,4 +202,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "Tan": single(trigonometry.TanOp),
     "ai.onnx.ml.Binarizer": binarized,
 }
-"""How ops on single elements are converted."""
+"""The converters of elementwise ops."""

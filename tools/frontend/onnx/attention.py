@@ -1,4 +1,4 @@
-"""Attention in ONNX, as few products of matrices and a softmax."""
+"""The converter of `Attention`, to two matmuls and a softmax."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTRIBUTES = {
     *("is_causal", "q_num_heads", "kv_num_heads", "scale"),
     *("softcap", "qk_matmul_output_mode"),
 }
-"""What is converted here; ONNX's own definition does what has others."""
+"""The attributes that are converted here; with others ONNX's own definition is read."""
 
 MASK, PAST_KEY, PAST_VALUE, LENGTHS = 3, 4, 5, 6
 """The places of the operands that may be left out."""
@@ -111,4 +111,4 @@ def masked(node: Node, scores: Value, past: int) -> Value:
 
 
 CONVERTERS: Mapping[str, Converter] = {"Attention": attention}
-"""How attention is converted."""
+"""The converter of attention."""

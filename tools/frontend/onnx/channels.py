@@ -1,11 +1,11 @@
 """
-Factors and addends of channels that convolutions take over.
+Folding of per-channel factors and addends into convolutions.
 
-What a convolution's result is multiplied by, channel by channel, its weights and its
-bias can be multiplied by before, and what is added to it is a bias: so a batch
-normalisation after a convolution costs nothing (what ONNX Runtime calls the fusions of
-`Conv` with `BatchNormalization`, `Mul` and `Add`). Both have to be known, nothing else
-may use the result, the weights or the bias, and what is new is worked out with 64 bits.
+Weights and bias of a convolution absorb a factor of its result, channel by channel, and
+its bias absorbs an addend: so a batch normalisation after a convolution costs nothing
+(what ONNX Runtime calls the fusions of `Conv` with `BatchNormalization`, `Mul` and
+`Add`). Both have to be known, nothing else may use the result, the weights or the bias,
+and the new values are computed in `f64`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fold_channels(builder: JobBuilder) -> None:
 
 
 def _fold(builder: JobBuilder, op: MulOp | AddOp) -> None:
-    """Let the convolution before an op do what the op does, if there is one."""
+    """Fold an op into the convolution before it, if there is one."""
     for value, other in (op.operands, reversed(op.operands)):
         conv = value.owner
         if not isinstance(conv, Conv2dOp) or not value.has_one_use():

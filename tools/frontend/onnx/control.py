@@ -1,4 +1,4 @@
-"""Graphs inside of nodes: branches, and loops written out step by step."""
+"""Converters of control flow: branches, and loops unrolled step by step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.tools.frontend.onnx.ops import Value
 Opsets: TypeAlias = Sequence[OperatorSetIdProto]
 
 MOST_STEPS = 10_000
-"""How often a loop is written out at most."""
+"""The most iterations of a loop that is unrolled."""
 
 
 class Bodies(Protocol):
-    """What reads the graphs inside of nodes."""
+    """The reader of graphs inside of nodes."""
 
     builder: JobBuilder
 
@@ -125,4 +125,4 @@ CONTROL: Mapping[str, Callable[[Bodies, NodeProto, str, Opsets], None]] = {
     "Loop": read_loop,
     "Scan": read_scan,
 }
-"""How nodes with graphs inside are read, by their ops."""
+"""The readers of nodes with graphs inside, by their ops."""

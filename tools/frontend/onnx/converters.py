@@ -1,5 +1,5 @@
 """
-What each op of ONNX is in terms of the op dialect.
+The table of converters, from ops of ONNX to ops of the op dialect.
 
 Where versions differ, a converter reads all of them from version 13 on; older models
 are brought to a newer version first.
@@ -125,7 +125,7 @@ def dropout(node: Node) -> None:
 
 
 def gemm(node: Node) -> None:
-    """A product of matrices, scaled, plus a third one."""
+    """GEMM: a matmul, scaled, plus a third matrix."""
     node.give(
         GemmOp,
         node.tensors(),
@@ -253,7 +253,7 @@ def power(node: Node) -> None:
 
 
 EMPTY = {ReduceMaxOp: lowest, ReduceMinOp: highest}
-"""What ONNX takes for the largest and the smallest of no elements."""
+"""The maximum and the minimum of no elements in ONNX."""
 
 
 def give_bound(
@@ -361,4 +361,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "Where": same(comparison.WhereOp),
     "Xor": same(comparison.LogicalXorOp),
 }
-"""How each op of ONNX is converted, by its name, with the domain of other ones."""
+"""The converter of each op of ONNX, by its name, with the domain of other ones."""

@@ -1,4 +1,4 @@
-"""Convolutions of images, lines and volumes in ONNX, and their gradients."""
+"""Converters of convolutions in one to three dimensions, and of their transposes."""
 
 from __future__ import annotations
 
@@ -262,4 +262,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "Col2Im": col2im,
     "ConvTranspose": conv_transpose,
 }
-"""How convolutions are converted."""
+"""The converters of convolutions."""

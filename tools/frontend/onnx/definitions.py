@@ -1,4 +1,4 @@
-"""Which ops ONNX defines in the opsets that a model imports."""
+"""Lookup of ops in the opsets that a model imports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-Products of floats that are bytes in a model: of what `DequantizeLinear` makes.
+Int8 matmuls and convolutions of operands that `DequantizeLinear` makes.
 
-The bytes are multiplied, and the sums of 32 bits then scaled. That is what the product
-of the floats is, rounded less often.
+The bytes are multiplied, and the `i32` sums then scaled. That is what the product of
+the floats is, rounded less often.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Conversion: TypeAlias = Callable[[Node], "Value | None"]
 
 
 def first_of(conversion: Conversion, usual: Converter) -> Converter:
-    """The converter that gives what a conversion makes, if it does, else the usual."""
+    """
+    The converter that gives the result of a conversion, if there is one, else of the
+    usual one.
+    """
 
     def convert(node: Node) -> None:
         if (found := conversion(node)) is None:
@@ -70,12 +73,12 @@ def product_of_bytes(node: Node, transpose_b: bool) -> Value | None:
 
 
 def matmul(node: Node) -> Value | None:
-    """A product of matrices."""
+    """The int8 form of `MatMul`."""
     return product_of_bytes(node, transpose_b=False)
 
 
 def gemm(node: Node) -> Value | None:
-    """A scaled product of matrices, plus a third one."""
+    """The int8 form of `Gemm`."""
     if node.int("transA", 0):
         return None
     ops, result = node.ops, product_of_bytes(node, node.int("transB", 0) == 1)

@@ -1,4 +1,4 @@
-"""Sums of products over named axes in ONNX, as products of matrices."""
+"""The converter of `Einsum`, to matmuls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from penstock.tools.frontend.onnx.ops import Ops, Value
 
 
 def einsum(node: Node) -> None:
-    """A sum of products, two factors at a time, from the first to the last."""
+    """
+    A contraction over named axes, two factors at a time, from the first to the last.
+    """
     ops = node.ops
     values = [node.value(index) for index in range(len(node.inputs))]
     equation = node.text("equation", "").replace(" ", "")
@@ -62,7 +64,7 @@ def named_axes(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def without_repeats(ops: Ops, value: Value, axes: str) -> Term:
-    """A value without axes of the same name: what lies on their diagonal."""
+    """A value without axes of the same name: the elements on their diagonal."""
     for letter in dict.fromkeys(axes):
         while axes.count(letter) > 1:
             first, second = axes.index(letter), axes.rindex(letter)
@@ -114,4 +116,4 @@ def arranged(
 
 
 CONVERTERS: Mapping[str, Converter] = {"Einsum": einsum}
-"""How sums of products are converted."""
+"""The converter of `Einsum`."""

@@ -1,7 +1,8 @@
 """
-Nodes that stand for others: ops that ONNX defines by ops, and graphs inside of nodes.
+Expansion of nodes: function bodies that ONNX defines ops by, and graphs inside of
+nodes.
 
-What they stand for is written out under names of its own.
+The nodes inside are inlined under names of their own.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def function_of(
     proto: NodeProto, version: int, operands: Sequence[Value | None]
 ) -> FunctionProto | None:
     """
-    What a node of an opset is made of, for operands like these; None if ONNX does not
-    say. Attributes are filled in.
+    The function body of a node of an opset, for operands like these; None if it has
+    none. Attributes are filled in.
     """
     schema = schema_of(proto, version)
     if schema is None:
@@ -142,7 +143,7 @@ def renamed(node: NodeProto, rename: Rename) -> NodeProto:
 
 
 def rename_graph(graph: GraphProto, rename: Rename) -> None:
-    """Rename what a graph uses of the values around it."""
+    """Rename the values around a graph that it uses."""
     own = {value.name for value in graph.input}
     own |= {tensor.name for tensor in graph.initializer}
     own |= {name for node in graph.node for name in node.output}

@@ -1,5 +1,5 @@
 """
-Fourier transforms of ONNX as products with matrices, which hold the sines and cosines.
+Converters of Fourier transforms, to matmuls with matrices of sines and cosines.
 
 Numbers with a real and an imaginary part have one more axis, the last, of two; without
 the latter of one. A transform of n numbers takes n * n products, so this is for those
@@ -125,4 +125,4 @@ def stft(node: Node) -> None:
 
 
 CONVERTERS: Mapping[str, Converter] = {"DFT": dft, "STFT": stft}
-"""How transforms are converted."""
+"""The converters of Fourier transforms."""

@@ -1,5 +1,5 @@
 """
-A job that is being made from an ONNX graph, value by value.
+The builder of a job from an ONNX graph, and the nodes that converters read.
 
 A value is an array while it is known (an initializer, or what follows from known
 values alone) and becomes part of the job when an op needs it as a tensor: a short one
@@ -34,7 +34,7 @@ LONGEST_CONSTANT = 8
 
 
 class Unsupported(Exception):
-    """What a node asks for cannot be said in the op dialect."""
+    """A node asks for something that the op dialect lacks."""
 
 
 class AlreadyComplained(Exception):
@@ -76,7 +76,7 @@ class JobBuilder:
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
         self.dequantized: dict[str, Dequantized] = {}
-        """What is known of values of floats that are bytes in the model."""
+        """Dequantized values: floats that are bytes in the model."""
         self.ops = Ops(self)
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
@@ -167,8 +167,8 @@ class Node:
     """
     One node of a graph, as its converter sees it.
 
-    Input names that are empty stand for operands that are left out. What an attribute
-    or an operand asks for and the op dialect cannot say raises `Unsupported`.
+    Input names that are empty stand for operands that are left out. Attributes and
+    operands that the op dialect cannot express raise `Unsupported`.
     """
 
     def __init__(self, proto: NodeProto, builder: JobBuilder):
@@ -196,7 +196,7 @@ class Node:
         return [self.builder.tensor(name) for name in self.inputs if name]
 
     def dequantized(self, index: int) -> Dequantized | None:
-        """What bytes an operand of floats is made of, if that is known."""
+        """The bytes that an operand of floats is dequantized from, if that is known."""
         return self.builder.dequantized.get(self.inputs[index])
 
     def shape(self, index: int = 0) -> list[int]:

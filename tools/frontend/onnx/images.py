@@ -1,4 +1,4 @@
-"""Ops of ONNX on the channels and the places of images."""
+"""Converters of batch normalization, tiling, and moves between channels and places."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def batch_norm(node: Node) -> None:
 
 def known_line(node: Node) -> tuple[Array, Array] | None:
     """
-    What a batch normalisation multiplies each channel with and adds to it, if all of
-    its statistics are known; worked out with 64 bits.
+    The factor and the addend of each channel of a batch normalisation, if all of its
+    statistics are known; computed in `f64`.
     """
     known = [node.value(index) for index in range(1, 5)]
     arrays = [value for value in known if not isinstance(value, SSAValue)]
@@ -99,4 +99,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "SpaceToDepth": space_to_depth,
     "Tile": tile,
 }
-"""How ops on channels and places are converted."""
+"""The converters of ops on channels and places."""

@@ -1,4 +1,4 @@
-"""Ops of ONNX that read and write by indices, and that find places."""
+"""Converters of gather, scatter, top-k and other ops on indices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MODES = {
 
 
 def scatter_mode(node: Node) -> ScatterModeAttr:
-    """What becomes of the elements that are written to."""
+    """The modes by which updates are combined with elements."""
     mode = node.text("reduction", "none")
     if mode not in MODES:
         raise Unsupported(f"the reduction '{mode}' is not known")
@@ -147,7 +147,7 @@ def one_hot(node: Node) -> None:
 
 
 def triangle(node: Node) -> None:
-    """A matrix without what is on one side of a diagonal."""
+    """A matrix with zeros on one side of a diagonal."""
     rows, columns = node.shape()[-2:]
     place = node.known_ints(1, "the diagonal")[0] if node.has(1) else 0
     upper = np.arange(columns) - np.arange(rows)[:, None]
@@ -195,7 +195,7 @@ def eye_like(node: Node) -> None:
 
 
 def size(node: Node) -> None:
-    """How many elements a tensor has."""
+    """The number of elements of a tensor."""
     node.give_value(np.asarray(prod(node.shape()), np.int64))
 
 
@@ -254,4 +254,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "Trilu": triangle,
     "ai.onnx.ml.ArrayFeatureExtractor": extracted,
 }
-"""How ops that read and write by indices are converted."""
+"""The converters of ops on indices."""

@@ -163,10 +163,10 @@ def tensors_in(message: Message) -> Iterator[TensorProto]:
 
 def to_check(model: ModelProto, path: Path) -> ModelProto | str:
     """
-    What the checker is to read: the path of a model, since no message of protocol
-    buffers has more than 2 GiB. Inputs and outputs without shapes, which it refuses
-    though they can be run, are given some in a copy, and ops that it does not know,
-    the first of which it would name alone, a domain in which it looks for none.
+    The input of the checker: the path of a model, since no message of protocol buffers
+    has more than 2 GiB. Inputs and outputs without shapes, which it refuses though they
+    can be run, are given some in a copy, and ops that it does not know, the first of
+    which it would name alone, a domain in which it looks for none.
     """
     ports = (*model.graph.input, *model.graph.output)
     if all(map(has_shape, ports)) and not undefined_nodes(model):

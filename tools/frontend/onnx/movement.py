@@ -1,4 +1,4 @@
-"""Ops of ONNX that change shapes, or move and take elements."""
+"""Converters of reshapes, transposes, slices, pads and other moves of elements."""
 
 from __future__ import annotations
 
@@ -221,4 +221,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "Transpose": transpose,
     "Unsqueeze": unsqueeze,
 }
-"""How ops that move elements are converted."""
+"""The converters of ops that move elements."""

@@ -1,7 +1,7 @@
 """
 The op dialect as functions on values, for converters that make several ops of one.
 
-What follows from known values alone is computed at once, and is a known value.
+Results of known values alone are computed at once, and are known values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Operand: TypeAlias = Value | float | int
 
 
 class Adder(Protocol):
-    """What adds ops to a job."""
+    """The protocol of builders that add ops to a job."""
 
     def as_tensor(self, value: Value) -> SSAValue: ...
     def add(
@@ -166,7 +166,7 @@ class Ops:
         transpose_b: bool = False,
         wide: bool = False,
     ) -> Value:
-        """The product of matrices; `wide` ones of bytes have sums of 32 bits."""
+        """The matmul; with `wide` the int8 matmul with `i32` accumulators."""
         flags = {
             "transpose_a": UnitAttr() if transpose_a else None,
             "transpose_b": UnitAttr() if transpose_b else None,
@@ -238,7 +238,7 @@ class Ops:
         return self.slice(value, axis, extent - 1, -extent - 1, -1)
 
     def pick(self, value: Value, axis: int, place: int) -> Value:
-        """What is at one place of an axis, without this axis."""
+        """The elements at one place of an axis, without this axis."""
         shape = self.shape(value)
         part = self.slice(value, axis, place, place + 1)
         return self.reshape(part, shape[:axis] + shape[axis + 1 :])

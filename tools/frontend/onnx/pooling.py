@@ -1,4 +1,4 @@
-"""Pooling of images, lines and volumes in ONNX, and the way back."""
+"""Converters of pooling in one to three dimensions, and of unpooling."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def largest_places(node: Node, kernel: Sequence[int], steps: Steps) -> Value:
 def window_counts(
     extents: Sequence[int], kernel: Sequence[int], steps: Steps
 ) -> list[int]:
-    """How many windows there are along each axis."""
+    """The number of windows along each axis."""
     return [
         (before + extent + after - (taps - 1) * dilation - 1) // stride + 1
         for extent, taps, stride, dilation, before, after in zip(
@@ -276,4 +276,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "MaxPool": max_pool,
     "MaxUnpool": max_unpool,
 }
-"""How pooling is converted."""
+"""The converters of pooling."""

@@ -1,5 +1,5 @@
 """
-Ops of ONNX on quantized numbers: `(q - zero_point) * scale`, where `q` is an integer.
+Converters of quantized ops, on numbers `(q - zero_point) * scale` of integers `q`.
 
 Scales and zero points are one number, one for each place along an axis, or one for each
 block of these. Integers are multiplied as such, with sums of 32 bits.
@@ -38,7 +38,7 @@ from penstock.tools.frontend.onnx.windows import Steps, pads_of, per_axis
 def spread(
     ops: Ops, value: Value, shape: Sequence[int], axis: int, block: int
 ) -> Value:
-    """A scale or zero point in a shape that broadcasts to that of what it is for."""
+    """A scale or zero point in a shape that broadcasts to that of its tensor."""
     own = ops.shape(value)
     if own in ([], [1]):
         return ops.reshape(value, [])
@@ -56,7 +56,9 @@ def spread(
 
 
 def quantized(ops: Ops, scaled: Value, zero: Value | None, to: Attribute) -> Value:
-    """Numbers rounded, moved by the zero point, and cut to what the type can hold."""
+    """
+    Numbers rounded, moved by the zero point, and clamped to the range of the type.
+    """
     if to not in INTEGERS.types:
         raise Unsupported(f"numbers cannot be quantized to {to}")
     result = ops.one(RoundOp, scaled)
@@ -137,7 +139,7 @@ def rows(ops: Ops, value: Value) -> int:
 
 
 class Factor(NamedTuple):
-    """A factor of products of bytes, and its zero point unless that is 0."""
+    """An operand of an int8 matmul, and its zero point unless that is 0."""
 
     value: Value
     zero: Value | None
@@ -145,8 +147,8 @@ class Factor(NamedTuple):
 
 def factor(ops: Ops, value: Value, zero: Value | None, axis: int) -> Factor:
     """
-    A factor whose zero points are scalars or lie along an axis. What is known less its
-    zero point is bytes without one, if these can hold it.
+    A factor whose zero points are scalars or lie along an axis. Known bytes less their
+    zero point are bytes without one, if these can hold them.
     """
     if zero is not None:
         zero = spread(ops, zero, ops.shape(value), axis, 0)
@@ -173,8 +175,8 @@ def product(
     ops: Ops, a: Value, zero_a: Value | None, b: Value, zero_b: Value | None
 ) -> Value:
     """
-    A product of matrices of integers less their zero points, of which there may be one
-    for each row of a and column of b.
+    A matmul of integers less their zero points, of which there may be one for each row
+    of a and column of b.
 
     `(a - z) (b - w)` is `a b - z (the sums of the columns of b - k w) - w (the sums of
     the rows of a)` for k terms: bytes are multiplied as they are.
@@ -200,13 +202,13 @@ def product(
 
 
 def matmul_integer(node: Node) -> None:
-    """A product of matrices of integers."""
+    """`MatMulInteger`: a matmul of integers."""
     zeros = node.optional(2), node.optional(3)
     node.give_value(product(node.ops, node.value(), zeros[0], node.value(1), zeros[1]))
 
 
 def conv_integer(node: Node) -> None:
-    """A convolution of integers. What lies outside is the zero point."""
+    """A convolution of integers, padded with the zero point."""
     zeros = node.optional(2), node.optional(3)
     node.give_value(convolution(node, node.value(), node.value(1), zeros, None))
 
@@ -269,7 +271,7 @@ def convolution(
 
 
 def steps_of(node: Node, kernel: Sequence[int]) -> Steps:
-    """How windows move, as the attributes of a node say."""
+    """The windows that the attributes of a node describe."""
     strides, dilations = (
         per_axis(node, name, len(kernel)) for name in ("strides", "dilations")
     )
@@ -320,4 +322,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "QLinearMatMul": linear_matmul,
     "QuantizeLinear": quantize,
 }
-"""How ops on quantized numbers are converted."""
+"""The converters of quantized ops."""

@@ -22,7 +22,7 @@ BIAS_DEVIATION = 0.1
 
 
 class Role(Enum):
-    """What a weight is for."""
+    """The use of a weight."""
 
     MATRIX = auto()
     """Sums of products: normal around 0, so that these sums have the mean square 1."""
@@ -31,7 +31,7 @@ class Role(Enum):
     SCALE = auto()
     """A factor: uniform in 0.5..1.5."""
     VARIANCE = auto()
-    """Uniform in 0.5..1.5 times the mean square of what is divided by its root."""
+    """Uniform in 0.5..1.5 times the mean square of the dividend."""
     TABLE = auto()
     """Rows to choose from: normal around 0, with the variance 1."""
 
@@ -60,7 +60,7 @@ VIEWS = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqu
 """Ops through which a weight goes on to the op that uses it."""
 
 RECTIFIERS = frozenset({"Clip", "Gelu", "LeakyRelu", "PRelu", "Relu"})
-"""Ops that take away what is negative, at least about."""
+"""Ops that remove negative elements, at least about."""
 
 NORMALIZED_BY = frozenset(
     {"BatchNormalization", "Conv", "Gemm", "LayerNormalization", "MatMul"}
@@ -75,10 +75,10 @@ def with_random_weights(model: ModelProto, seed: int) -> ModelProto:
 
     Weights are tensors of several floats that have a `Role` and are initializers, or
     made by `ConstantOfShape`. Matrices and the weights of convolutions have the
-    variance 1 / (fan-in * mean square of the operand): behind a rectifier that is
-    2 / fan-in (He et al. 2015), behind a sum of branches it is less. Mean squares are
-    estimated op by op, as if all values were normal. What is drawn depends on the seed
-    and the weight's name alone, its scale also on where it is used.
+    variance 1 / (fan-in * mean square of the operand): behind a rectifier that is 2 /
+    fan-in (He et al. 2015), behind a sum of branches it is less. Mean squares are
+    estimated op by op, as if all values were normal. The numbers depend on the seed and
+    the weight's name alone, their scale also on the weight's use.
     """
     changed = ModelProto()
     changed.CopyFrom(model)
@@ -132,7 +132,7 @@ def replace(graph: GraphProto, values: Mapping[str, Array]) -> None:
 
 
 class Moments(NamedTuple):
-    """An estimate of what the elements of a value are like."""
+    """An estimate of the moments of the elements of a value."""
 
     mean: float = 0.0
     variance: float = 1.0
@@ -144,7 +144,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of_square(cls, mean: float, square: float) -> Moments:
-        """The moments of what has a mean and a mean square."""
+        """The moments with a mean and a mean square."""
         return cls(mean, max(0.0, square - mean**2))
 
     def rectified(self) -> Moments:
@@ -217,7 +217,7 @@ class _Drawing:
 
 
 def viewed(weight: Weight, node: NodeProto) -> Weight:
-    """A weight behind a view. What a reshape leaves of its shape is not looked up."""
+    """A weight behind a view. Its shape after a reshape is not looked up."""
     if node.op_type != "Transpose":
         return weight
     order = next((list(a.ints) for a in node.attribute if a.name == "perm"), None)
@@ -226,7 +226,7 @@ def viewed(weight: Weight, node: NodeProto) -> Weight:
 
 
 def combined(node: NodeProto, operands: Sequence[Moments]) -> Moments:
-    """The moments of what a node computes with, before its weights."""
+    """The moments of a node's operand other than its weights."""
     if not operands:
         return Moments()
     means = [each.mean for each in operands]
@@ -244,7 +244,7 @@ def combined(node: NodeProto, operands: Sequence[Moments]) -> Moments:
 
 
 def fan_in(node: NodeProto, index: int, shape: Sequence[int]) -> int:
-    """How many products each sum is made of that a matrix or convolution is for."""
+    """The number of terms of each sum of a matmul or convolution."""
     if node.op_type == "Conv":
         return prod(shape[1:])
     if len(shape) < 2:

@@ -1,4 +1,4 @@
-"""Reading the graph of an ONNX model, node by node, into a job."""
+"""The reader of an ONNX graph, node by node, into a job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock.tools.frontend.onnx.graph import (
 from penstock.tools.frontend.onnx.ops import Array, Value
 
 INSIDE = "//"
-"""What is in the names of values inside of nodes."""
+"""The mark in the names of values inside of nodes."""
 
 RANDOM_OPS = frozenset(
     {
@@ -70,7 +70,7 @@ class NeedsInputs(Rejected):
 
 
 class Complaints:
-    """What is wrong with a model, with the nodes concerned."""
+    """The diagnostics of a model, with the nodes concerned."""
 
     def __init__(self):
         self.inputs: set[str] = set()
@@ -108,7 +108,7 @@ class _Evaluator(Protocol):
 
 
 def first_line(error: Exception) -> str:
-    """What an exception says first, or what it is."""
+    """The first line of an exception, or its type."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
@@ -227,7 +227,7 @@ class Reader:
     def _expand(
         self, proto: NodeProto, name: str, present: bool, opsets: Opsets
     ) -> bool:
-        """Read what a node stands for; False if it stands for nothing else."""
+        """Read the expansion of a node; False if it has none."""
         if is_standard(proto) and proto.op_type in CONTROL:
             if present:
                 CONTROL[proto.op_type](self, proto, name, opsets)
@@ -259,7 +259,7 @@ class Reader:
         opsets: Opsets,
         prefix: str = "",
     ) -> None:
-        """Read what a node stands for, whose values have these names outside."""
+        """Read the expansion of a node, whose values have these names outside."""
         first = next(filter(None, proto.output))
         inside = {output for node in nodes for output in node.output if output}
         own = {output: f"{first}{INSIDE}{prefix}{output}" for output in inside}
@@ -341,7 +341,9 @@ def names_of(graph: GraphProto) -> list[str]:
 
 
 def name_of(node: NodeProto, index: int) -> str:
-    """What messages call a node: its name, else its first output, else its number."""
+    """
+    The name of a node in messages: its name, else its first output, else its number.
+    """
     return node.name or next(filter(None, node.output), f"#{index}")
 
 

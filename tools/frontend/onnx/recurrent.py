@@ -1,4 +1,4 @@
-"""Recurrent layers of ONNX, written out step by step."""
+"""Converters of recurrent layers, unrolled step by step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Layer:
 
     ops: Ops
     inputs: Value
-    """What its weights make of the inputs: [steps, batch, gates x size]."""
+    """The inputs times its weights: [steps, batch, gates x size]."""
     recurrent: Value
     """[gates x size, size]"""
     bias: Value | None
@@ -72,7 +72,7 @@ class Layer:
         ]
 
     def recurred(self, hidden: Value) -> Value:
-        """What the recurrent weights make of a state."""
+        """A state times the recurrent weights."""
         product = self.ops.matmul(hidden, self.recurrent, transpose_b=True)
         return product if self.bias is None else self.ops.add(product, self.bias)
 
@@ -286,4 +286,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "LSTM": recurrent(4, 2, ["Sigmoid", "Tanh", "Tanh"], lstm_step),
     "RNN": recurrent(1, 1, ["Tanh"], rnn_step),
 }
-"""How recurrent layers are converted."""
+"""The converters of recurrent layers."""

@@ -1,4 +1,4 @@
-"""Ops of ONNX that reduce and normalise, made of several ops."""
+"""Converters of reductions and normalizations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def reduced_axes(node: Node) -> list[int] | None:
 
 
 def reduce_sum_of(before: Change, after: Change) -> Converter:
-    """The sum of what becomes of elements, and what becomes of that."""
+    """
+    The converter of a reduction: a change of elements, their sum, and a change of that.
+    """
 
     def convert(node: Node) -> None:
         ops, axes = node.ops, reduced_axes(node)
@@ -236,4 +238,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "ReduceLogSumExp": reduce_log_sum_exp,
     "ReduceSumSquare": reduce_sum_of(squared, plain),
 }
-"""How ops that reduce and normalise are converted."""
+"""The converters of reductions and normalizations."""

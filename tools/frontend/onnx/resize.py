@@ -1,9 +1,9 @@
 """
-Resizing of images in ONNX: each axis on its own, as sums of weighted elements.
+The converter of `Resize`: each axis on its own, as sums of weighted elements.
 
-Which elements, and with which weights, follows from the shapes, and is known. Places
-are exact fractions: rounded ones would lie beside the middle between two elements, or
-outside of the input, where those of the standard do not.
+Elements and weights follow from the shapes, and are known. Places are exact fractions:
+rounded ones would lie beside the middle between two elements, or outside of the input,
+where those of the standard do not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HALF = Fraction(1, 2)
 
 @dataclass
 class Axis:
-    """How one axis is resized."""
+    """The resizing of one axis."""
 
     extent: int
     result: int
@@ -109,7 +109,7 @@ def cubic(distance: float, a: float) -> float:
 
 @dataclass
 class Filter:
-    """What an element of the result is made of."""
+    """The taps of an element of the result."""
 
     mode: str
     coordinates: Callable[[Axis, int], Fraction]
@@ -202,7 +202,7 @@ def repeated(ops: Ops, value: Value, axis: int, factor: int) -> Value:
 
 
 def filter_of(node: Node) -> Filter:
-    """What an element of the result is made of, by the attributes."""
+    """The taps of an element of the result, by the attributes."""
     mode = node.text("mode", "nearest")
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
     nearest = node.text("nearest_mode", "round_prefer_floor")
@@ -224,7 +224,7 @@ def filter_of(node: Node) -> Filter:
 
 
 def resized_axes(node: Node) -> dict[int, Axis]:
-    """How each axis is resized that is."""
+    """The resizing of each axis that is resized."""
     shape = node.shape()
     axes = [normal_axis(axis, len(shape)) for axis in node.ints("axes") or []]
     axes = axes or list(range(len(shape)))
@@ -280,4 +280,4 @@ def kept_aspect(
 
 
 CONVERTERS: Mapping[str, Converter] = {"Resize": resize}
-"""How resizing is converted."""
+"""The converter of resizing."""

@@ -1,6 +1,6 @@
 """
-Ops of ONNX that read images at places which are computed: between their elements, and
-past their ends.
+Converters of `GridSample`, `RoiAlign` and other ops that sample images at computed
+places.
 
 Each is a sum over *taps*, the elements around a place, with weights.
 """
@@ -41,7 +41,7 @@ class Tap:
 
     index: Value
     inside: Value | None = None
-    """Where it is one; what is outside counts as zero."""
+    """Where it is one; places outside count as zero."""
     weight: Value | None = None
 
 
@@ -53,7 +53,7 @@ def between(ops: Ops, place: Value, low: float, high: float) -> Value:
 
 
 def clamped(ops: Ops, place: Value, last: float) -> Value:
-    """The nearest place from 0 to `last`; 0 for what is no number."""
+    """The nearest place from 0 to `last`; 0 for NaN."""
     place = ops.where(ops.two(comparison.GreaterOp, place, 0), place, 0)
     return ops.where(ops.two(comparison.LessOp, place, last), place, last)
 
@@ -72,7 +72,7 @@ def reflected(ops: Ops, place: Value, low: float, high: float) -> Value:
 
 @dataclass
 class Reading:
-    """How an image is read between its elements and past its ends."""
+    """The sampling of an image between its elements and past its ends."""
 
     mode: str
     padding: str
@@ -147,7 +147,7 @@ def terms(
     ops: Ops, images: Value, extents: Sequence[int], taps: Sequence[Sequence[Tap]]
 ) -> list[Value]:
     """
-    What is read of images [batch, elements of all axes, channels] by the taps of each
+    The samples of images [batch, elements of all axes, channels] by the taps of each
     axis [batch, places]: a weighted [batch, places, channels] for each combination.
     """
     shape = [*ops.shape(taps[0][0].index), 1]
@@ -195,7 +195,7 @@ def channels_last(ops: Ops, images: Value, groups: int = 1) -> Value:
 ################################################################################
 
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
-"""What older versions call the modes."""
+"""The names of the modes in older versions."""
 
 
 def grid_sample(node: Node) -> None:
@@ -234,7 +234,7 @@ def placed(ops: Ops, place: Value, extent: int, reading: Reading) -> Value:
 
 
 def roi_align(node: Node) -> None:
-    """The mean or the maximum of what is read at points of regions of images."""
+    """The mean or the maximum of samples at points of regions of images."""
     ops = node.ops
     _, channels, *extents = node.shape()
     regions = node.shape(1)[0]
@@ -306,8 +306,8 @@ def spread(ops: Ops, value: Value, bins: Sequence[int], samples: int) -> Value:
 
 def deform_conv(node: Node) -> None:
     """
-    A convolution of images whose taps are moved by offsets and scaled by a mask: what
-    they read, as a matrix, times the weights.
+    A convolution of images whose taps are moved by offsets and scaled by a mask: their
+    samples, as a matrix, times the weights.
     """
     ops, (count, channels, *extents) = node.ops, node.shape()
     if len(extents) != 2:
@@ -359,4 +359,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "GridSample": grid_sample,
     "RoiAlign": roi_align,
 }
-"""How ops that read images at places that are computed are converted."""
+"""The converters of ops that sample images."""

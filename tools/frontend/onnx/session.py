@@ -1,5 +1,5 @@
 """
-Models of ONNX whose shapes are known only when they are run.
+`OnnxSession`: ONNX models, compiled for the shapes that they are run with.
 
 A session is compiled at the first run with certain shapes of inputs, and with certain
 values of those inputs that a shape depends on; further runs with these use it again.
@@ -34,7 +34,7 @@ Array = npt.NDArray[np.generic]
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 MOST_SESSIONS = 8
-"""How many compiled sessions are kept by default."""
+"""The number of compiled sessions that are kept by default."""
 
 
 class OnnxSession(Closing):

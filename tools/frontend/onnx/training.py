@@ -1,4 +1,4 @@
-"""Steps of training in ONNX: how parameters change by their gradients."""
+"""Converters of optimizers: `Adagrad`, `Adam` and `Momentum`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Ops, Value
 
 Step: TypeAlias = Callable[[Node, Sequence[Value]], Sequence[Value]]
-"""What becomes of a parameter and of what is kept of it, by its gradient."""
+"""The update of a parameter and of its state, by its gradient."""
 
 RATE, TIME = 0, 1
 """The operands that all parameters have in common."""
@@ -21,8 +21,8 @@ RATE, TIME = 0, 1
 
 def each(kept: int, step: Step) -> Converter:
     """
-    A step for each parameter: operands are all parameters, then all gradients, then
-    all of each kind of what is kept of them, and so are results.
+    A step for each parameter: operands are all parameters, then all gradients, then all
+    of each kind of their state, and so are results.
     """
 
     def convert(node: Node) -> None:
@@ -118,4 +118,4 @@ CONVERTERS: Mapping[str, Converter] = {
         "Momentum": each(1, momentum),
     }.items()
 }
-"""How steps of training are converted."""
+"""The converters of optimizers."""

@@ -1,4 +1,4 @@
-"""Windows that move over images, lines and volumes, as ops of ONNX say it."""
+"""Windows of convolutions and pooling, as attributes of ONNX describe them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def per_axis(node: Node, name: str, rank: int) -> list[int]:
 
 
 def image_rank(node: Node) -> int:
-    """How many axes an image has besides its channels."""
+    """The number of axes of an image besides batch and channels."""
     rank = len(node.shape()) - 2
     if rank < 1:
         raise Unsupported(f"an image has 3 axes or more, got {rank + 2}")
@@ -43,7 +43,7 @@ def pads_of(
 
 
 class Steps:
-    """How a window moves over an image: one number for each axis, pads in pairs."""
+    """The windows over an image: one number for each axis, pads in pairs."""
 
     def __init__(
         self, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
@@ -54,15 +54,15 @@ class Steps:
         self.after = list(pads[len(strides) :])
 
     def inner(self) -> Steps:
-        """How it moves over all axes but the first."""
+        """The windows over all axes but the first."""
         pads = [*self.before[1:], *self.after[1:]]
         return Steps(self.strides[1:], self.dilations[1:], pads)
 
     def unpadded(self) -> Steps:
-        """How it moves over an image that is padded already."""
+        """The windows over an image that is padded already."""
         return Steps(self.strides, self.dilations, [0] * 2 * len(self.strides))
 
     def widened(self) -> Steps:
-        """How it moves over one axis more, of extent 1, before the others."""
+        """The windows with one axis more, of extent 1, before the others."""
         pads = [0, *self.before, 0, *self.after]
         return Steps([1, *self.strides], [1, *self.dilations], pads)
