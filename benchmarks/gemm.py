@@ -111,7 +111,7 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
 
     from penstock.dialects.kernel.builder import kernel_body
     from penstock.dialects.launch import KernelOp
-    from penstock.dialects.op.tensor_op import tensor_type
+    from penstock.dialects.utils.tensors import tensor_type
     from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
     from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
     from penstock.lowering.codegen.target import kernel_source
@@ -281,7 +281,7 @@ def open_onnxruntime(name: str, threads: int) -> Run:
     """A session of a model of the case."""
     import numpy as np
 
-    from penstock.dialects.op.tensor_op import tensor_type
+    from penstock.dialects.utils.tensors import tensor_type
 
     case = case_of(name)
     shape = tensor_type(op_of(case).results[0]).get_shape()

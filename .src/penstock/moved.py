@@ -70,6 +70,9 @@ MOVED = {
 }
 """The new place of each; modules of a package that moved follow it."""
 
+ALSO = {"penstock.dialects.interfaces": "penstock.dialects.utils.tensors"}
+"""The second place of a module that was divided."""
+
 SHADOWED = {
     "penstock.dialects.kernel": "penstock.dialects.kernel.builder",
     "penstock.tools.session": "penstock.tools.session.session",
@@ -100,8 +103,9 @@ class _Moved:
         old = module.__name__
         new = place_of(old)
         _warn(old, new)
-        have = vars(import_module(new))
-        vars(module).update({x: have[x] for x in have if not x.startswith("__")})
+        for place in (new, ALSO.get(old, new)):
+            have = vars(import_module(place))
+            vars(module).update({x: have[x] for x in have if not x.startswith("__")})
 
 
 def name_of(package: str, name: str) -> object:

@@ -16,12 +16,20 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job.ports import AnyTensor
-from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.attributes import (
+    OF_VALUES,
+    KnownAttributes,
+    replace_by_value,
+)
 
 OF_A_TASK = ("operand_sbp", "placement", "sbp", "slots")
 """The attributes that say how an op runs."""
@@ -63,8 +71,6 @@ class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.job.canonicalization import AfterNothing
-
         return (AfterNothing(),)
 
     def verify_(self) -> None:
@@ -73,6 +79,17 @@ class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 raise VerifyException(
                     f"job.after lies as its first operand does, and takes no {key}"
                 )
+
+
+class AfterNothing(RewritePattern):
+    """
+    after(x) = x.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AfterOp, rewriter: PatternRewriter) -> None:
+        if not op.others:
+            replace_by_value(op, op.value, rewriter)
 
 
 @irdl_op_definition

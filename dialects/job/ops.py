@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -26,8 +26,13 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
 from xdsl.traits import (
+    ConstantLike,
     IsolatedFromAbove,
     NoTerminator,
     Pure,
@@ -36,6 +41,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.job.control import AfterOp
 from penstock.dialects.job.layouts import SbpAttr, verify_layout
 from penstock.dialects.job.placements import DeviceAttr, PlacementAttr
 from penstock.dialects.job.ports import (
@@ -51,6 +57,9 @@ from penstock.dialects.job.sections import SECTIONS, sections_of
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import OF_JOBS, OF_VALUES, KnownAttributes
 from penstock.dialects.utils.diagnostics import refuse_if_any
+
+Needs = dict[SSAValue, int]
+"""The values that each value of a job needs, itself included, as a set of bits."""
 
 
 @irdl_op_definition
@@ -94,8 +103,6 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from penstock.dialects.job.canonicalization import AfterImplied
-
         return (AfterImplied(),)
 
     def verify_(self) -> None:
@@ -156,6 +163,60 @@ def complaint_about_target(op: Operation) -> str | None:
     variable = op.target.owner
     made_by = variable.name if isinstance(variable, Operation) else "a block"
     return f"the target should be the result of a job.variable, got that of {made_by}"
+
+
+class AfterImplied(RewritePattern):
+    """
+    after(x, a, b) = after(x, b) if x or b needs a, or if a is there all the time: a
+    variable or a constant.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: JobOp, rewriter: PatternRewriter) -> None:
+        ops = [x for x in op.body.block.ops if isinstance(x, AfterOp)]
+        if not ops:
+            return
+        others = dict.fromkeys(value for after in ops for value in after.others)
+        bits = {value: 1 << i for i, value in enumerate(others)}
+        needs = dict(needs_of(op, bits))
+        found = [(after, waits_of(after, bits, needs)) for after in ops]
+        # From the last one on, so that what is kept is there.
+        for after, kept in reversed(found):
+            if len(kept) < len(after.others):
+                new = AfterOp(after.value, kept)
+                new.attributes.update(after.attributes)
+                rewriter.replace(after, new)
+
+
+def needs_of(job: JobOp, bits: dict[SSAValue, int]) -> Iterator[tuple[SSAValue, int]]:
+    """Which of the values with a bit each value of a job needs, or is."""
+    needs: Needs = {}
+    for op in job.body.block.ops:
+        needed = 0
+        for value in op.operands:
+            needed |= needs[value]
+        for value in op.results:
+            needs[value] = needed | bits.get(value, 0)
+    yield from needs.items()
+
+
+def waits_of(
+    op: AfterOp, bits: dict[SSAValue, int], needs: Needs
+) -> Sequence[SSAValue]:
+    """The values that a `job.after` waits for on its own account, each once."""
+    acting = [value for value in dict.fromkeys(op.others) if not is_there_always(value)]
+    implied = needs[op.value]
+    for value in acting:
+        implied |= needs[value] & ~bits[value]
+    return [value for value in acting if not bits[value] & implied]
+
+
+def is_there_always(value: SSAValue) -> bool:
+    """Whether a value is there before anything has run: a variable or a constant."""
+    owner = value.owner
+    return isinstance(owner, VariableOp) or (
+        isinstance(owner, Operation) and owner.has_trait(ConstantLike)
+    )
 
 
 @irdl_op_definition

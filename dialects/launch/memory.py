@@ -40,12 +40,12 @@ from penstock.dialects.job import (
     verify_winograd,
 )
 from penstock.dialects.launch.packed_layout import PanelsAttr
-from penstock.dialects.op.tensor_op import element_bytes
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.splat import Elements, SplatAttr
+from penstock.dialects.utils.tensors import element_bytes
 
 SymbolList = ArrayAttr.constr(FlatSymbolRefAttrConstr)
 """References to symbols of a program."""

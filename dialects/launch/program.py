@@ -46,13 +46,13 @@ from penstock.dialects.launch.memory import (
 )
 from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.views import Uses, verify_view
-from penstock.dialects.op.tensor_op import element_bytes
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
 from penstock.dialects.utils.signless import signless
+from penstock.dialects.utils.tensors import element_bytes
 
 
 @irdl_op_definition

@@ -18,7 +18,7 @@ from penstock.dialects.op.unary_math import erf
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 F64Attr = FloatAttr.constr(eq(f64))
 

@@ -34,18 +34,18 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64List
-from penstock.dialects.op.tensor_op import (
-    TensorOp,
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.verify import may_equal, same_element_type
+from penstock.dialects.utils.tensors import (
     broadcast_shapes,
     element_count,
     shape_text,
     tensor_type,
 )
-from penstock.dialects.op.verify import may_equal, same_element_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 Order = DenseArrayBase[IntegerType]
 

@@ -20,7 +20,7 @@ from penstock.dialects.kernel.builder import PARALLEL, memref_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 I64Attr = IntegerAttr.constr(i64)
 I64List = DenseArrayBase.constr(i64)

@@ -30,12 +30,12 @@ from penstock.dialects.op.elementwise import (
     BinaryOp,
     Elements,
 )
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.signless import is_unsigned, signless
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 @irdl_op_definition

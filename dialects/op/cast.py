@@ -29,13 +29,13 @@ from xdsl.utils.hints import isa
 from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
 from penstock.dialects.op.sbp import SbpSignature
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.attributes import replace_by_value
 from penstock.dialects.utils.signless import is_unsigned
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 class CastToSameType(OpPattern["CastOp"]):

@@ -22,12 +22,12 @@ from penstock.dialects.op.elementwise import (
     broadcast_type,
 )
 from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 ################################################################################
 # Relations                                                                    #

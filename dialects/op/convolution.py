@@ -32,7 +32,7 @@ from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.depthwise import Depthwise
 from penstock.dialects.op.linear import element_of_sums, multiply_add
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
-from penstock.dialects.op.tensor_op import AccumulatingOp, element_count, tensor_type
+from penstock.dialects.op.tensor_op import AccumulatingOp
 from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
@@ -43,10 +43,11 @@ from penstock.dialects.op.windows import (
     window_view,
     windows_of,
 )
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 T = TypeVar("T")
 

@@ -43,18 +43,14 @@ from penstock.dialects.op.canonicalization import (
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
-from penstock.dialects.op.tensor_op import (
-    ElementwiseOp,
-    broadcast_shapes,
-    element_count,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.op.verify import same_element_type
 from penstock.dialects.utils.signless import UNSIGNED, is_unsigned
+from penstock.dialects.utils.tensors import broadcast_shapes, element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 ################################################################################
 # What elementwise ops have in common                                          #

@@ -28,12 +28,12 @@ from penstock.dialects.op.tensor_op import (
     ElementwiseOp,
     InPlacePair,
     TensorOp,
-    tensor_type,
 )
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 @irdl_op_definition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
@@ -10,7 +11,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
-    lazy_traits_def,
     operand_def,
     region_def,
     result_def,
@@ -19,10 +19,10 @@ from xdsl.irdl import (
 )
 from xdsl.rewriter import Rewriter
 from xdsl.traits import (
-    HasParent,
     IsolatedFromAbove,
     IsTerminator,
     NoMemoryEffect,
+    OpTrait,
     Pure,
     RecursivelySpeculatable,
 )
@@ -30,21 +30,37 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import Part
-from penstock.dialects.op.tensor_op import (
-    ElementwiseOp,
-    TensorOp,
+from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.diagnostics import LocatedVerifyException
+from penstock.dialects.utils.tensors import (
     are_compatible,
     broadcast_shapes,
     element_count,
     shape_text,
     tensor_type,
 )
-from penstock.dialects.utils.attributes import KnownAttributes
-from penstock.dialects.utils.diagnostics import LocatedVerifyException
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
+
+
+@dataclass(frozen=True)
+class HasParentNamed(OpTrait):
+    """
+    An op stands in an op of one of these names, like `HasParent`, which takes classes:
+    those of other files use this one.
+    """
+
+    names: tuple[str, ...]
+
+    def verify(self, op: Operation) -> None:
+        """Raise a `VerifyException` for another parent."""
+        parent = op.parent_op()
+        if parent is not None and parent.name not in self.names:
+            names = ", ".join(f"'{name}'" for name in self.names)
+            raise VerifyException(f"'{op.name}' expects parent op to be one of {names}")
 
 
 @irdl_op_definition
@@ -61,21 +77,17 @@ class YieldOp(IRDLOperation):
 
     value = operand_def(TensorType)
 
-    traits = lazy_traits_def(
-        lambda: (KnownAttributes(), HasParent(*_parents()), IsTerminator(), Pure())
+    traits = traits_def(
+        KnownAttributes(),
+        HasParentNamed(("op.fused", "op.epilogue")),
+        IsTerminator(),
+        Pure(),
     )
 
     assembly_format = "$value attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue | Operation):
         super().__init__(operands=[value])
-
-
-def _parents() -> tuple[type[Operation], ...]:
-    """The ops whose bodies end in `op.yield`."""
-    from penstock.dialects.op.epilogue import EpilogueOp
-
-    return FusedOp, EpilogueOp
 
 
 @irdl_op_definition

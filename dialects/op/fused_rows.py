@@ -32,19 +32,14 @@ from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.fused import evaluate_block, verify_broadcast
 from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
-from penstock.dialects.op.tensor_op import (
-    ElementwiseOp,
-    InPlacePair,
-    TensorOp,
-    same_layout,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import ElementwiseOp, InPlacePair, TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
+from penstock.dialects.utils.tensors import same_layout, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 @irdl_op_definition

@@ -25,21 +25,16 @@ from xdsl.utils.str_enum import StrEnum
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.movement import OUT_OF_RANGE, check_indices, checked_place
-from penstock.dialects.op.tensor_op import (
-    InPlacePair,
-    TensorOp,
-    element_count,
-    shape_text,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
+from penstock.dialects.utils.tensors import element_count, shape_text, tensor_type
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
     Places: TypeAlias = NDArray[np.int64]
 

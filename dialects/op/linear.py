@@ -47,24 +47,23 @@ from penstock.dialects.op.sbp import (
     broadcast_signatures,
     signature,
 )
-from penstock.dialects.op.tensor_op import (
-    AccumulatingOp,
-    ContractionOp,
-    broadcast_shapes,
-    element_count,
-    shape_text,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import AccumulatingOp, ContractionOp
 from penstock.dialects.op.verify import (
     check_rank,
     may_equal,
     same_element_type,
 )
 from penstock.dialects.utils.signless import ui8
+from penstock.dialects.utils.tensors import (
+    broadcast_shapes,
+    element_count,
+    shape_text,
+    tensor_type,
+)
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 BYTES = (i8, ui8)
 """The elements of which sums may be wide."""

@@ -49,19 +49,15 @@ from penstock.dialects.op.sbp import (
     broadcast_signatures,
     signature,
 )
-from penstock.dialects.op.tensor_op import (
-    InPlacePair,
-    TensorOp,
-    shape_text,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.attributes import replace_by_value
 from penstock.dialects.utils.signless import is_unsigned
+from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 OUT_OF_RANGE = "gather index out of range"
 

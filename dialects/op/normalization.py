@@ -27,20 +27,16 @@ from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
 from penstock.dialects.op.sbp import SbpSignature, signature
-from penstock.dialects.op.tensor_op import (
-    InPlacePair,
-    TensorOp,
-    element_count,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import (
     check_shape,
     normal_axis,
     same_element_type,
 )
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 EPSILON = 1e-5
 """The default `epsilon`, which is added to a variance."""

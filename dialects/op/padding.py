@@ -42,14 +42,15 @@ from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import UNARY_SUM
 from penstock.dialects.op.number import Number
 from penstock.dialects.op.sbp import SbpSignature, signature
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest
 from penstock.dialects.op.windows import MAX_EDGES, MIN_LINE, Window
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 class PadMode(StrEnum):

@@ -28,7 +28,7 @@ from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import SbpSignature, signature
-from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import check_rank, lowest
 from penstock.dialects.op.windows import (
     Taps,
@@ -39,9 +39,10 @@ from penstock.dialects.op.windows import (
     windows_attribute,
     windows_of,
 )
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 class PoolOp(TensorOp, ABC):

@@ -32,12 +32,13 @@ from penstock.dialects.op.elementwise import (
 )
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
-from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest, normal_axis
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 class ReduceOp(TensorOp, ABC):

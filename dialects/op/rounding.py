@@ -16,7 +16,7 @@ from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 @irdl_op_definition

@@ -33,15 +33,16 @@ from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.elementwise import NUMBERS
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import SbpSignature, signature
-from penstock.dialects.op.tensor_op import TensorOp, element_count, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 ################################################################################
 # Places of the largest or smallest                                            #

@@ -42,19 +42,14 @@ from penstock.dialects.op.canonicalization import (
     same_static_type,
 )
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
-from penstock.dialects.op.tensor_op import (
-    InPlacePair,
-    TensorOp,
-    element_bytes,
-    shape_text,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import known, may_equal, normal_axis, same_element_type
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.tensors import element_bytes, shape_text, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 def bytes_before(

@@ -21,14 +21,15 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64List
-from penstock.dialects.op.tensor_op import TensorOp, shape_text, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 if TYPE_CHECKING:
     import numpy as np
 
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 @dataclass(frozen=True)

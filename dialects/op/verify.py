@@ -8,8 +8,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.op.tensor_op import shape_text, tensor_type
 from penstock.dialects.utils.signless import is_unsigned
+from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 
 def same_element_type(operands: Sequence[SSAValue]) -> Attribute:

@@ -26,12 +26,13 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 @irdl_op_definition

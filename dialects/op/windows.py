@@ -18,7 +18,7 @@ MAX_EDGES = 4
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 class Taps(NamedTuple):

@@ -36,17 +36,13 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.tensor_op import (
-    ContractionOp,
-    TensorOp,
-    element_count,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
 from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 SPLIT: tuple[tuple[float, ...], ...] = (
     (4, 0, -5, 0, 1, 0),

@@ -29,7 +29,7 @@ from penstock.dialects.utils.splat import Elements, SplatAttr, compact, packed
 if TYPE_CHECKING:
     import numpy as np
 
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 DTYPE_NAMES: dict[AnyFloat | IntegerType, str] = {
     bf16: "bfloat16",

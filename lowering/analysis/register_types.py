@@ -21,11 +21,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import CopyOp, DeviceAttr
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.counts import count_of
 from penstock.dialects.utils.repetitions import MOST_ACTS
+from penstock.dialects.utils.tensors import tensor_type
 
 MAX_SHAPE = "max_shape"
 """The attribute of a task that says the largest shapes of its dynamic results."""

@@ -8,7 +8,8 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.job import Entry, InputOp, VariableOp
 from penstock.dialects.op.sbp import BROADCAST, SbpSignature, signature, split
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.tensors import tensor_type
 
 
 def candidates_for(op: Operation, devices: int) -> list[SbpSignature]:

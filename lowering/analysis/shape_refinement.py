@@ -10,8 +10,9 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.job import AfterOp, CopyOp, Job
 from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
-from penstock.dialects.op.tensor_op import TensorOp, are_compatible, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import known
+from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 JOB_OPS = frozenset(op.name for op in Job.operations)
 

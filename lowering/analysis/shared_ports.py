@@ -19,9 +19,9 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from penstock.dialects.job import DeviceAttr, InputOp, JobOp, OutputOp, VariableOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import DataType
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
 

@@ -21,8 +21,9 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import CopyOp
-from penstock.dialects.op.tensor_op import TensorOp, as_tensor, byte_count
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.utils.tensors import as_tensor, byte_count
 from penstock.lowering.algorithms.list_scheduling import Job
 
 MAX_NS = 2**62

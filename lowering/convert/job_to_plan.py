@@ -77,12 +77,13 @@ from penstock.dialects.op.sbp import (
     part_type,
     whole,
 )
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.counts import count_of
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import write_control_edges
 from penstock.lowering.analysis.largest_shapes import JobMaxima

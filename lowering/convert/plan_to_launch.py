@@ -70,12 +70,13 @@ from penstock.dialects.job import (
 from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.multirate import AccOp, RateOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import (

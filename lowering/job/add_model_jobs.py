@@ -38,8 +38,8 @@ from penstock.dialects.job import (
     VariableOp,
     placement_of,
 )
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
     Finding,

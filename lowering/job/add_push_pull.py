@@ -42,8 +42,8 @@ from penstock.dialects.job import (
     OutputOp,
     PlacementAttr,
 )
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE

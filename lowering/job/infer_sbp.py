@@ -61,8 +61,9 @@ from penstock.dialects.op.sbp import (
     entries_text,
     sbp_of,
 )
-from penstock.dialects.op.tensor_op import TensorOp, byte_count, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.tensors import byte_count, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.op_layouts import (

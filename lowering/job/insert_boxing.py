@@ -37,8 +37,9 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import PARTIAL, Layout
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices, place_on
 from penstock.lowering.analysis.op_layouts import (

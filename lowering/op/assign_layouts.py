@@ -58,13 +58,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.movement import TransposeOp
-from penstock.dialects.op.tensor_op import (
-    ElementwiseOp,
-    TensorOp,
-    as_tensor,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.utils.attributes import own_attributes
+from penstock.dialects.utils.tensors import as_tensor, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.codegen.cpu.matmul_schedule import PACKED_ROWS
 from penstock.lowering.codegen.cpu.tile_model import (

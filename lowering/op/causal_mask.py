@@ -18,9 +18,9 @@ from penstock.dialects.op.comparison import WhereOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.movement import ExpandOp, ReshapeOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.op.triangle import Triangle, TriangleOp, triangle_of
 from penstock.dialects.utils.numpy_types import array_of
+from penstock.dialects.utils.tensors import tensor_type
 
 LEAST: Mapping[Attribute, float] = {
     bf16: -(2 - 2**-7) * 2.0**127,

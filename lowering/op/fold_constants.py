@@ -28,13 +28,14 @@ from penstock.dialects.job import JobOp
 from penstock.dialects.op import ConstantOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.multirate import RateOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.utils.numpy_types import array_of, dense_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 
 if TYPE_CHECKING:
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 def is_small(op: TensorOp, max_elements: int) -> bool:

@@ -61,9 +61,9 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import Overwritten
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS

@@ -40,13 +40,9 @@ from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.dialects.op.in_place import IN_PLACE
-from penstock.dialects.op.tensor_op import (
-    AccumulatingOp,
-    ContractionOp,
-    ElementwiseOp,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import AccumulatingOp, ContractionOp, ElementwiseOp
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,

@@ -43,8 +43,9 @@ from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.fused_rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.row_ops import RowOp
-from penstock.dialects.op.tensor_op import ElementwiseOp, tensor_type
+from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,

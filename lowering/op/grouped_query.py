@@ -15,7 +15,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.op.movement import ExpandOp, ReshapeOp
-from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.tensors import tensor_type
 
 
 @dataclass(frozen=True)

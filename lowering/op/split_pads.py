@@ -35,7 +35,7 @@ from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp, placed
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import kind_of
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of

@@ -48,7 +48,6 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.slicing import SliceOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.op.winograd import (
     JOIN,
     RESULTS,
@@ -57,6 +56,7 @@ from penstock.dialects.op.winograd import (
     WinogradSplitOp,
 )
 from penstock.dialects.utils.attributes import carry, own_attributes
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 
 MIN_CHANNELS = 16

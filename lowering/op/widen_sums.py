@@ -28,8 +28,9 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSumOp
-from penstock.dialects.op.tensor_op import ContractionOp, TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import kind_of
 

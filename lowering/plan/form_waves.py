@@ -42,11 +42,12 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.op.in_place import IN_PLACE
-from penstock.dialects.op.tensor_op import TensorOp, byte_count, can_fail, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp, can_fail
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.tensors import byte_count, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes

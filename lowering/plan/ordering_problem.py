@@ -9,9 +9,10 @@ from functools import cached_property
 from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.list_scheduling import Job
 from penstock.lowering.algorithms.ordering.parallel import Part
 from penstock.lowering.algorithms.ordering.problem import Order, Problem, Task, Value

@@ -28,8 +28,9 @@ from penstock.dialects import get_all_dialects
 from penstock.dialects.job import JobOp
 from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.machine_code import keep_machine_code_with
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PipelineOptions, pipeline

@@ -329,8 +329,8 @@ def _check_inputs(
     given ones, as far as the job says that before it is compiled.
     """
     from penstock.dialects.job import InputOp, JobOp
-    from penstock.dialects.op.tensor_op import tensor_type
     from penstock.dialects.utils.numpy_types import dtype_of
+    from penstock.dialects.utils.tensors import tensor_type
     from penstock.lowering.analysis.repetitions import is_rated
     from penstock.runtime.executors.executor import refuse_names
     from penstock.runtime.loading.loader import fitting

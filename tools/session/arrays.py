@@ -14,7 +14,7 @@ from penstock.tools.driver.drafts import draft_of, drafting
 from penstock.tools.driver.errors import UsageError, explain_os_error
 
 if TYPE_CHECKING:
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 def read_arrays(path: Path) -> dict[str, Array]:

@@ -21,10 +21,11 @@ from penstock.dialects.job import (
     VariableOp,
 )
 from penstock.dialects.op.multirate import RateOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.plan import YieldOp as PlanYieldOp
 from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.repetitions import PlanRates, job_turns, made
 from penstock.tools.driver.diagnostics import UsageError
 

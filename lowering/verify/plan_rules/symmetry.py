@@ -37,9 +37,9 @@ from penstock.dialects.job import CopyOp, DeviceAttr, PlacementAttr, VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import TaskOp, YieldOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 

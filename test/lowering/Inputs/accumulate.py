@@ -12,7 +12,8 @@ from xdsl.traits import Pure
 from xdsl.universe import Universe
 
 from penstock.dialects.kernel.builder import KernelBuilder
-from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
+from penstock.dialects.utils.tensors import tensor_type
 
 
 class SumOp(TensorOp, ABC):

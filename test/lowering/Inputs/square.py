@@ -17,7 +17,8 @@ from xdsl.traits import Pure
 from xdsl.universe import Universe
 
 from penstock.dialects.kernel.builder import KernelBuilder
-from penstock.dialects.op.tensor_op import ElementwiseOp, tensor_type
+from penstock.dialects.op.tensor_op import ElementwiseOp
+from penstock.dialects.utils.tensors import tensor_type
 
 
 @irdl_op_definition

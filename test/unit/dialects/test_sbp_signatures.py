@@ -36,8 +36,9 @@ from penstock.dialects.op.sbp import (
     places_of,
     sbp_of,
 )
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.dialects.utils.tensors import tensor_type
 
 Array: TypeAlias = NDArray[np.generic]
 

@@ -42,8 +42,9 @@ from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.pipelines import Passes, PipelineOptions, pipeline
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler

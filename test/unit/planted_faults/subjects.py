@@ -103,7 +103,7 @@ def numpy_runs(
 def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
     """The inputs of the job in a module, and the shape of what is given."""
     from penstock.dialects.job import InputOp, JobOp
-    from penstock.dialects.op.tensor_op import tensor_type
+    from penstock.dialects.utils.tensors import tensor_type
     from penstock.lowering.analysis.repetitions import job_turns
 
     job = only(module, JobOp)

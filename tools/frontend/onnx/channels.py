@@ -22,8 +22,8 @@ from penstock.dialects.job import VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp, MulOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.numpy_types import array_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.graph import JobBuilder
 from penstock.tools.frontend.onnx.ops import Array
 

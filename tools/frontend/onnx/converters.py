@@ -45,9 +45,10 @@ from penstock.dialects.op.reduction import (
     ReduceSumOp,
 )
 from penstock.dialects.op.response_norm import LocalResponseNormOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest, normal_axis
 from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx import (
     arithmetic,
     attention,

@@ -21,8 +21,8 @@ from onnx import (
 )
 from xdsl.ir import SSAValue
 
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.ops import Value
 
 Rename: TypeAlias = Callable[[str], str]

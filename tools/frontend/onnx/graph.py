@@ -23,10 +23,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.triangle import TriangleOp, triangle_of
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dense_of, element_type_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.ops import Array, Ops, Value
 
 LONGEST_CONSTANT = 8

@@ -13,8 +13,8 @@ from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.padding import PadMode, PadModeAttr, PadOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
-from penstock.dialects.op.tensor_op import broadcast_shapes
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.tensors import broadcast_shapes
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Value
 

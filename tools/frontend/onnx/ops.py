@@ -36,9 +36,10 @@ from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, Transpo
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
-from penstock.dialects.op.tensor_op import TensorOp, broadcast_shapes, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dtype_of, element_type_of
+from penstock.dialects.utils.tensors import broadcast_shapes, tensor_type
 
 Array: TypeAlias = npt.NDArray[np.generic]
 Value: TypeAlias = SSAValue | Array

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 
-from penstock.dialects.op.tensor_op import shape_text
 from penstock.dialects.utils.numpy_types import DTYPE_NAMES, dtype_of, element_type_of
+from penstock.dialects.utils.tensors import shape_text
 from penstock.tools.frontend.python.errors import refuse
 
 DType: TypeAlias = np.dtype[np.generic]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from xdsl.ir import SSAValue
 
-from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.python.dtypes import (
     DType,
     array_text,

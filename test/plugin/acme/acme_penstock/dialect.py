@@ -12,16 +12,12 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.op.tensor_op import (
-    ElementwiseOp,
-    TensorOp,
-    element_count,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
+from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.op.tensor_op import Array
+    from penstock.dialects.utils.tensors import Array
 
 
 def float_tensor(value: SSAValue) -> TensorType:

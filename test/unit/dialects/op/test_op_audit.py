@@ -46,10 +46,11 @@ from penstock.dialects.op.fused_rows import YieldRowsOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
 from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.padding import PadMode, PadModeAttr
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import YieldWaveOp
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of, element_type_of
 from penstock.dialects.utils.signless import ui8
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.model import lower

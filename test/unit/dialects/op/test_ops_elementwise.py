@@ -74,7 +74,7 @@ from penstock.dialects.op.elementwise import (
     UnaryOp,
 )
 from penstock.dialects.op.fused import FusedOp, YieldOp
-from penstock.dialects.op.tensor_op import Cost, ElementwiseOp, InPlacePair, tensor_type
+from penstock.dialects.op.tensor_op import Cost, ElementwiseOp, InPlacePair
 from penstock.dialects.op.unary_math import (
     CeilOp,
     ErfOp,
@@ -86,6 +86,7 @@ from penstock.dialects.op.unary_math import (
 )
 from penstock.dialects.utils import signless
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of, element_type_of
+from penstock.dialects.utils.tensors import tensor_type
 
 Array: TypeAlias = NDArray[np.generic]
 Properties: TypeAlias = Mapping[str, Attribute | None]

@@ -27,13 +27,9 @@ from penstock.dialects.op.movement import (
 from penstock.dialects.op.number import number_text
 from penstock.dialects.op.padding import PadMode, PadOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
-from penstock.dialects.op.tensor_op import (
-    InPlacePair,
-    TensorOp,
-    are_compatible,
-    tensor_type,
-)
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.utils.numpy_types import element_type_of
+from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 Array: TypeAlias = NDArray[np.generic]
 Shape: TypeAlias = tuple[int, ...]

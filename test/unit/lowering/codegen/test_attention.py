@@ -21,8 +21,8 @@ from penstock.dialects.launch import AttentionAttr, KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.op import AttentionOp, SoftmaxOp
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit.cpu import compile_cpu

@@ -28,9 +28,10 @@ from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionA
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import element_type_of
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source

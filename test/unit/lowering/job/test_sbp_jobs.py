@@ -46,8 +46,9 @@ from penstock.dialects.job import (
 from penstock.dialects.kernel.builder import KernelBuilder
 from penstock.dialects.launch import ChunkOp
 from penstock.dialects.op.sbp import BROADCAST, sbp_of, split
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.sbp_candidates import candidates_for
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 from penstock.lowering.job.infer_sbp import JobInferSbpPass

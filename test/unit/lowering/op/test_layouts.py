@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.job import JobOp
 from penstock.dialects.op import Conv2dOp, TransposeOp
-from penstock.dialects.op.tensor_op import tensor_type
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.op import assign_layouts as op_assign_layouts
 from penstock.lowering.op.assign_layouts import Layouts, assign_layouts
 from penstock.lowering.pipelines import PIPELINES

@@ -33,7 +33,8 @@ from penstock.dialects.op import (
     SliceOp,
     TransposeOp,
 )
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 

@@ -23,7 +23,7 @@ from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.winograd import (
     JOIN,
     SPLIT,
@@ -31,6 +31,7 @@ from penstock.dialects.op.winograd import (
     WinogradSplitOp,
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError

@@ -19,7 +19,6 @@ from xdsl.passes import PassPipeline
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.job import InputOp, JobOp
-from penstock.dialects.op.tensor_op import tensor_type
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -30,6 +29,7 @@ from penstock.dialects.regst import (
     alias_place,
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering import get_all_passes
 from penstock.lowering.algorithms.exclusion_groups import exclusion_groups, parse_groups
 from penstock.lowering.plan.merge_jobs import PlanMergeJobsPass

@@ -31,10 +31,11 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects import get_all_dialects, launch
 from penstock.dialects.job import DeviceAttr, InputOp, VariableOp
 from penstock.dialects.kernel.builder import KernelBuilder
-from penstock.dialects.op.tensor_op import TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, RegisterOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.packing import Lifetime, Problem, pack
 from penstock.lowering.algorithms.packing.problem import (
     end_of,

@@ -24,10 +24,11 @@ from xdsl.utils.hints import isa
 from penstock.dialects import launch
 from penstock.dialects.job import InputOp
 from penstock.dialects.op.in_place import HintAttr, hints_of
-from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp, tensor_type
+from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.aliases import (
     does_nothing,
     lies_as_paired,
