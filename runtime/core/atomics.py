@@ -1,4 +1,4 @@
-"""What compiled code needs and Python lacks: atomics, raw memory, calls by address."""
+"""Primitives of compiled code: atomics, raw memory, calls by address."""
 
 # llvmlite and most of numba carry no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -63,13 +63,13 @@ def compiled(
 ) -> Callable[[Function], Function]:
     """
     Compile a function for the types of its annotations, without the GIL, and cache it
-    on disk, where what any module of the core made is found by none but the same
-    modules. `bound` has the types that its type variables stand for.
+    on disk, under a key that covers the texts of all modules of the core. `bound` has
+    the types that its type variables stand for.
 
     It may not allocate. Arrays are not counted as used while it runs, as the counts of
     arrays inside tuples take more time than the rest of the executor. `inline` is for
-    what is called often, `for_python` for what not only compiled code calls: to take
-    Python's arguments to pieces takes longer to compile than most functions.
+    functions that are called often, `for_python` for those that Python calls, too: to
+    unpack Python's arguments takes longer to compile than most functions.
     """
     decorate = cast("Callable[..., Callable[[Function], Any]]", njit)
     options = {
@@ -270,10 +270,10 @@ poke = cast("Callable[[Words, Integer, Integer], None]", _poke)
 """`array[index] = value` for an index that is not negative."""
 
 load_acquire = cast("Callable[[Words, Integer], int]", _load_acquire)
-"""`array[index]`, and all that its writer had written before it stored this value."""
+"""`array[index]`, and all writes of its writer before it stored this value."""
 
 store_release = cast("Callable[[Words, Integer, Integer], None]", _store_release)
-"""`array[index] = value`, and with it all that this thread has written before."""
+"""`array[index] = value`, visible with all earlier writes of this thread."""
 
 fetch_add = cast("Callable[[Words, Integer, Integer], int]", _fetch_add)
 """Add a value to `array[index]` at once; its value before."""
@@ -282,7 +282,7 @@ fetch_min = cast("Callable[[Words, Integer, Integer], int]", _fetch_min)
 """Set `array[index]` to a value if that is less, at once; its value before."""
 
 fence = cast("Callable[[], None]", _fence)
-"""Let nothing that is read after this have been read before what was written."""
+"""Order all writes before this before all reads after it."""
 
 replace = cast("Callable[[Words, Integer, Integer, Integer], bool]", _replace)
 """Set `array[index]` from `old` to `new` at once; False if it was not `old`."""

@@ -2,8 +2,8 @@
 The compiled executor: threads that run actors without Python or the GIL.
 
 The thread that calls `Core.run` works too, in slices between which Python handles
-signals: a short run has ended before another thread could have woken up. Only where
-actors call Python it just waits, as what a signal raises must not end up in their code.
+signals: a short run has ended before another thread could have woken up. Where actors
+call Python it only waits, as the exception of a signal must not end up in their code.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Protocol
 import numpy as np
 
 from penstock.runtime.core import state_layout as w
-from penstock.runtime.core.dataflow_tables import General, general_tables
+from penstock.runtime.core.dataflow_tables import Dataflow, dataflow_tables
 from penstock.runtime.core.entry_points import (
     Starter,
     address_of_entry,
     attend,
     halt,
-    leave_all_seats,
-    take_all_seats,
+    lock_all_workers,
     take_part,
+    unlock_all_workers,
 )
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.io_kernels import CALLBACK_FAILED
@@ -56,16 +56,16 @@ CHUNKS = 8
 NAP_TIME = 10_000_000
 """Nanoseconds after which a thread that sleeps in a run looks again."""
 START_SECONDS = 1.0
-"""How long a thread may take to begin."""
+"""The time that a thread may take to begin."""
 RETRY_SECONDS = 0.0005
-"""How often a run that was interrupted is asked whether it has stopped."""
+"""The time between two looks whether an interrupted run has stopped."""
 
 
 class RunLog(Protocol):
-    """Memory that threads note in when acts and calls of a run start and end."""
+    """The memory for rows of a run: starts and ends of acts and calls."""
 
     first: int
-    """The turns that there were before the run."""
+    """The iterations that there were before the run."""
 
     @property
     def address(self) -> int:
@@ -74,25 +74,25 @@ class RunLog(Protocol):
 
 
 class Remainder(Protocol):
-    """What is left of a run that has stopped."""
+    """The rest of a run that has stopped."""
 
     @property
     def failures(self) -> dict[int, TaskError]:
-        """Actor: how it has failed."""
+        """Actor: its failure."""
         ...
 
     def settle(self) -> TaskError | None:
         """
-        Bring turns to their end in which a variable was assigned to. The failure of the
-        earliest turn that has one.
+        Bring iterations to their end in which a variable was assigned to. The failure
+        of the earliest iteration that has one.
         """
         ...
 
 
 class Resume(Protocol):
     """
-    How a run goes on without the core, given the turns that actors were to make from
-    the core's beginning on, its words, and which actors have failed.
+    A function that goes on with a run without the core, given the iterations that
+    actors were to make from the core's beginning on, its words, and failed actors.
     """
 
     def __call__(
@@ -122,43 +122,44 @@ class _MainThread:
 _main_thread = _MainThread()
 
 
-def address_of_recorder(is_general: bool) -> int:
-    """What runs need that fill a log; it is loaded by the first one, or here before."""
-    return address_of_entry("general_recorder" if is_general else "recorder")
+def address_of_recorder(is_dataflow: bool) -> int:
+    """The address of the scheduler that fills a log, which the first call loads."""
+    return address_of_entry("dataflow_recorder" if is_dataflow else "recorder")
 
 
 class _Memory:
     """The words that threads share; `address` is that of their table."""
 
-    def __init__(self, tables: Tables, threads: int, general: General | None):
+    def __init__(self, tables: Tables, threads: int, dataflow: Dataflow | None):
         self.layout = tables.layout
-        self.general = general
+        self.dataflow = dataflow
         self.state = State(
             counters=tables.counters(),
             actors=_aligned(int(tables.layout.place.max(initial=0)) + ACTOR_WORDS),
             rows=_aligned(len(tables.rows)),
             rings=_aligned(int(tables.layout.ring_start[-1])),
-            seats=_aligned(tables.workers * w.SEAT_WORDS),
+            workers=_aligned(tables.workers * w.WORKER_WORDS),
             threads=_aligned(threads),
             control=_aligned(w.CONTROL_WORDS),
         )
         self.state.control[w.CORES] = _cores()
         self.state.control[w.LEFT_OUT] = -1
-        # A board is seen by those that run workers which are free.
+        # Threads that are bound to a worker do not look for shared kernels.
         helpers = threads - len(tables.bound)
         most = min(CHUNKS * helpers, w.CLAIM) if helpers > 1 else 1
         self.state.control[w.MOST_PARTS] = most
-        self.state.control[w.NAP + 1] = NAP_TIME
-        self.state.control[w.MODE] = w.PLAIN_LOOP if general is None else w.TURNS
-        arrays = (*self.layout, *self.state, *(general or ()))
+        self.state.control[w.SLEEP_LIMIT + 1] = NAP_TIME
+        self.state.control[w.MODE] = w.STATIC if dataflow is None else w.DATAFLOW
+        arrays = (*self.layout, *self.state, *(dataflow or ()))
         words = [word for x in arrays for word in (x.ctypes.data, x.size)]
         self._table = np.array(words, np.int64)
         self.address: int = self._table.ctypes.data
         self.state.control[w.TABLES] = self.address
         self.state.control[w.WHOLE_ACTS] = tables.assigns
-        # The general loop computes addresses before each act.
-        self._lent = lent_table(tables, self.state.rows if general is None else None)
-        self.state.control[w.LENT] = self._lent.ctypes.data if self._lent.size else 0
+        # The dataflow scheduler computes addresses before each act.
+        rows = self.state.rows if dataflow is None else None
+        self._bindings = bindings = binding_table(tables, rows)
+        self.state.control[w.BINDINGS] = bindings.ctypes.data if bindings.size else 0
         self.reset(tables)
 
     def reset(self, tables: Tables) -> None:
@@ -168,18 +169,18 @@ class _Memory:
         state.actors[places + w.ACTS] = 0
         state.actors[places + w.QUEUED] = 0
         state.actors[places + w.PHASE] = 0
-        if self.general is not None:
-            self.general.scratch[:] = 0
+        if self.dataflow is not None:
+            self.dataflow.scratch[:] = 0
         state.actors[places + w.CONDITION] = self.layout.condition_start[:-1]
         state.rows[:] = tables.rows
-        state.seats[w.LEFT :: w.SEAT_WORDS] = 0
-        state.seats[w.WRONG_ACTOR :: w.SEAT_WORDS] = 0
+        state.workers[w.LEFT :: w.WORKER_WORDS] = 0
+        state.workers[w.WRONG_ACTOR :: w.WORKER_WORDS] = 0
         state.control[w.TARGET] = 0
         state.control[w.OPEN] = 0
 
 
-def lent_table(tables: Tables, rows: Words | None) -> Words:
-    """The table of registers that are lent, for argument rows; empty if none are."""
+def binding_table(tables: Tables, rows: Words | None) -> Words:
+    """The table of bindings to the caller's arrays, for argument rows; maybe empty."""
     if rows is None or not tables.lent_words:
         return np.zeros(0, np.int64)
     words = [len(tables.lent_words)]
@@ -218,7 +219,7 @@ class _Thread:
         self._number = number
         self._memory = memory
         self.error: BaseException | None = None
-        # A daemon, as else Python waits for idle threads before it lets anyone close
+        # A daemon, as else Python would wait for idle threads before anything can close
         # them; `Core` joins them at exit.
         self.thread = threading.Thread(
             target=self._serve, name=f"penstock-worker-{number}", daemon=True
@@ -267,9 +268,10 @@ class Core(Closing):
     that is more; those besides the caller's live from the first run until `close`.
 
     It is also closed when it is collected, when a `with` block over it ends and when
-    Python exits. After a failed run it is as new, but for what is in the registers.
-    The `general` loop runs any program, the plain one those that need no other. A
-    program that assigns to variables needs `resume`, to end what has begun.
+    Python exits. After a failed run it is as new, but for the contents of registers.
+    The dynamic dataflow scheduler runs any program, the static one those that need no
+    other; `dataflow` asks for the former. A program that assigns to variables needs
+    `resume`, to end iterations that have begun.
     """
 
     def __init__(
@@ -277,19 +279,19 @@ class Core(Closing):
         tables: Tables,
         threads: int = 1,
         *,
-        general: bool = False,
+        dataflow: bool = False,
         resume: Resume | None = None,
     ):
         assert resume is not None or not tables.assigns, "assignments come to an end"
         self.tables = tables
         self._resume = resume
-        self.is_general: bool = general or tables.is_general
-        """Whether the general loop runs it."""
+        self.is_dataflow: bool = dataflow or tables.needs_dataflow
+        """Whether the dynamic dataflow scheduler runs it."""
         self._count = max(threads, tables.workers)
         # Where nothing calls Python, the caller is the first thread.
         self._caller = w.OBSERVER if tables.bound else 0
         self._first = self._caller + 1
-        kinds = general_tables(tables) if self.is_general else None
+        kinds = dataflow_tables(tables) if self.is_dataflow else None
         self._memory = _Memory(tables, self._count, kinds)
         self._control = self._memory.state.control
         self._lock = threading.Lock()
@@ -316,17 +318,16 @@ class Core(Closing):
         return self._memory
 
     def acts_made(self) -> int:
-        """How many acts all actors have made so far, also while they run."""
+        """The number of acts of all actors so far, also while they run."""
         return int(self._memory.state.actors[self._memory.layout.place + w.ACTS].sum())
 
     def run(self, acts: int, log: RunLog | None = None) -> None:
         """
-        Let every actor act this many times, or make its acts of so many turns; one
-        thread at a time, others wait. A log that was made for so many acts is filled
-        with what happens when.
+        Let every actor act this many times, or make its acts of so many iterations; one
+        thread at a time, others wait. A log that was made for so many acts is filled.
 
         Raises TaskError if a kernel fails, DeadlockError if no actor can go on, and
-        what a signal raises in the calling thread, once all threads have stopped.
+        the exception of a signal in the calling thread, once all threads have stopped.
         """
         if acts < 0:
             raise PenstockError(f"the number of acts must not be negative, got {acts}")
@@ -343,16 +344,16 @@ class Core(Closing):
                 self._run(acts)
 
     def _record(self, log: RunLog | None) -> None:
-        """Let threads fill a log in the next run, or none."""
+        """Choose the scheduler of the next run, which fills a log if one is given."""
         self._log = log
         self._control[w.LOG] = 0 if log is None else log.address
         if log is not None:
             log.first = int(self._control[w.TARGET])
-        if log is not None or self.tables.wires:
-            self._control[w.LOOP] = address_of_recorder(self.is_general)
+        if log is not None or self.tables.forwarded:
+            self._control[w.LOOP] = address_of_recorder(self.is_dataflow)
         else:
             self._control[w.LOOP] = (
-                address_of_entry("general") if self.is_general else 0
+                address_of_entry("dataflow") if self.is_dataflow else 0
             )
 
     def watch(
@@ -360,7 +361,7 @@ class Core(Closing):
     ) -> None:
         """
         Let a watchdog look at all runs from now on, in place of any before. `kernels`
-        says what each actor calls, for its reports.
+        names the kernels of each actor, for its reports.
         """
         with self._lock:
             if self._watcher is not None:
@@ -423,7 +424,7 @@ class Core(Closing):
         self._started = True
 
     def settle(self) -> None:
-        """End what is left of a run that was interrupted, if anything is."""
+        """Bring a run to its end that was interrupted, if there is one."""
         with self._lock:
             if not self._clean:
                 self._stop()
@@ -432,17 +433,20 @@ class Core(Closing):
         self, error: BaseException | None = None, acts: int = 0
     ) -> TaskError | None:
         """
-        Stop all threads, bring turns to their end in which a variable was assigned to,
-        and go back to the state before the first act. What has failed of a turn before
-        that of the error, if that is of a task in the last `acts` turns.
+        Stop all threads, bring iterations to their end in which a variable was assigned
+        to, and go back to the state before the first act. Returns the failure of an
+        iteration before that of the error, if the error is of a task in the last `acts`
+        iterations.
         """
         halt(self._memory.address, w.INTERRUPTED)
-        work = partial(self._end_turns, error, acts)
+        work = partial(self._end_iterations, error, acts)
         return self._shield.run(work) if self.tables.assigns else work()
 
-    def _end_turns(self, error: BaseException | None, acts: int) -> TaskError | None:
+    def _end_iterations(
+        self, error: BaseException | None, acts: int
+    ) -> TaskError | None:
         address = self._memory.address
-        while not take_all_seats(address):
+        while not lock_all_workers(address):
             time.sleep(RETRY_SECONDS)
         failure = None
         if self.tables.assigns:
@@ -454,24 +458,24 @@ class Core(Closing):
             self._started = False
         if not self._closed:
             self._control[w.STOP] = w.RUNNING
-        leave_all_seats(address)
+        unlock_all_workers(address)
         self._clean = True
         return failure if isinstance(error, TaskError) else None
 
     def _settled(self, error: BaseException | None, acts: int) -> TaskError | None:
         """
-        Bring turns to their end, while nobody acts; see `SequentialRun.settle`. The
-        failure of the earliest turn, for which that of `error` is taken if it is one.
+        Bring iterations to their end, while no actor acts; see `SequentialRun.settle`.
+        Returns the failure of the earliest one, which may be `error` itself.
         """
         tables, state = self.tables, self._memory.state
         before = int(state.control[w.TARGET]) - acts
         failures: dict[int, TaskError] = {}
         if isinstance(error, TaskError):
             failures[int(state.control[w.FAILED_ACTOR])] = error
-        for seat in range(0, state.seats.size, w.SEAT_WORDS):
-            index = int(state.seats[seat + w.WRONG_ACTOR]) - 1
+        for base in range(0, state.workers.size, w.WORKER_WORDS):
+            index = int(state.workers[base + w.WRONG_ACTOR]) - 1
             if index >= 0 and index not in failures:
-                call, code = state.seats[[seat + w.WRONG_CALL, seat + w.WRONG_CODE]]
+                call, code = state.workers[[base + w.WRONG_CALL, base + w.WRONG_CODE]]
                 failures[index] = self._task_error(index, int(call), int(code), before)
         known = list(failures)
         assert self._resume is not None, "variables are assigned to"
@@ -480,7 +484,7 @@ class Core(Closing):
             int(state.control[w.TARGET]),
             (self._memory.layout, state),
             failures,
-            is_plain=not self.is_general,
+            is_plain=not self.is_dataflow,
         )
         found = run.settle()
         for index in run.failures.keys() - known:
@@ -488,7 +492,7 @@ class Core(Closing):
         return found
 
     def _error(self, acts: int) -> PenstockError:
-        """What the first thread that stopped has noted."""
+        """The error that the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
         if control[w.STOP] == w.FAILED:
             return self._task_error(
@@ -512,8 +516,8 @@ class Core(Closing):
 
     def _task_error(self, index: int, made: int, code: int, start: int) -> TaskError:
         """
-        The failure of an actor at its next act, counted from turn `start` on: of a
-        call, all of which are numbered through.
+        The failure of an actor at its next act, counted from iteration `start` on: that
+        of a call, given its number among all calls.
         """
         tables = self.tables
         acts = self._memory.state.actors[tables.layout.place[index] + w.ACTS]

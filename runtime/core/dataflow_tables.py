@@ -1,9 +1,9 @@
 """
-The flat tables that only the general loop needs, which runs actors of all kinds.
+The flat tables of the dynamic dataflow scheduler, which runs actors of all kinds.
 
-Unlike the plain loop it looks at each register of an actor on its own: what there is to
-read, whether there is room to write, whether there will be more, and where the piece
-lies whose number the counters say.
+Unlike the static one it looks at each register of an actor on its own: whether there is
+a piece to read, a slot to write, and more to come. The counters are the number of a
+piece, which says where it lies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLACE_WORDS = 5
 """Words of a register in `General.places`."""
 
 
-class General(NamedTuple):
+class Dataflow(NamedTuple):
     """
     `x_start[i]` to `x_start[i + 1]` are the entries of i in x; only `scratch` is
     written.
@@ -37,7 +37,7 @@ class General(NamedTuple):
     kind: Words
     turns: Words
     round: Words
-    """Actor: the number of its kind, its acts in a turn and in a round."""
+    """Actor: the number of its kind, its acts in an iteration and in a round."""
     places: Words
     """
     Register: address, frames, parts in a frame, bytes from frame to frame and from part
@@ -49,17 +49,17 @@ class General(NamedTuple):
     read_consumed: Words
     read_ended: Words
     read_every: Words
-    """Actor: what it reads, where that is counted, and how many acts a piece lasts."""
+    """Actor: the registers that it reads, their counters, acts that a piece lasts."""
     write_start: Words
     write_register: Words
     write_produced: Words
     write_ended: Words
     write_every: Words
-    """Actor: what it writes."""
+    """Actor: the registers that it writes."""
     room_start: Words
     room_consumed: Words
     room_slots: Words
-    """Entry of what is written: the counter of each reader, and the slots."""
+    """Written register of an actor: the counter of each reader, and the slots."""
     arg_start: Words
     arg_word: Words
     arg_register: Words
@@ -69,7 +69,7 @@ class General(NamedTuple):
     """Actor: the words of its rows that are addresses of slots."""
     when: Words
     on: Words
-    """Call: when it is made, and on what the actor reads, -1 for all."""
+    """Call: when it is made, and for which input of the actor, -1 for all."""
     list_start: Words
     list_of: Words
     lists: Words
@@ -81,25 +81,25 @@ class General(NamedTuple):
     filled_produced: Words
     filled_consumed: Words
     filled_slots: Words
-    """What the caller fills, once for each reader: where that is counted, and slots."""
+    """Registers that the caller fills, once for each reader: counters, and slots."""
     taken_produced: Words
     taken_consumed: Words
-    """Where what the caller takes is counted."""
-    wire_start: Words
-    wire_own: Words
-    wire_place: Words
+    """Registers that the caller takes pieces of: counters."""
+    forward_start: Words
+    forward_own: Words
+    forward_place: Words
     """Actor: its counters that others see elsewhere, and where they do."""
     change_start: Words
     change_number: Words
     change_by: Words
-    """Entry of the wires: moves of the counter by another number than one."""
+    """Forwarded counter: moves by another number than one."""
     scratch_start: Words
     scratch: Words
-    """Actor: what was left over of each register it reads, and what its kind notes."""
+    """Actor: pieces discarded of each register that it reads, and words of its kind."""
 
 
-def general_tables(tables: Tables) -> General:
-    """The tables of a program for the general loop."""
+def dataflow_tables(tables: Tables) -> Dataflow:
+    """The tables of a program for the dataflow scheduler."""
     return _Maker(tables).make()
 
 
@@ -111,7 +111,7 @@ class _Maker:
         for register, reader in tables.edges:
             self.readers[register].append(reader)
 
-    def make(self) -> General:
+    def make(self) -> Dataflow:
         tables, actors = self.tables, self.tables.actors
         starts, offsets, items = self._lists()
         sizes = [scratch_words(actor) for actor in actors]
@@ -137,11 +137,11 @@ class _Maker:
             *columns([self._filled()], 4)[1:],
             _words(tables.seen(tables.produced_at(register)) for register in taken),
             _words(tables.consumed_at(self.edge_of[r, CALLER]) for r in taken),
-            *self._wires(),
+            *self._forwarded(),
             np.cumsum([0, *sizes], dtype=np.int64),
             np.zeros(sum(sizes), np.int64),
         ]
-        return General(*words)
+        return Dataflow(*words)
 
     def _reads(self, index: int) -> list[tuple[int, int, int, int, int]]:
         actor, tables = self.tables.actors[index], self.tables
@@ -193,14 +193,14 @@ class _Maker:
             if register.producer == CALLER
         ]
 
-    def _wires(self) -> list[Words]:
+    def _forwarded(self) -> list[Words]:
         tables = self.tables
-        ordered = sorted(tables.wires, key=lambda wire: wire.actor)
-        wires: list[list[tuple[int, int]]] = [[] for _ in tables.actors]
-        for wire in ordered:
-            wires[wire.actor].append((wire.counter, wire.place))
-        changes = [sorted(wire.changes.items()) for wire in ordered]
-        return [*columns(wires, 2), *columns(changes, 2)]
+        ordered = sorted(tables.forwarded, key=lambda forward: forward.actor)
+        forwarded: list[list[tuple[int, int]]] = [[] for _ in tables.actors]
+        for forward in ordered:
+            forwarded[forward.actor].append((forward.counter, forward.place))
+        changes = [sorted(forward.changes.items()) for forward in ordered]
+        return [*columns(forwarded, 2), *columns(changes, 2)]
 
     def _args(self) -> list[list[tuple[int, int, int, int, int]]]:
         tables = self.tables
@@ -221,7 +221,7 @@ class _Maker:
         return rows
 
     def _counter(self, actor: int, register: int) -> int:
-        """Where the number is counted of the piece that an actor uses."""
+        """The counter for the number of the piece that an actor uses."""
         if register in self.tables.actors[actor].writes:
             return self.tables.produced_at(register)
         return self.tables.consumed_at(self.edge_of[register, actor])
@@ -248,7 +248,7 @@ def _place(register: Register) -> tuple[int, ...]:
 
 
 def scratch_words(actor: Actor) -> int:
-    """The words that an actor needs for what it notes."""
+    """The words of scratch memory that an actor needs."""
     match actor.kind:
         case "case":
             own = len(actor.writes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.runtime.core.atomics import load_word
-from penstock.runtime.core.dataflow_rules import GENERAL_OFFSET, general_at
+from penstock.runtime.core.dataflow_rules import DATAFLOW_OFFSET, dataflow_at
 from penstock.runtime.core.dataflow_scheduler import (
     DataflowMachine,
     outlook,
@@ -20,11 +20,11 @@ from penstock.runtime.core.scheduler import (
     attend,
     begin,
     halt,
-    leave_all_seats,
+    lock_all_workers,
     move_on,
     start,
-    take_all_seats,
     take_part,
+    unlock_all_workers,
 )
 from penstock.runtime.core.state import STATE_OFFSET, layout_at, state_at
 from penstock.runtime.jit.c_function import compile_c_function
@@ -33,8 +33,8 @@ from penstock.runtime.jit.object_file import ObjectCode
 
 def core(words: int) -> int:
     """
-    Do what `penstock.runtime.core.entry_points` has a function for: given the address
-    of its number there and of its three arguments.
+    Run a function of `penstock.runtime.core.entry_points`, given the address of its
+    number there and of its three arguments.
     """
     verb, tables = load_word(words), load_word(words + 8)
     first, second = load_word(words + 16), load_word(words + 24)
@@ -47,9 +47,9 @@ def core(words: int) -> int:
     elif verb == 3:
         halt(tables, first)
     elif verb == 4:
-        return int(take_all_seats(tables))
+        return int(lock_all_workers(tables))
     elif verb == 5:
-        leave_all_seats(tables)
+        unlock_all_workers(tables)
     elif verb == 6:
         move_on(tables, first, second)
     elif verb == 7:
@@ -58,7 +58,7 @@ def core(words: int) -> int:
 
 
 def make_recorder() -> Callable[[int, int, int], int]:
-    """What threads do instead of `act` where acts are recorded."""
+    """The static scheduler that records acts."""
     act = acting(True)
 
     def recorder(tables: int, worker: int, deadline: int) -> int:
@@ -68,21 +68,21 @@ def make_recorder() -> Callable[[int, int, int], int]:
     return recorder
 
 
-def make_general(is_recorded: bool) -> Callable[[int, int, int], int]:
-    """What threads do instead of `act` where actors are of any kind."""
+def make_dataflow(is_recorded: bool) -> Callable[[int, int, int], int]:
+    """The dynamic dataflow scheduler, which records acts or not."""
     loop = scheduling(is_recorded)
 
-    def general(tables: int, worker: int, deadline: int) -> int:
+    def dataflow(tables: int, worker: int, deadline: int) -> int:
         machine = DataflowMachine(
             layout_at(tables),
             state_at(tables + STATE_OFFSET),
-            general_at(tables + GENERAL_OFFSET),
+            dataflow_at(tables + DATAFLOW_OFFSET),
         )
         if worker == NOBODY:
             return outlook(machine)
         return 1 if loop(machine, worker, deadline) else 0
 
-    return general
+    return dataflow
 
 
 _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
@@ -92,10 +92,10 @@ _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
     "copy": (lambda: copy, 3, 32),
     "fault": (lambda: fault, 3, 32),
     "recorder": (make_recorder, 3, 32),
-    "general": (lambda: make_general(False), 3, 32),
-    "general_recorder": (lambda: make_general(True), 3, 32),
+    "dataflow": (lambda: make_dataflow(False), 3, 32),
+    "dataflow_recorder": (lambda: make_dataflow(True), 3, 32),
 }
-"""By name: what makes the function, its number of words, and the bits of its result."""
+"""By name: the maker of the function, its number of words, the bits of its result."""
 
 
 def compile_entry(name: str) -> ObjectCode:

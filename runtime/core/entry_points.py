@@ -1,5 +1,5 @@
 """
-The functions of the compiled core, for Python.
+The entry points of the compiled core, for Python.
 
 Their machine code is looked up in the cache folder; only if it is not there is Numba
 imported to compile it. A call lets go of the GIL. All get the address of one table of
@@ -24,14 +24,14 @@ from penstock.runtime.jit.object_file import (
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
 _NOBODY = -1
-_ATTEND, _BEGIN, _TAKE_PART, _HALT, _TAKE_ALL_SEATS, _LEAVE_ALL_SEATS = range(6)
+_ATTEND, _BEGIN, _TAKE_PART, _HALT, _LOCK_ALL_WORKERS, _UNLOCK_ALL_WORKERS = range(6)
 _MOVE_ON, _START = 6, 7
 
 
 @cache
 def address_of_entry(name: str) -> int:
     """
-    The address of the C function `core`, `recorder`, `general`, `general_recorder`,
+    The address of the C function `core`, `recorder`, `dataflow`, `dataflow_recorder`,
     `feed`, `fetch`, `copy` or `fault`.
     """
     path = core_folder() / f"{name}.o"
@@ -58,8 +58,8 @@ def _compiled(name: str) -> ObjectCode:
 @cache
 def compiled_core() -> Callable[[int | ctypes.c_int64], int]:
     """
-    The compiled core. Whoever loads a program asks for it, so that no run, which may
-    have to be quick to end, is the first to.
+    The compiled core. It is asked for when a program is loaded, so that no run, which
+    may have to end fast, is the first to.
     """
     return _Core(address_of_entry("core"))
 
@@ -81,9 +81,8 @@ def begin(tables: int, acts: int, wake: bool) -> None:
 
 def take_part(tables: int, thread: int, limit: int) -> int:
     """
-    Let the caller's thread take part in a run until it ends or dozes, or for about a
-    number of nanoseconds; whether it is to do so again: `ENDED_WELL`, `UNFINISHED` or
-    `STOPPED`.
+    Let the caller's thread take part in a run until it ends or sleeps, or for about a
+    number of nanoseconds. Returns `ENDED_WELL`, `UNFINISHED` or `STOPPED`.
     """
     return _call(_TAKE_PART, tables, thread, limit)
 
@@ -112,27 +111,27 @@ def halt(tables: int, reason: int) -> None:
     _call(_HALT, tables, reason)
 
 
-def take_all_seats(tables: int) -> bool:
-    """Keep all threads from acting until `leave_all_seats`; False if one acts."""
-    return _call(_TAKE_ALL_SEATS, tables) != 0
+def lock_all_workers(tables: int) -> bool:
+    """Keep all threads from acting until `unlock_all_workers`; False if one acts."""
+    return _call(_LOCK_ALL_WORKERS, tables) != 0
 
 
-def leave_all_seats(tables: int) -> None:
+def unlock_all_workers(tables: int) -> None:
     """Let threads act again."""
-    _call(_LEAVE_ALL_SEATS, tables)
+    _call(_UNLOCK_ALL_WORKERS, tables)
 
 
 def outlook(tables: int, loop: int) -> int:
     """
-    What can be expected while somebody has all seats: `STUCK`, `GOES_ON` or `WAITS`.
-    The loop is the address of that for all kinds.
+    The outlook while all workers are locked: `STUCK`, `GOES_ON` or `WAITS`. `loop` is
+    the address of the dataflow scheduler.
     """
     return _Loop(loop)(tables, _NOBODY, 0)
 
 
 def move_on(tables: int, counter: int, value: int) -> None:
     """
-    Set a counter that belongs to the caller, unless its index is negative, and wake
-    those who wait for it.
+    Set a counter of the caller, unless its index is negative, and wake the threads that
+    wait for it.
     """
     _call(_MOVE_ON, tables, counter, value)

@@ -1,5 +1,5 @@
 """
-The kernel that stands in for another one where faults are injected.
+The kernel that injects faults in front of another one.
 
 Its first argument is the address of a table, the others are those of the kernel:
 
@@ -7,8 +7,8 @@ Its first argument is the address of a table, the others are those of the kernel
      not 0 once the run stops, address of the kernel, number of faults,
      act, kind, amount, ...]
 
-Of the faults of an act, one of kind FAIL returns its amount as the code instead of what
-the kernel does, and DELAY waits for nanoseconds before it. Only part 0 waits.
+A fault of kind FAIL returns its amount as the code, without a call of the kernel. DELAY
+waits for its amount of nanoseconds before the call. Only part 0 waits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.runtime.core.os_calls import now, sleep
 FAIL, DELAY = 0, 1
 HEAD, ROW = 4, 3
 """Words before the first fault, and of a fault."""
-NAP = 1_000_000
+LOOK_PERIOD = 1_000_000
 """Nanoseconds after which a delay looks whether the run has stopped."""
 
 
@@ -29,12 +29,12 @@ def wait(nanoseconds: int, stop: int) -> None:
     end = now() + nanoseconds
     left = nanoseconds
     while left > 0 and load_word(stop) == 0:
-        sleep(min(left, NAP))
+        sleep(min(left, LOOK_PERIOD))
         left = end - now()
 
 
 def fault(args: int, part: int, parts: int) -> int:
-    """Do what a table says, and call the kernel that it names."""
+    """Inject the faults of a table, and call the kernel that it names."""
     table = load_word(args)
     act, last = load_word(load_word(table)), table + 8 * HEAD
     last += 8 * ROW * load_word(table + 24)

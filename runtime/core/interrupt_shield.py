@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 def _nothing() -> None:
-    """Nobody has to be told."""
+    """Do nothing."""
 
 
 class _Work(Generic[T]):
-    """Something that is done once, in a thread, and what comes of it."""
+    """A piece of work that is done once, in a thread, and its result."""
 
     def __init__(self, work: Callable[[], T]):
         self._work = work
@@ -25,7 +25,9 @@ class _Work(Generic[T]):
         self.error: BaseException | None = None
 
     def wait(self, stop: Callable[[], None]) -> BaseException | None:
-        """Begin it, if that has not happened, and wait; what a signal has raised."""
+        """
+        Begin it, unless it has begun, and wait; the exception of a signal, if any.
+        """
         try:
             if not self._is_begun.locked():
                 name = "penstock-shield"
@@ -37,7 +39,7 @@ class _Work(Generic[T]):
         return None
 
     def _do(self) -> None:
-        # A signal may have come when a thread was started, and nobody knows that.
+        # A signal may have come while a thread was started, so there may be two.
         if not self._is_begun.acquire(blocking=False):
             return
         try:
@@ -50,11 +52,11 @@ class _Work(Generic[T]):
 
 class Shield:
     """
-    Does what must come to its end, whatever a signal raises in the main thread.
+    Work that comes to its end although signals raise exceptions in the main thread.
 
     Python handles signals there alone, between any two of its instructions, so the work
-    is done in a thread of its own, and the main thread waits for its end. What a signal
-    has raised is raised then. Other threads do the work themselves.
+    is done in a thread of its own, and the main thread waits for its end. The exception
+    of a signal is raised then. Other threads do the work themselves.
     """
 
     def __init__(self) -> None:
@@ -62,7 +64,7 @@ class Shield:
 
     def run(self, work: Callable[[], T], stop: Callable[[], None] = _nothing) -> T:
         """
-        Do something, and raise what it raises. If a signal raises something meanwhile,
+        The result of some work, or its exception. If a signal raises one meanwhile,
         `stop` is called, which may let the work come to an early end.
         """
         self.wait()
@@ -72,7 +74,7 @@ class Shield:
         self._last = doing.is_done
         raised: BaseException | None = None
         while not doing.is_done.is_set():
-            # Each of several signals in a row may come behind what handles the last.
+            # Another signal may come while the last one is handled.
             try:
                 raised = doing.wait(stop) or raised
             except BaseException as error:

@@ -10,7 +10,7 @@ words, which Python prepares before a run:
 
 Sizes are in bytes. A table needs a pointer for every act until its cursor is set back.
 Each copies everything, whatever its part. A slot that lies where the pointer says, as
-it was lent (`penstock.runtime.program.io_binding`), needs no copy.
+it is bound (`penstock.runtime.program.io_binding`), needs no copy.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Callback:
     """
     A Python callable as a kernel at `address`, for as long as this object lives.
 
-    It is called as `function(args, part, parts)` on a worker's thread; what it returns
-    is the code, None counts as 0. Whatever it raises becomes the code CALLBACK_FAILED
-    and is kept for `take_error`. When actors go back to before their first acts, as
-    after a run that failed, `on_reset` is called, if there is one.
+    It is called as `function(args, part, parts)` on a worker's thread and returns the
+    code, None for 0. An exception becomes the code CALLBACK_FAILED and is kept for
+    `take_error`. When actors go back to before their first acts, as after a run that
+    failed, `on_reset` is called, if there is one.
     """
 
     def __init__(self, function: Callable[[int, int, int], int | None]):
@@ -47,7 +47,7 @@ class Callback:
         self.address = cast(int, ctypes.cast(self._entry, ctypes.c_void_p).value)
 
     def _call(self, args: int, part: int, parts: int) -> int:
-        # What leaves a ctypes callback is printed and lost.
+        # An exception that leaves a ctypes callback is printed and lost.
         try:
             return ctypes.c_int32(self._function(args, part, parts) or 0).value
         except BaseException as error:

@@ -1,5 +1,5 @@
 """
-The calls of an act, in compiled code: plainly, or each noted in the log of the worker.
+The calls of kernels in an act, and their rows in the log of the worker.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from penstock.runtime.program.tables import Layout
 
 @compiled()
 def make_call(
-    layout: Layout, state: State, seat: Integer, actor: Integer, call: Integer
+    layout: Layout, state: State, base: Integer, actor: Integer, call: Integer
 ) -> int:
     """
-    Make a call of an actor. Its code, which is noted if it is not 0; CUT_SHORT if the
-    run has stopped meanwhile.
+    Make a call of an actor. Returns its code, which is noted if it is not 0; CUT_SHORT
+    if the run has stopped meanwhile.
     """
     control = state.control
     row = address_of(state.rows, peek(layout.row, call))
@@ -38,11 +38,11 @@ def make_call(
     if parts == 1:
         code = int(call_kernel(peek(layout.kernel, call), row, 0, 1))
     else:
-        code = share_out(state, seat, peek(layout.kernel, call), row, parts)
+        code = share_out(state, base, peek(layout.kernel, call), row, parts)
     if code != 0:
-        state.seats[seat + w.WRONG_ACTOR] = actor + 1
-        state.seats[seat + w.WRONG_CALL] = call
-        state.seats[seat + w.WRONG_CODE] = code
+        state.workers[base + w.WRONG_ACTOR] = actor + 1
+        state.workers[base + w.WRONG_CALL] = call
+        state.workers[base + w.WRONG_CODE] = code
         fail(state, actor, call, code)
     elif (
         parts > 1
@@ -73,7 +73,7 @@ def open_row(log: Integer, what: Integer, actor: Integer, act: Integer) -> int:
     store_word(row + 8 * w.ACTOR, actor)
     store_word(row + 8 * w.ACT, act)
     store_word(log, count + 1)
-    # Who reads the log meanwhile knows that it starts from now on.
+    # A reader of the log takes a row without a start for one that starts from now on.
     store_word(row + 8 * w.START, now())
     return row
 
@@ -108,7 +108,7 @@ def calling(
 
     @compiled(bound={AnyMachine: kind})
     def make_calls(
-        machine: AnyMachine, seat: Integer, actor: Integer, read: Integer, log: Integer
+        machine: AnyMachine, base: Integer, actor: Integer, read: Integer, log: Integer
     ) -> int:
         """Make the calls of the next act; 0, or the code of the first that fails."""
         layout, state = machine.layout, machine.state
@@ -120,7 +120,7 @@ def calling(
             if is_recorded and log != 0 and last - first > 1:
                 act = peek(state.actors, peek(layout.place, actor) + w.ACTS)
                 row = open_row(log, call - first, actor, act)
-            code = make_call(layout, state, seat, actor, call)
+            code = make_call(layout, state, base, actor, call)
             if is_recorded and row != 0:
                 close_row(row, code)
             if code != 0:
@@ -139,7 +139,7 @@ def noting(
 
     @compiled(bound={AnyMachine: kind})
     def noted(
-        machine: AnyMachine, worker: Integer, seat: Integer, actor: Integer
+        machine: AnyMachine, worker: Integer, base: Integer, actor: Integer
     ) -> int:
         """Let an actor of a worker act; 0, or the code by which it fails."""
         state = machine.state
@@ -149,7 +149,7 @@ def noting(
             if log != 0:
                 number = peek(state.actors, peek(machine.layout.place, actor) + w.ACTS)
                 whole = open_row(log, w.WHOLE, actor, number)
-        code = act(machine, seat, actor, log)
+        code = act(machine, base, actor, log)
         if is_recorded and whole != 0:
             close_row(
                 whole, state.control[w.FAILED_CODE] if code == w.REFUSED else code

@@ -1,4 +1,4 @@
-"""Where machine code of this package is kept, by the modules that make it."""
+"""Cache folders of the machine code of this package, keyed by the texts of modules."""
 
 from __future__ import annotations
 

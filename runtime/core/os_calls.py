@@ -86,7 +86,7 @@ pause = cast("Callable[[], None]", _pause)
 def sleep_on(word: Integer, seen: Integer, limit: Integer) -> None:
     """
     Sleep until `wake_all` is called for the word at an address, unless the lower half
-    of it is not what was seen, or a signal comes, or two words at the address `limit`,
+    of it differs from `seen`, or a signal comes, or two words at the address `limit`,
     seconds and nanoseconds, have passed; 0 is no limit.
     """
     if _HAS_FUTEX:
@@ -117,13 +117,13 @@ def wake_all(word: Integer) -> None:
 
 @compiled(inline=False)
 def core_number() -> int:
-    """The number of the core that runs this thread, or -1 where nobody knows."""
+    """The number of the core that runs this thread, or -1 where that is unknown."""
     return _getcpu() if _HAS_FUTEX else -1
 
 
 @compiled(inline=False)
 def thread_number() -> int:
-    """The number of this thread in the system, or 0 where nobody knows."""
+    """The number of this thread in the system, or 0 where that is unknown."""
     return _syscall(_GETTID, 0, 0, 0, 0, 0, 0) if _HAS_FUTEX else 0
 
 

@@ -1,14 +1,14 @@
 """
-What threads do in a run, in compiled code without Python or the GIL.
+The static scheduler, and the threads of a run, compiled to run without Python.
 
-A *worker* is a set of actors that act one at a time, and a ring of those that can. Who
-runs it is not fixed: a thread that finds nothing to do takes the seat of any worker
-that is free, so a run never waits for a thread that has not woken up. Only a worker
-that calls Python keeps to one thread.
+A *worker* is a set of actors that act one at a time, and a ring of those that can. No
+thread owns it: a thread that finds nothing to do locks any worker that is free, so a
+run never waits for a thread that has not woken up. Only a worker that calls Python
+keeps to one thread.
 
-After each act a thread looks at the actors of its worker which that act can have made
-ready; those that wait for other workers it polls. All that workers share are counters
-with one writer each, so there is no lock but the seats.
+The static scheduler lets an actor act when all of its conditions hold, each of which
+compares two counters. Workers share counters with one writer each, so the locks of
+workers are the only ones.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from penstock.runtime.core.state import (
     PATIENCE,
     SPIN,
     STATE_OFFSET,
-    call_threads,
-    doze,
-    enter,
     has_come,
     layout_at,
-    release,
-    ring_bell,
-    seize,
+    lock_all,
+    signal_event,
+    sleep_until_event,
     state_at,
     stop,
+    try_lock,
+    unlock_all,
+    wake_threads,
 )
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.work_sharing import help_with
@@ -60,7 +60,7 @@ from penstock.runtime.program.tables import Layout
 STEAL_AFTER = 16
 """Fruitless looks at its own worker before a thread takes another one."""
 NOBODY = -1
-"""The worker that a loop is called for to ask whether any actor can go on."""
+"""The worker that a scheduler is called for to ask whether any actor can go on."""
 
 
 class StaticMachine(NamedTuple):
@@ -104,7 +104,7 @@ def is_next(machine: StaticMachine, actor: Integer) -> bool:
 
 @compiled()
 def finish_act(layout: Layout, state: State, actor: Integer) -> None:
-    """Move an actor on to its next slots and let its neighbours see that it acted."""
+    """Move an actor on to its next slots, and publish that it has acted."""
     rows, counters = state.rows, state.counters
     last = peek(layout.rotation_start, actor + 1)
     for i in range(peek(layout.rotation_start, actor), last):
@@ -121,7 +121,7 @@ def finish_act(layout: Layout, state: State, actor: Integer) -> None:
         counter = peek(layout.owned, i)
         store_release(counters, counter, peek(counters, counter) + 1)
     if peek(layout.crosses, actor) != 0:
-        ring_bell(state)
+        signal_event(state)
 
 
 # Runs --------------------------------------------------------------------------------
@@ -129,20 +129,20 @@ def finish_act(layout: Layout, state: State, actor: Integer) -> None:
 
 @compiled(inline=False)
 def is_stuck(layout: Layout, state: State) -> bool:
-    """Whether the run cannot end: nobody acts, and no actor can."""
-    if not seize(state):
+    """Whether the run is in a deadlock: no actor acts, and none can."""
+    if not lock_all(state):
         return False
     control = state.control
-    if control[w.MODE] != w.PLAIN_LOOP:
+    if control[w.MODE] != w.STATIC:
         asked = call_kernel(control[w.LOOP], control[w.TABLES], NOBODY, 0)
-        release(state)
+        unlock_all(state)
         return asked == 0 and control[w.OPEN] > 0
     stuck = control[w.OPEN] > 0
     for actor in range(layout.place.size):
         if is_next(StaticMachine(layout, state), actor):
             stuck = False
             break
-    release(state)
+    unlock_all(state)
     return stuck
 
 
@@ -166,20 +166,20 @@ def acting(is_recorded: bool) -> Loop[StaticMachine]:
 
     @compiled()
     def call_all(
-        machine: StaticMachine, seat: Integer, actor: Integer, log: Integer
+        machine: StaticMachine, base: Integer, actor: Integer, log: Integer
     ) -> int:
         """Make the calls of an actor; 0, or the code of the first that fails."""
-        return make_calls(machine, seat, actor, -1, log)
+        return make_calls(machine, base, actor, -1, log)
 
     make_act = noting(StaticMachine, is_recorded, call_all)
 
     @compiled()
     def step(
-        machine: StaticMachine, worker: Integer, seat: Integer, actor: Integer
+        machine: StaticMachine, worker: Integer, base: Integer, actor: Integer
     ) -> int:
         """Let an actor act that can."""
         layout, state = machine.layout, machine.state
-        if make_act(machine, worker, seat, actor) != 0:
+        if make_act(machine, worker, base, actor) != 0:
             return HAS_FAILED
         finish_act(layout, state, actor)
         acts = peek(state.actors, peek(layout.place, actor) + w.ACTS)
@@ -190,23 +190,23 @@ def acting(is_recorded: bool) -> Loop[StaticMachine]:
 
 
 act = acting(False)
-"""There is no test in its loop whether it is recorded."""
+"""The static scheduler without a log; its loop has no test for one."""
 
 
 @compiled(inline=False)
 def tend(worker: Integer, layout: Layout, state: State, deadline: Integer) -> bool:
     """
     Let the actors of a worker act as long as they can, or until past the deadline if
-    that is not 0. False if another thread has the seat or none of them can act.
+    that is not 0. False if another thread has locked it or none of them can act.
     """
-    seat, seats, control = worker * w.SEAT_WORDS, state.seats, state.control
-    if load_acquire(seats, seat + w.LEFT) == 0:
+    base, workers, control = worker * w.WORKER_WORDS, state.workers, state.control
+    if load_acquire(workers, base + w.LEFT) == 0:
         return False
-    while not enter(state, seat):
+    while not try_lock(state, base):
         if layout.free[worker]:
             return False
         pause()
-    # Who has a seat sees what was written before the run.
+    # The lock makes all writes before the run visible.
     loop = control[w.LOOP]
     if loop != 0:
         return call_kernel(loop, control[w.TABLES], worker, deadline) != 0
@@ -221,8 +221,8 @@ def find_work(
     thread: Integer, layout: Layout, state: State, looks: Integer, deadline: Integer
 ) -> bool:
     """
-    Do what a thread may do now; False if there is nothing. One that runs a worker that
-    no other thread may run does nothing else.
+    Run a worker or do parts of a shared kernel; False if there is nothing to do. A
+    thread with a worker that no other thread may run does nothing else.
     """
     workers = layout.free.size
     if thread < workers and tend(thread, layout, state, deadline):
@@ -235,26 +235,26 @@ def find_work(
                 return True
     helped = False
     for worker in range(workers):
-        helped |= help_with(state, worker * w.SEAT_WORDS)
+        helped |= help_with(state, worker * w.WORKER_WORDS)
     return helped
 
 
 @compiled(inline=False)
 def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> None:
     """
-    Take part in runs: the caller's thread until the run ends, it has slept or the
+    Take part in runs. The caller's thread does until the run ends, it has slept or the
     deadline has passed; other threads, whose deadline is 0, until the core is closed.
     """
     control, is_caller = state.control, deadline != 0
-    looks = turn = bell = since = 0
+    looks = seen_round = event = since = 0
     is_listed = was_open = False
     while True:
         reason = load_acquire(control, w.STOP)
         is_open = reason == w.RUNNING and load_acquire(control, w.OPEN) > 0
         if reason == w.CLOSED or (is_caller and (not is_open or has_come(state))):
             break
-        if turn != control[w.ROUND] or was_open != is_open:
-            turn, was_open, looks = int(control[w.ROUND]), is_open, 0
+        if seen_round != control[w.ROUND] or was_open != is_open:
+            seen_round, was_open, looks = int(control[w.ROUND]), is_open, 0
         if (
             is_open
             and thread != w.OBSERVER
@@ -274,12 +274,12 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
             if is_open and is_stuck(layout, state):
                 stop(state, w.DEADLOCKED)
             elif not (
-                # All seats may have been taken by who asked whether all is stuck.
+                # A thread that looked for a deadlock may have had all locks.
                 is_open
                 and thread != w.OBSERVER
                 and find_work(thread, layout, state, STEAL_AFTER, deadline)
             ):
-                doze(state, bell, is_caller)
+                sleep_until_event(state, event, is_caller)
             fetch_add(control, w.SLEEPERS, -1)
             is_listed, looks = False, 0
             if is_caller:
@@ -291,8 +291,8 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
             elif is_open and waited <= PATIENCE:
                 give_way()
             else:
-                # Whatever happens from here on rings the bell, so look once more.
-                bell = load_acquire(control, w.BELL)
+                # From here on every change signals the event: look once more.
+                event = load_acquire(control, w.EVENT)
                 fetch_add(control, w.SLEEPERS, 1)
                 is_listed = True
     if is_listed:
@@ -300,48 +300,48 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
 
 
 @compiled(inline=False)
-def lend(table: Integer, is_single: bool) -> None:
-    """Let registers lie where they are lent from in a run of one act, or at home."""
+def bind_io(table: Integer, is_single: bool) -> None:
+    """Bind registers to the caller's arrays in a run of one act, or to their places."""
     row = int(table) + 8
     for _ in range(load_word(table)):
-        address = load_word(row + 8 * w.OWN)
+        address = load_word(row + 8 * w.HOME)
         pointer = load_word(load_word(row + 8 * w.POINTER_AT))
         if is_single and pointer & load_word(row + 8 * w.MISALIGNED) == 0:
             address = pointer + load_word(row + 8 * w.SHIFT)
         store_word(load_word(row + 8 * w.WORD_AT), address)
-        row += 8 * w.LENT_ROW
+        row += 8 * w.BINDING_ROW
 
 
 @compiled(inline=False)
 def begin(tables: Integer, acts: Integer, wake: bool) -> None:
-    """Start a run of so many acts, while no other run is under way."""
+    """Start a run of so many acts, while no other one is under way."""
     layout, state = layout_at(tables), state_at(tables + STATE_OFFSET)
-    seats, control = state.seats, state.control
-    while not seize(state):
+    workers, control = state.workers, state.control
+    while not lock_all(state):
         pause()
     control[w.TARGET] += acts
     control[w.ROUND] += 1
-    if control[w.LENT] != 0:
-        lend(control[w.LENT], acts == 1)
+    if control[w.BINDINGS] != 0:
+        bind_io(control[w.BINDINGS], acts == 1)
     count = 0
     for worker in range(layout.free.size):
-        seat = worker * w.SEAT_WORDS
+        base = worker * w.WORKER_WORDS
         left = layout.member_start[worker + 1] - layout.member_start[worker]
-        seats[seat + w.HEAD] = seats[seat + w.TAIL] = 0
-        seats[seat + w.LEFT] = left
-        seats[seat + w.FRESH] = 1
+        workers[base + w.HEAD] = workers[base + w.TAIL] = 0
+        workers[base + w.LEFT] = left
+        workers[base + w.FRESH] = 1
         count += left > 0
     store_release(control, w.OPEN, count)
-    release(state)
+    unlock_all(state)
     if wake:
-        call_threads(state)
+        wake_threads(state)
 
 
 @compiled(inline=False)
 def take_part(tables: Integer, thread: Integer, limit: Integer) -> int:
     """
-    Let the caller's thread take part in a run until it ends or dozes, or for about a
-    number of nanoseconds; whether it is to do so again.
+    Let the caller's thread take part in a run until it ends or sleeps, or for about a
+    number of nanoseconds. Returns ENDED_WELL, UNFINISHED or STOPPED.
     """
     state = state_at(tables + STATE_OFFSET)
     serve(thread, layout_at(tables), state, now() + limit)
@@ -369,25 +369,25 @@ def halt(tables: Integer, reason: Integer) -> None:
     """End a run for a reason, whether or not it has ended, and wake all threads."""
     state = state_at(tables + STATE_OFFSET)
     store_release(state.control, w.STOP, reason)
-    ring_bell(state)
+    signal_event(state)
 
 
 @compiled(inline=False)
 def move_on(tables: Integer, counter: Integer, value: Integer) -> None:
-    """Set a counter that belongs to the caller, and wake those who wait for it."""
+    """Set a counter of the caller, and wake the threads that wait for it."""
     state = state_at(tables + STATE_OFFSET)
     if counter >= 0:
         store_release(state.counters, counter, value)
-    ring_bell(state)
+    signal_event(state)
 
 
 @compiled(inline=False)
-def take_all_seats(tables: Integer) -> bool:
-    """Keep all threads from acting until `leave_all_seats`; False if one acts."""
-    return seize(state_at(tables + STATE_OFFSET))
+def lock_all_workers(tables: Integer) -> bool:
+    """Keep all threads from acting until `unlock_all_workers`; False if one acts."""
+    return lock_all(state_at(tables + STATE_OFFSET))
 
 
 @compiled(inline=False)
-def leave_all_seats(tables: Integer) -> None:
+def unlock_all_workers(tables: Integer) -> None:
     """Let threads act again."""
-    release(state_at(tables + STATE_OFFSET))
+    unlock_all(state_at(tables + STATE_OFFSET))

@@ -22,11 +22,11 @@ from penstock.runtime.core.atomics import (
     store_release,
 )
 from penstock.runtime.core.os_calls import now
-from penstock.runtime.core.state import SPIN, AnyMachine, ring_bell
+from penstock.runtime.core.state import SPIN, AnyMachine, signal_event
 from penstock.runtime.program.tables import Words
 
 POLL_PERIOD = 64
-"""Acts after which a busy thread looks at what other workers have done."""
+"""Acts after which a busy thread looks at the counters of other workers."""
 CLOCK_PERIOD = 16
 """Acts after which the caller's thread looks at the clock."""
 
@@ -37,7 +37,7 @@ HAS_FAILED, HAS_STEPPED, HAS_ENDED = 0, 1, 2
 Ask = Callable[[AnyMachine, Integer], bool]
 """A question about an actor, given its number."""
 Step = Callable[[AnyMachine, Integer, Integer, Integer], int]
-"""A step of a worker's actor, given the worker, its seat and the actor: its outcome."""
+"""A step of a worker's actor, given the worker, its base and the actor: its outcome."""
 Loop = Callable[[AnyMachine, Integer, Integer], bool]
 """The loop, given the worker and the deadline."""
 Enqueue = Callable[
@@ -93,29 +93,29 @@ def looping(
     @compiled(inline=False, bound={AnyMachine: kind})
     def loop(machine: AnyMachine, worker: Integer, deadline: Integer) -> bool:
         """
-        Let the actors of a worker act as long as they can, or until past the deadline
-        if that is not 0, and leave its seat, which the thread has. False if none of
-        them can act.
+        Let the actors of a worker, which the thread has locked, act as long as they
+        can, or until past the deadline if that is not 0, and unlock it. False if none
+        of them can act.
         """
         layout, state = machine.layout, machine.state
-        seat, seats, control = worker * w.SEAT_WORDS, state.seats, state.control
-        head, tail = seats[seat + w.HEAD], seats[seat + w.TAIL]
-        left = seats[seat + w.LEFT]
+        base, workers, control = worker * w.WORKER_WORDS, state.workers, state.control
+        head, tail = workers[base + w.HEAD], workers[base + w.TAIL]
+        left = workers[base + w.LEFT]
         ring = layout.ring_start[worker]
         mask = layout.ring_start[worker + 1] - ring - 1
-        is_plain = control[w.MODE] == w.PLAIN_LOOP
-        # Callers and faults move counters, too, where the dataflow scheduler runs.
-        shared = not is_plain or layout.member_start.size > 2
+        is_static = control[w.MODE] == w.STATIC
+        # Under the dataflow scheduler callers and faults move counters, too.
+        shared = not is_static or layout.member_start.size > 2
         members = layout.member_start[worker], layout.member_start[worker + 1]
         boundary = layout.boundary_start[worker], layout.boundary_start[worker + 1]
-        if seats[seat + w.FRESH]:
-            seats[seat + w.FRESH] = 0
+        if workers[base + w.FRESH]:
+            workers[base + w.FRESH] = 0
             tail = enqueue(machine, ring, mask, tail, layout.members, *members)
         acted = False
         since_poll, until_clock, last_clock = POLL_PERIOD, 1, 0
 
         while left > 0 and load_acquire(control, w.STOP) == w.RUNNING:
-            # Look at what other workers have done.
+            # Look at the counters of other workers.
             since_poll += 1
             if shared and (head == tail or since_poll >= POLL_PERIOD):
                 since_poll = 0
@@ -129,11 +129,11 @@ def looping(
             head += 1
             acted = True
             poke(state.actors, peek(layout.place, actor) + w.QUEUED, 0)
-            came = step(machine, worker, seat, actor)
+            came = step(machine, worker, base, actor)
             if came == HAS_FAILED:
                 break
             left -= came == HAS_ENDED
-            # Queue those which that can have made ready, itself among them.
+            # Queue the actors which that can have made ready, itself among them.
             first = peek(layout.neighbour_start, actor)
             last = peek(layout.neighbour_start, actor + 1)
             tail = enqueue(machine, ring, mask, tail, layout.neighbours, first, last)
@@ -146,16 +146,16 @@ def looping(
                 until_clock = CLOCK_PERIOD if time - last_clock < SPIN else 1
                 last_clock = time
 
-        seats[seat + w.HEAD], seats[seat + w.TAIL] = head, tail
-        store_release(seats, seat + w.LEFT, left)
-        # Before the seat is free: who has all seats has to see a run that has ended.
-        # Another thread may have made the last act before this one had the seat.
+        workers[base + w.HEAD], workers[base + w.TAIL] = head, tail
+        store_release(workers, base + w.LEFT, left)
+        # Before the worker is unlocked, as a thread that locks all workers has to see
+        # that a run has ended. If this one has not acted, the last act was another's.
         ended = acted and left == 0 and fetch_add(control, w.OPEN, -1) == 1
-        store_release(seats, seat + w.TAKEN, 0)
-        # Nobody but the caller waits for the end of a plain run; it is here if there is
-        # a deadline.
-        if ended and not (is_plain and deadline):
-            ring_bell(state)
+        store_release(workers, base + w.LOCKED, 0)
+        # Only the caller waits for the end of a static run; with a deadline this is its
+        # thread.
+        if ended and not (is_static and deadline):
+            signal_event(state)
         return acted
 
     return loop

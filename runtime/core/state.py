@@ -1,8 +1,9 @@
 """
-What the threads of a run share: words for all of them, a seat and a board per worker.
+Synchronization of the threads of a run: worker locks, sleep and wake-up, the end of it.
 
-A thread takes the seat of a worker to let its actors act. On its board it puts a kernel
-that other threads may do parts of.
+A thread that holds the lock of a worker lets its actors act. Idle threads poll for a
+while and then sleep on one futex. `penstock.runtime.core.state_layout` describes the
+words.
 """
 
 # Most of numba carries no types.
@@ -36,11 +37,11 @@ from penstock.runtime.core.state_layout import State
 from penstock.runtime.program.tables import Layout
 
 SPIN = 50 * MICROSECOND
-"""How long a thread without work looks for some before it sleeps, outside of runs."""
+"""The time for which an idle thread polls before it sleeps, outside of runs."""
 PATIENCE = 2000 * MICROSECOND
 """
-How long it does so during a run, giving way to others: longer than most tasks which one
-thread does alone. To wake a core that sleeps takes up to a third of a millisecond on
+The time for which it polls during a run, giving way to others: longer than most tasks
+of one thread. To wake a core that sleeps takes up to a third of a millisecond on
 virtual machines.
 """
 
@@ -72,18 +73,18 @@ AnyMachine = TypeVar("AnyMachine", bound=Machine)
 
 
 @compiled()
-def ring_bell(state: State) -> None:
+def signal_event(state: State) -> None:
     """Wake the threads that sleep, after something was written that they wait for."""
     control = state.control
     fence()
     if control[w.SLEEPERS] > 0:
-        fetch_add(control, w.BELL, 1)
-        wake_all(address_of(control, w.BELL))
+        fetch_add(control, w.EVENT, 1)
+        wake_all(address_of(control, w.EVENT))
 
 
 @compiled(inline=False)
-def keep_off(state: State) -> None:
-    """If this is the caller's thread, keep all others off the core it is on."""
+def keep_off_core(state: State) -> None:
+    """Keep all other threads off the core of this one, if it is the caller's."""
     control = state.control
     core = core_number()
     if control[w.CORES] == 0 or core == control[w.LEFT_OUT]:
@@ -100,46 +101,46 @@ def keep_off(state: State) -> None:
 
 
 @compiled(inline=False)
-def call_threads(state: State) -> None:
+def wake_threads(state: State) -> None:
     """
     Wake the threads that sleep because there is work for them.
 
-    The system would like to run them on the core that wakes them, where they wait until
-    its thread has nothing more to do, so they are kept off the core of the caller: also
-    if none sleeps, as the caller may have been moved to the core of one that looks for
-    work, which may go nowhere else.
+    Linux prefers to run them on the core of the thread that wakes them, where they wait
+    until that one has nothing more to do. So they are kept off the caller's core; also
+    if none sleeps, as the system may have moved the caller to the core of a polling
+    thread, which may go nowhere else.
     """
     control = state.control
     fence()
-    keep_off(state)
+    keep_off_core(state)
     if control[w.SLEEPERS] > 0:
-        fetch_add(control, w.BELL, 1)
-        wake_all(address_of(control, w.BELL))
+        fetch_add(control, w.EVENT, 1)
+        wake_all(address_of(control, w.EVENT))
 
 
 @compiled(inline=False)
 def stop(state: State, reason: Integer) -> None:
     """End the run for a reason, unless it has ended."""
     if replace(state.control, w.STOP, w.RUNNING, reason):
-        ring_bell(state)
+        signal_event(state)
 
 
 @compiled()
-def doze(state: State, bell: Integer, is_caller: bool) -> None:
+def sleep_until_event(state: State, event: Integer, is_caller: bool) -> None:
     """
-    Sleep until the bell rings again, for at most a while during a run. In a stream,
-    which may have nothing to do for long, only the caller looks again.
+    Sleep until the event is signalled again, for at most `SLEEP_LIMIT` during a run. In
+    a stream, which may be idle for long, only the caller looks again.
     """
     control = state.control
     running = control[w.STOP] == w.RUNNING and load_acquire(control, w.OPEN) > 0
     running = running and (is_caller or control[w.MODE] != w.STREAM)
-    limit = address_of(control, w.NAP) if running else 0
-    sleep_on(address_of(control, w.BELL), bell, limit)
+    limit = address_of(control, w.SLEEP_LIMIT) if running else 0
+    sleep_on(address_of(control, w.EVENT), event, limit)
 
 
 @compiled(inline=False)
 def has_come(state: State) -> bool:
-    """Whether there is what the caller's thread works for."""
+    """Whether the counter that the caller's thread works for has its value."""
     counter = state.control[w.UNTIL]
     if counter == 0:
         return False
@@ -154,32 +155,32 @@ def fail(state: State, actor: Integer, call: Integer, code: Integer) -> None:
         control[w.FAILED_ACTOR] = actor
         control[w.FAILED_CALL] = call
         control[w.FAILED_CODE] = code
-        ring_bell(state)
+        signal_event(state)
 
 
-# Seats -------------------------------------------------------------------------------
+# Worker locks ------------------------------------------------------------------------
 
 
 @compiled()
-def enter(state: State, seat: Integer) -> bool:
-    """Take a seat, and with it the worker's actors, unless another thread has it."""
-    taken = load_acquire(state.seats, seat + w.TAKEN)
-    return taken == 0 and replace(state.seats, seat + w.TAKEN, 0, 1)
+def try_lock(state: State, base: Integer) -> bool:
+    """Lock a worker, whose actors may then act, unless another thread has locked it."""
+    taken = load_acquire(state.workers, base + w.LOCKED)
+    return taken == 0 and replace(state.workers, base + w.LOCKED, 0, 1)
 
 
 @compiled(inline=False)
-def seize(state: State) -> bool:
-    """Take all seats, so that nobody acts; False if one is taken."""
-    for seat in range(0, state.seats.size, w.SEAT_WORDS):
-        if not enter(state, seat):
-            for entered in range(0, seat, w.SEAT_WORDS):
-                store_release(state.seats, entered + w.TAKEN, 0)
+def lock_all(state: State) -> bool:
+    """Lock all workers, so that no actor acts; False if one is locked already."""
+    for base in range(0, state.workers.size, w.WORKER_WORDS):
+        if not try_lock(state, base):
+            for locked in range(0, base, w.WORKER_WORDS):
+                store_release(state.workers, locked + w.LOCKED, 0)
             return False
     return True
 
 
 @compiled(inline=False)
-def release(state: State) -> None:
-    """Leave all seats."""
-    for seat in range(0, state.seats.size, w.SEAT_WORDS):
-        store_release(state.seats, seat + w.TAKEN, 0)
+def unlock_all(state: State) -> None:
+    """Unlock all workers."""
+    for base in range(0, state.workers.size, w.WORKER_WORDS):
+        store_release(state.workers, base + w.LOCKED, 0)

@@ -1,8 +1,9 @@
 """
-What the words mean that the threads of a run share, for Python and for compiled code.
+The layout of the state that the threads of a run share, in words of 64 bits.
 
-A thread takes the seat of a worker to let its actors act. On its board it puts a kernel
-that other threads may do parts of.
+Python and compiled code both read it; modules import it as `w`. A thread holds the lock
+of a worker to let its actors act. The words of the worker also describe the kernel that
+it shares with other threads, if there is one.
 """
 
 from __future__ import annotations
@@ -19,24 +20,28 @@ FOREVER = 1 << 60
 # Words of `State.control`, on lines of their own where all write them.
 STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
 LOOP, LOG, TABLES, MODE = 4, 5, 6, 7
-"""The address of who lets actors act, 0 if that is the plain loop; of the log, 0 if no
-acts are recorded; always, of the table of arrays. The mode is one of these:"""
-PLAIN_LOOP, TURNS, STREAM = 0, 1, 2
+"""The addresses of the scheduler, 0 for the static one, of the logs, 0 if no acts are
+recorded, and of the table of arrays; and the mode, which is one of these:"""
+STATIC, DATAFLOW, STREAM = 0, 1, 2
 OPEN = 1 * CACHE_LINE
-BELL = 2 * CACHE_LINE
+"""The workers that have acts left in the run."""
+EVENT = 2 * CACHE_LINE
+"""The futex that idle threads sleep on, which counts how often they were woken."""
 SLEEPERS = 3 * CACHE_LINE
+"""The threads that sleep, or are about to."""
 FAILED_ACTOR = 4 * CACHE_LINE
 FAILED_CALL = FAILED_ACTOR + 1
 FAILED_CODE = FAILED_ACTOR + 2
 WHOLE_ACTS = FAILED_ACTOR + 3
 """Whether acts that have begun come to their end, also when the run has stopped."""
-NAP = 5 * CACHE_LINE
+SLEEP_LIMIT = 5 * CACHE_LINE
+"""Seconds and nanoseconds after which a sleeping thread looks again."""
 CORES = 6 * CACHE_LINE
 LEFT_OUT, OTHERS = CORES + 1, CORES + 2
 UNTIL, UNTIL_VALUE = CORES + 3, CORES + 4
 """The caller's thread works until a counter, whose index is one less, has a value."""
-LENT = CORES + 5
-"""The address of a table of registers that are lent, 0 if there are none."""
+BINDINGS = CORES + 5
+"""The address of the table of registers bound to the caller's arrays, or 0."""
 THREAD_OF_CALLER, WAKE = CORES + 6, CORES + 7
 """The number of the caller's thread, and whether a run wakes the others at once."""
 CONTROL_WORDS = 7 * CACHE_LINE
@@ -47,50 +52,53 @@ RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED = 0, 1, 2, 3, 4
 # Whether the caller's thread is to go on with a run.
 ENDED_WELL, UNFINISHED, STOPPED = 0, 1, 2
 
-# Words of a worker in `State.seats`: who is in it; its ring and its actors left to act,
-# for who is in it; the board.
-TAKEN = 0
+# Words of a worker in `State.workers`: its lock; its ring and its actors left to act,
+# for the thread that holds the lock; the descriptor of the kernel that it shares.
+LOCKED = 0
 HEAD, TAIL, LEFT, FRESH = range(CACHE_LINE, CACHE_LINE + 4)
 WRONG_ACTOR, WRONG_CALL, WRONG_CODE = range(CACHE_LINE + 4, CACHE_LINE + 7)
 """The number after that of the actor that has failed, 0 if none; its call and code."""
 CLAIMS = 2 * CACHE_LINE
 KERNEL, ROW, PARTS = range(3 * CACHE_LINE, 3 * CACHE_LINE + 3)
 DONE, FAILURE = 4 * CACHE_LINE, 4 * CACHE_LINE + 1
-SEAT_WORDS = 5 * CACHE_LINE
+WORKER_WORDS = 5 * CACHE_LINE
 
 # Words of an actor in `State.actors`.
 ACTS, QUEUED, CONDITION, PHASE = 0, 1, 2, 3
 
-# Values of the phase, which the plain loop does not know.
+# Values of the phase, which the static scheduler does not use.
 NORMAL, DRAINING, ENDED = 0, 1, 2
 ENDLESS = 1 << 40
-"""The turns of a stream, which ends when there are no more pieces."""
+"""The iterations of a stream, which ends when there are no more pieces."""
 
-# What can be expected in a stream while nobody acts: nothing, that actors act, that the
-# caller does something.
+# The outlook of a stream while no actor acts: a deadlock, a step of an actor, or a wait
+# for the caller.
 STUCK, GOES_ON, WAITS = 0, 1, 2
 
 BAD_NUMBER = -1
-"""The call that fails where an actor is given a number that there is nothing for; its
-code is that number."""
+"""The call that fails where an actor reads a number out of range, which is its code."""
 NOT_HELD = -2
-"""The call that fails where a lock gets back a section that nobody has: its code."""
+"""
+The call that fails where a lock gets back a section that is not held, which is its
+code.
+"""
 
-# What a wire is: what others see, how often its owner has moved on the counter that
-# they would see, and whether they ever saw more moves than there were.
+# Words of a forwarded counter: the value that others see, how often its owner has moved
+# the counter on that they would see, and whether they ever saw more moves than that.
 SEEN, MOVES, AHEAD = 0, 1, 2
 
-# A table of registers that are lent: how many words of rows are addresses of them, and
-# for each the address of the word, that of the pointer, where the register lies if it
-# is not lent, bytes from the pointer to it, and the bits that no pointer may have.
-WORD_AT, POINTER_AT, OWN, SHIFT, MISALIGNED = range(5)
-LENT_ROW = 5
+# The table of zero-copy bindings: the number of words of rows that are addresses of
+# registers which can be bound, and for each the address of the word, that of the
+# caller's pointer, where the register lies if it is not bound, bytes from the pointer
+# to it, and the bits that no pointer may have.
+WORD_AT, POINTER_AT, HOME, SHIFT, MISALIGNED = range(5)
+BINDING_ROW = 5
 
 CLAIM_BITS = 16
 CLAIM = (1 << CLAIM_BITS) - 1
 """
-The bits of `CLAIMS` that say which parts are left: of the number after the last one,
-and above them of the first one. What is above these counts the kernels on the board.
+The bits of `CLAIMS` for the parts that are left: the number after the last one, and
+above it the first one. The bits above these count the kernels that were shared.
 """
 NO_PART = -1
 NO_FAILURE = 1 << 62
@@ -102,22 +110,22 @@ OBSERVER = -1
 
 class State(NamedTuple):
     """
-    What threads write: counters, `ACTOR_WORDS` for each actor, argument rows, rings,
-    `SEAT_WORDS` for each worker, the numbers of threads in the system, words for all.
+    The words that threads write: counters, `ACTOR_WORDS` for each actor, argument rows,
+    rings, `WORKER_WORDS` for each worker, numbers of threads in the system, and words
+    for all.
     """
 
     counters: Words
     actors: Words
     rows: Words
     rings: Words
-    seats: Words
+    workers: Words
     threads: Words
     control: Words
 
 
-# The log of a worker: how many rows it has had and for how many there is room; how many
-# were taken from it, which Python writes; then the rows, of which the first follows the
-# last one. A row that is free is zero.
+# The log of a worker, a ring: how many rows it has had and for how many there is room;
+# how many were taken from it, which Python writes; then the rows. A free row is zero.
 ROWS, ROOM, GONE = 0, 1, CACHE_LINE
 LOG_HEAD = 2 * CACHE_LINE
 """Words before the first row."""

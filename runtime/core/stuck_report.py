@@ -1,4 +1,4 @@
-"""What each actor of a stream waits for that does not go on, in words."""
+"""The report of a stuck stream: what each actor waits for, in words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def waits_in(
     tables: Tables, counters: Words, phases: Sequence[int]
 ) -> dict[int, list[str]]:
     """
-    For each actor that cannot act what it waits for, and for whom: those that never
-    will act again for the end of what they read.
+    The waits of each actor that cannot act, with the actor it waits for. Actors that
+    never will act again wait for the end of their inputs.
     """
     found = tables.waits(counters)
     for index, phase in enumerate(phases):
@@ -40,7 +40,8 @@ def stuck_in(
 ) -> list[str]:
     """
     A line for each actor that has not ended, after so many acts, and one for each input
-    that has ended too early. Given is how much actors threw away of what they read.
+    that has ended too early. `thrown` counts the pieces of a register that an actor
+    discarded.
     """
     waits = waits_in(tables, counters, phases)
     nothing = ["what it reads never comes to an end"]

@@ -1,13 +1,13 @@
 """
-The watchdog: it notices a run in which no actor acts, and says what each waits for.
+The watchdog, which reports and ends runs without progress.
 
 A thread looks at the counters of a core from time to time, so runs are no slower. If
-for a set time no actor has ended an act, and no part of a kernel, it makes a report of
-all that is stuck: which actor runs which kernels and since when, and which waits for
-what in which register, from or held by whom. Then it ends the run with `WatchdogError`,
-unless it is only to report. A kernel cannot be cut short without harm, so a run ends
-when the kernels return that are being run; the report is out before. A stream makes no
-progress either while it waits for its caller; that is nothing to report.
+for a set time no actor has ended an act, or a part of a shared kernel, it makes a
+report: which actor runs which kernels and since when, and which waits for a register,
+from or held by which other actor. Then it ends the run with `WatchdogError`, unless it
+is only to report. A kernel cannot be cut short without harm, so a run ends when the
+running kernels return; the report is out before. A stream that waits for its caller
+makes no progress either, and is not reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from penstock.runtime.program.tables import Layout, Tables, Words
 STALLED = 5
 """A value of `control[STOP]`, beside those that compiled code knows."""
 LOOKS = 8
-"""How often the watchdog looks in the time that it waits for."""
+"""The number of looks in the time after which a run counts as stalled."""
 SHORTEST, LONGEST = 0.002, 0.5
 """Seconds between two looks."""
 
@@ -46,7 +46,7 @@ def print_report(text: str) -> None:
 @dataclass(frozen=True)
 class Watchdog:
     """
-    What to do about a run without progress for some `seconds`: `report` is called with
+    The handling of a run without progress for some `seconds`: `report` is called with
     the text of the report, from another thread, and the run ends if `fails`. `clock`
     tells the time in seconds. Raises PenstockError unless the time is more than 0.
     """
@@ -65,10 +65,10 @@ class Watchdog:
 
 
 class Look(NamedTuple):
-    """What a watchdog sees at one moment: the acts of each actor, and the boards."""
+    """The state at one moment: the acts of each actor, progress of shared kernels."""
 
     acts: Words
-    boards: Words
+    shared: Words
     target: int
 
 
@@ -84,8 +84,8 @@ class Watcher:
     """
     Watches the runs of one core in a thread of its own, from the first one to `close`.
 
-    `kernels` names what each actor calls. It leads to the memory of the core, not to
-    the core, which may be collected meanwhile.
+    `kernels` names the kernels of each actor. It leads to the memory of the core, not
+    to the core, which may be collected meanwhile.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._acts: int | None = None
-        """How many acts the run makes that is under way."""
+        """The acts of the run that is under way."""
         self._run = 0
         self.is_idle: Callable[[], bool] | None = None
         """Whether the run waits for its caller, which a stream may do."""
@@ -115,7 +115,7 @@ class Watcher:
     def begin(self, acts: int) -> None:
         """A run of so many acts begins."""
         if self._thread is None:
-            # A daemon, as Python would wait for it before it lets anyone close it.
+            # A daemon, as else Python would wait for it before anything can close it.
             self._thread = threading.Thread(
                 target=self._watch, name="penstock-watchdog", daemon=True
             )
@@ -147,7 +147,7 @@ class Watcher:
                 or control[w.STOP] != w.RUNNING
             ):
                 continue
-            # Where a look takes long, what it sees is of some moment between.
+            # A look that takes long sees some moment between its start and its end.
             before, look, after = clock(), self._look(), clock()
             if vigil.run != self._run:
                 vigil = _Vigil(self._run, look, after)
@@ -165,16 +165,16 @@ class Watcher:
             return False
         was_idle, vigil.is_idle = vigil.is_idle, self.is_idle()
         if was_idle or vigil.is_idle:
-            # Whatever comes next has not lasted before.
+            # The next state of the run has lasted no time yet.
             vigil.begin_anew(now)
         return was_idle or vigil.is_idle
 
     def _look(self) -> Look:
         state = self._state
-        seats = state.seats.reshape(-1, w.SEAT_WORDS)
+        workers = state.workers.reshape(-1, w.WORKER_WORDS)
         return Look(
             state.actors[self._layout.place + w.ACTS],
-            seats[:, (w.CLAIMS, w.DONE)],
+            workers[:, (w.CLAIMS, w.DONE)],
             int(state.control[w.TARGET]),
         )
 
@@ -193,9 +193,12 @@ class Watcher:
             print_report(f"the report of a watchdog failed: {error!r}")
 
     def _lines(self, vigil: _Vigil, now: float, acts: int) -> list[str]:
-        """A line for each actor that has acts left: what it does or waits for."""
+        """
+        A line for each actor that has acts left: the kernel it runs or the register it
+        waits for.
+        """
         state, layout, tables = self._state, self._layout, self._tables
-        # A copy, as somebody may go on meanwhile.
+        # A copy, as actors may act meanwhile.
         actors, counters = state.actors.copy(), state.counters.copy()
         phases = actors[layout.place + w.PHASE].tolist()
         waits = waits_in(tables, counters, phases)
@@ -222,16 +225,16 @@ class Watcher:
     def _is_acting(self, index: int, actors: Words) -> bool:
         """Whether a thread has begun an act of an actor and not ended it."""
         layout, place = self._layout, int(self._layout.place[index])
-        seat = self._tables.actors[index].worker * w.SEAT_WORDS
+        base = self._tables.actors[index].worker * w.WORKER_WORDS
         return bool(
-            self._state.seats[seat + w.TAKEN]
+            self._state.workers[base + w.LOCKED]
             and actors[place + w.QUEUED] == 0
             and actors[place + w.CONDITION] == layout.condition_start[index + 1]
         )
 
 
 class _Vigil:
-    """What a watchdog has seen of one run: the last progress, and of each actor."""
+    """The progress of one run that a watchdog has seen, of all and of each actor."""
 
     def __init__(self, run: int, look: Look, now: float):
         self.run = run
@@ -248,9 +251,9 @@ class _Vigil:
         self.is_reported = False
 
     def sees_progress(self, look: Look, now: float) -> bool:
-        """Take note of what has changed since the last look, if anything has."""
+        """Note the changes since the last look; False if there are none."""
         before = self.look
-        if (look.acts == before.acts).all() and (look.boards == before.boards).all():
+        if (look.acts == before.acts).all() and (look.shared == before.shared).all():
             return False
         self.acted[look.acts != before.acts] = now
         self.look, self.since, self.is_reported = look, now, False
@@ -258,7 +261,7 @@ class _Vigil:
 
 
 def kernel_names(image: ProgramImage) -> list[str]:
-    """For each actor what its steps are, for a report."""
+    """A text for the steps of each actor, for a report."""
     return [", ".join(map(_step_text, actor.steps)) for actor in image.actors]
 
 

@@ -1,11 +1,11 @@
 """
-Kernels that several threads do at once.
+Work sharing: several threads compute the parts of one kernel.
 
-A kernel that can be done in parts is put on the board of its worker, where all threads
-claim parts until none is left. Who put it there works too, and waits only for parts
-that others have claimed, never for a thread that has not woken up.
+The thread of a worker writes a descriptor of the kernel to the worker's words, from
+which all threads claim parts until none is left. It computes parts too, and waits only
+for those that others have claimed, never for a thread that has not woken up.
 
-It claims the first part that is left and others claim the last one: so a thread is more
+It claims the first part that is left and others claim the last one. So a thread is more
 likely to find in the caches of its core what it wrote there in the kernel before.
 """
 
@@ -26,66 +26,65 @@ from penstock.runtime.core.os_calls import give_way, now, pause
 from penstock.runtime.core.state import (
     PATIENCE,
     SPIN,
-    call_threads,
-    doze,
-    ring_bell,
+    signal_event,
+    sleep_until_event,
+    wake_threads,
 )
 from penstock.runtime.core.state_layout import State
 
 
 @compiled()
-def claim(state: State, seat: Integer, is_own: bool) -> int:
-    """The part of the kernel on a board that is now ours; NO_PART if none is left."""
-    seats = state.seats
+def claim(state: State, base: Integer, is_own: bool) -> int:
+    """Claim a part of the kernel that a worker shares; NO_PART if none is left."""
+    workers = state.workers
     while True:
-        claims = load_acquire(seats, seat + w.CLAIMS)
+        claims = load_acquire(workers, base + w.CLAIMS)
         first, end = claims >> w.CLAIM_BITS & w.CLAIM, claims & w.CLAIM
         if first == end:
             return w.NO_PART
         left = claims + (1 << w.CLAIM_BITS) if is_own else claims - 1
-        if replace(seats, seat + w.CLAIMS, claims, left):
+        if replace(workers, base + w.CLAIMS, claims, left):
             return first if is_own else end - 1
 
 
 @compiled(inline=False)
-def do_parts(state: State, seat: Integer, is_own: bool) -> int:
+def do_parts(state: State, base: Integer, is_own: bool) -> int:
     """
-    Do parts of the kernel on a board until all are claimed; how many.
-
-    The code of the first part that fails counts: the ones after it need not be done.
+    Compute parts of the kernel that a worker shares until all are claimed. Returns how
+    many. The code of the first part that fails counts: later ones need not be computed.
     """
-    seats, control, count = state.seats, state.control, 0
-    part = claim(state, seat, is_own)
+    workers, control, count = state.workers, state.control, 0
+    part = claim(state, base, is_own)
     while part != w.NO_PART:
-        failed = load_acquire(seats, seat + w.FAILURE) >> 32
+        failed = load_acquire(workers, base + w.FAILURE) >> 32
         is_wanted = control[w.WHOLE_ACTS] or load_acquire(control, w.STOP) == w.RUNNING
         if part < failed and is_wanted:
-            kernel, row = seats[seat + w.KERNEL], seats[seat + w.ROW]
-            code = call_kernel(kernel, row, part, seats[seat + w.PARTS])
+            kernel, row = workers[base + w.KERNEL], workers[base + w.ROW]
+            code = call_kernel(kernel, row, part, workers[base + w.PARTS])
             if code != 0:
-                fetch_min(seats, seat + w.FAILURE, part << 32 | (code & w.HALF))
+                fetch_min(workers, base + w.FAILURE, part << 32 | (code & w.HALF))
         count += 1
-        part = claim(state, seat, is_own)
+        part = claim(state, base, is_own)
     return count
 
 
 @compiled(inline=False)
-def help_with(state: State, seat: Integer) -> bool:
-    """Do parts that another thread has put on a board; False if there are none."""
-    count = do_parts(state, seat, False)
+def help_with(state: State, base: Integer) -> bool:
+    """Compute parts of the kernel that a worker shares; False if none is left."""
+    count = do_parts(state, base, False)
     if count == 0:
         return False
-    fetch_add(state.seats, seat + w.DONE, count)
-    ring_bell(state)
+    fetch_add(state.workers, base + w.DONE, count)
+    signal_event(state)
     return True
 
 
 @compiled(inline=False)
-def await_parts(state: State, seat: Integer, count: Integer) -> None:
-    """Wait until other threads have done this many parts of the kernel on a board."""
-    seats, control = state.seats, state.control
+def await_parts(state: State, base: Integer, count: Integer) -> None:
+    """Wait until other threads have computed so many parts of the shared kernel."""
+    workers, control = state.workers, state.control
     start = now()
-    while load_acquire(seats, seat + w.DONE) < count:
+    while load_acquire(workers, base + w.DONE) < count:
         waited = now() - start
         if waited < SPIN:
             pause()
@@ -93,28 +92,28 @@ def await_parts(state: State, seat: Integer, count: Integer) -> None:
         if waited < PATIENCE:
             give_way()
             continue
-        bell = load_acquire(control, w.BELL)
+        event = load_acquire(control, w.EVENT)
         fetch_add(control, w.SLEEPERS, 1)
-        if load_acquire(seats, seat + w.DONE) < count:
-            doze(state, bell, True)
+        if load_acquire(workers, base + w.DONE) < count:
+            sleep_until_event(state, event, True)
         fetch_add(control, w.SLEEPERS, -1)
 
 
 @compiled(inline=False)
 def share_out(
-    state: State, seat: Integer, kernel: Integer, row: Integer, parts: Integer
+    state: State, base: Integer, kernel: Integer, row: Integer, parts: Integer
 ) -> int:
-    """The code of a kernel that this thread does with all that have time for it."""
-    seats = state.seats
-    seats[seat + w.KERNEL] = kernel
-    seats[seat + w.ROW] = row
-    seats[seat + w.PARTS] = parts
-    seats[seat + w.DONE] = 0
-    seats[seat + w.FAILURE] = w.NO_FAILURE
-    # Numbered, as a thread may be between its look at the claims and its own.
-    turn = ((seats[seat + w.CLAIMS] >> 32) + 1) & (w.HALF >> 1)
-    store_release(seats, seat + w.CLAIMS, turn << 32 | parts)
-    call_threads(state)
-    await_parts(state, seat, parts - do_parts(state, seat, True))
-    failure = seats[seat + w.FAILURE]
+    """Compute a kernel together with all threads that are idle. Returns its code."""
+    workers = state.workers
+    workers[base + w.KERNEL] = kernel
+    workers[base + w.ROW] = row
+    workers[base + w.PARTS] = parts
+    workers[base + w.DONE] = 0
+    workers[base + w.FAILURE] = w.NO_FAILURE
+    # The number of the kernel tells a thread whose look at the claims is outdated.
+    number = ((workers[base + w.CLAIMS] >> 32) + 1) & (w.HALF >> 1)
+    store_release(workers, base + w.CLAIMS, number << 32 | parts)
+    wake_threads(state)
+    await_parts(state, base, parts - do_parts(state, base, True))
+    failure = workers[base + w.FAILURE]
     return 0 if failure == w.NO_FAILURE else ((failure & w.HALF) << 32) >> 32

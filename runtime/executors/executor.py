@@ -355,7 +355,7 @@ def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
     """What observers look at; made when the first one is attached."""
     if is_compiled:
         # Not in a run, which is measured.
-        address_of_recorder(program.tables.is_general)
+        address_of_recorder(program.tables.needs_dataflow)
     return subject_of(program.tables, program.image)
 
 

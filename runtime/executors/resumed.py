@@ -24,8 +24,9 @@ class ResumedRun(SequentialRun):
     A run or stream of a core that has stopped, from where it is. Nobody else may act.
 
     Given are the turns that actors were to make from the core's beginning on, the words
-    of the core, and which actors have failed. Argument rows of the plain loop are those
-    of the next acts, also of registers that are lent; the general loop computes them.
+    of the core, and which actors have failed. Argument rows of the static scheduler are
+    those of the next acts, also of registers that are lent; the dataflow scheduler
+    computes them.
     """
 
     def __init__(

@@ -13,11 +13,11 @@ from penstock.runtime.core.core import RETRY_SECONDS, Core
 from penstock.runtime.core.entry_points import (
     begin,
     halt,
-    leave_all_seats,
+    lock_all_workers,
     move_on,
     outlook,
-    take_all_seats,
     take_part,
+    unlock_all_workers,
 )
 from penstock.runtime.core.stuck_report import stuck_in
 from penstock.runtime.core.watchdog import CoreMemory, Watchdog
@@ -42,7 +42,7 @@ class StreamCore(Core):
     """
 
     def __init__(self, tables: Tables, threads: int = 1):
-        super().__init__(tables, threads, general=True, resume=ResumedRun)
+        super().__init__(tables, threads, dataflow=True, resume=ResumedRun)
         self._edge_of = {edge: number for number, edge in enumerate(tables.edges)}
         self._worker = threading.Lock()
         """Who has it is the first thread."""
@@ -111,13 +111,13 @@ class StreamCore(Core):
             if self._is_settled or not self.tables.actors:
                 return
             address = self._memory.address
-            while not take_all_seats(address):
+            while not lock_all_workers(address):
                 time.sleep(RETRY_SECONDS)
             failure = self._settled(self._failure, w.ENDLESS)
             if isinstance(self._failure, TaskError) and failure is not None:
                 self._failure = failure
             self._is_settled = True
-            leave_all_seats(address)
+            unlock_all_workers(address)
 
     @property
     def is_over(self) -> bool:
@@ -198,13 +198,13 @@ class StreamCore(Core):
 
     def _thrown(self) -> dict[tuple[int, int], int]:
         """How many pieces were thrown away, by register and reader."""
-        general = self._memory.general
-        assert general is not None, "a stream has the general loop"
+        dataflow = self._memory.dataflow
+        assert dataflow is not None, "a stream has the dataflow scheduler"
         thrown: dict[tuple[int, int], int] = {}
         for index, actor in enumerate(self.tables.actors):
-            first = int(general.scratch_start[index])
+            first = int(dataflow.scratch_start[index])
             for place, register in enumerate(actor.reads):
-                thrown[register, index] = int(general.scratch[first + place])
+                thrown[register, index] = int(dataflow.scratch[first + place])
         return thrown
 
     def _made_at(self, register: int) -> int:
@@ -271,11 +271,11 @@ def is_idle(memory: CoreMemory, helpers: Helpers) -> bool:
     control = memory.state.control
     if helpers.own == 0 and not helpers.present:
         return True
-    if not take_all_seats(memory.address):
+    if not lock_all_workers(memory.address):
         return False
     expected = outlook(memory.address, int(control[w.LOOP]))
-    leave_all_seats(memory.address)
-    # Who found no seat free meanwhile may have gone to sleep.
+    unlock_all_workers(memory.address)
+    # A thread that found all workers locked meanwhile may have gone to sleep.
     move_on(memory.address, -1, 0)
     is_logged = helpers.log is not None and helpers.log.is_due
     return expected == w.WAITS or (is_logged and not helpers.present)

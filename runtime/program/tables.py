@@ -85,11 +85,11 @@ class Layout(NamedTuple):
     """Actor: words of its rows that step through slots, from `first` up to `limit`."""
 
 
-class Wire(NamedTuple):
+class ForwardedCounter(NamedTuple):
     """
-    What others see in place of the counter of an actor: the word at `place`, which is
-    moved on with it but for some moves by another number than one, by their numbers
-    from the first one on.
+    The counter of an actor as others see it: the word at `place`, which is moved on
+    with the counter but for some `changes`, moves by another number than one, given by
+    their numbers from the first move on.
     """
 
     actor: int
@@ -158,11 +158,11 @@ class Tables:
         self.edges += [(r, CALLER) for r, x in enumerate(self.registers) if x.is_taken]
         self.turns = turns_of(self.registers, self.actors, self.edges)
         """How often each actor acts in a turn, after which all rounds have ended."""
-        self.is_general = any(
+        self.needs_dataflow = any(
             register.producer == CALLER or register.is_taken or register.parts > 1
             for register in self.registers
         ) or any(actor.kind != PLAIN or actor.every for actor in self.actors)
-        """Whether only the general loop runs it."""
+        """Whether only the dynamic dataflow scheduler runs it."""
         self.assigns = any(actor.assigns for actor in self.actors)
         """Whether some actor writes a variable, so that turns end as a whole."""
         self.is_dynamic = any(actor.kind in DYNAMIC for actor in self.actors)
@@ -190,7 +190,7 @@ class Tables:
 
     # Counters ------------------------------------------------------------------------
 
-    wires: Sequence[Wire] = ()
+    forwarded: Sequence[ForwardedCounter] = ()
     """In place of which counters others see something else."""
 
     def seen(self, counter: int) -> int:
@@ -435,7 +435,7 @@ class Tables:
 
     def _rotation(self, index: int, word: int) -> list[tuple[int, int, int, int]]:
         register = self.registers[index]
-        if self.is_general or register.slots == 1 or register.stride == 0:
+        if self.needs_dataflow or register.slots == 1 or register.stride == 0:
             return []
         limit = register.address + register.slots * register.stride
         return [(word, register.stride, register.address, limit)]

@@ -8,8 +8,8 @@ A *message* is the move of a counter by which an actor tells that it has filled 
 of a register or, when it has read one, that the slot is free. The fast path knows
 nothing of faults. Those of kernels are in others that take their place in the tables of
 a core of its own, which is used until the `with` block ends. Those of messages are in
-*wires*, words that others see instead of counters; the general loop, where it records
-acts, moves a wire on after each act of who owns the counter.
+*forwarded counters*, words that others see instead of counters. The dataflow scheduler,
+where it records acts, moves one on after each act of the owner of the counter.
 
 No fault goes unnoticed: after each run, when no actor can act and before a piece of a
 stream is given to its caller, what was told is compared with what was done, and a
@@ -44,10 +44,10 @@ from penstock.runtime.program.tables import (
     Actor,
     Call,
     Fixed,
+    ForwardedCounter,
     PythonKernel,
     Register,
     Tables,
-    Wire,
     Words,
 )
 
@@ -90,8 +90,8 @@ Fault: TypeAlias = KernelFault | MessageFault
 
 class _FaultyTables(Tables):
     """
-    Tables in which others see some counters through *wires*, in which faults are: words
-    after the counters of the program.
+    Tables in which some counters are forwarded, with faults: others see words after the
+    counters of the program.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class _FaultyTables(Tables):
         self._messages = list(messages)
         first = len(super().counters())
         starts = [self._start(message) for message in messages]
-        self.wires = [
-            Wire(
+        self.forwarded = [
+            ForwardedCounter(
                 message.actor,
                 message.counter,
                 first + number * CACHE_LINE,
@@ -116,31 +116,34 @@ class _FaultyTables(Tables):
                 zip(messages, starts, strict=True)
             )
         ]
-        self._wire_of = {wire.counter: wire.place for wire in self.wires}
+        self._forwarded_at = {entry.counter: entry.place for entry in self.forwarded}
         watched = [self.seen(counter) for counter in self.layout.watched.tolist()]
         self.layout = self.layout._replace(watched=np.array(watched, np.int64))
 
     def seen(self, counter: int) -> int:
         """Where others than its owner see a counter."""
-        return self._wire_of.get(counter, counter)
+        return self._forwarded_at.get(counter, counter)
 
     def _start(self, message: _Message) -> int:
         return self.registers[message.register].initial if message.fills else 0
 
     def counters(self) -> Words:
-        """All counters as they are before the first act, and then the wires."""
+        """
+        All counters as they are before the first act, and then the forwarded ones.
+        """
         own = super().counters()
-        wires = np.zeros(len(self.wires) * CACHE_LINE, np.int64)
-        for number, wire in enumerate(self.wires):
+        forwarded = np.zeros(len(self.forwarded) * CACHE_LINE, np.int64)
+        for number, entry in enumerate(self.forwarded):
             place = number * CACHE_LINE
-            wires[place + w.SEEN] = wires[place + w.MOVES] = own[wire.counter]
-        return np.concatenate([own, wires])
+            value = own[entry.counter]
+            forwarded[place + w.SEEN] = forwarded[place + w.MOVES] = value
+        return np.concatenate([own, forwarded])
 
     def waits(self, counters: Words) -> dict[int, list[str]]:
         """What actors wait for by what they have and by what they see."""
         seen = counters.copy()
-        for wire in self.wires:
-            seen[wire.counter] = counters[wire.place + w.SEEN]
+        for entry in self.forwarded:
+            seen[entry.counter] = counters[entry.place + w.SEEN]
         found = super().waits(counters)
         for actor, reasons in super().waits(seen).items():
             known = found.get(actor, [])
@@ -153,17 +156,17 @@ class _FaultyTables(Tables):
         less, if all is over or it has ended.
         """
         lines: list[str] = []
-        for message, wire in zip(self._messages, self.wires, strict=True):
+        for message, entry in zip(self._messages, self.forwarded, strict=True):
             start = self._start(message)
             ended = message.fills and counters[self.ended_at(message.register)]
-            told = int(counters[wire.place + w.SEEN]) - start
-            done = int(counters[wire.counter]) - start
+            told = int(counters[entry.place + w.SEEN]) - start
+            done = int(counters[entry.counter]) - start
             what = f"slots of register '{self.registers[message.register].name}'"
             verb = "filled" if message.fills else "read"
             name = self.actors[message.actor].name
             if told != done and (is_over or ended or told > done):
                 lines.append(f"'{name}' {verb} {done} {what}, but told of {told}")
-            elif counters[wire.place + w.AHEAD]:
+            elif counters[entry.place + w.AHEAD]:
                 lines.append(f"'{name}' told of {what} before it had {verb} them")
         return lines
 
@@ -176,9 +179,9 @@ class FaultyCore(Core):
 
     def __init__(self, tables: Tables, faults: Iterable[Fault], threads: int = 1):
         self._plan = _Plan(tables, faults)
-        has_wires = bool(self._plan.tables.wires)
         tables = self._plan.tables
-        super().__init__(tables, threads, general=has_wires, resume=ResumedRun)
+        is_dataflow = bool(tables.forwarded)
+        super().__init__(tables, threads, dataflow=is_dataflow, resume=ResumedRun)
         self._plan.point_to(self.memory.layout.place, self.memory.state)
 
     def run(self, acts: int, log: RunLog | None = None) -> None:
@@ -228,7 +231,7 @@ class FaultyStreamCore(StreamCore):
 
     def _check_if_idle(self) -> None:
         """Raise MessageError if no actor can act and something was lost."""
-        if self._plan.tables.wires and is_idle(self._memory, self._helpers):
+        if self._plan.tables.forwarded and is_idle(self._memory, self._helpers):
             self._check(is_over=True)
 
     def _check(self, *, is_over: bool) -> None:

@@ -201,14 +201,14 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
         gate.set()
 
 
-@pytest.fixture(scope="module", params=["plain loop", "general loop"])
+@pytest.fixture(scope="module", params=["static", "dataflow"])
 def both_loops(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run the compiled core on the loop for plain actors, and on that for all kinds."""
-    if request.param == "plain loop":
+    """Run the compiled core by the static scheduler, and by the dataflow scheduler."""
+    if request.param == "static":
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
-        make = partialmethod(Core.__init__, general=True)
+        make = partialmethod(Core.__init__, dataflow=True)
         patch.setattr(Core, "__init__", make)
         yield
 

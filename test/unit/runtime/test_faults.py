@@ -311,7 +311,7 @@ def test_special_actors_have_faults_of_kernels():
     registers = [Register("x", 0, 4, parts=2)]
     actors = [Actor("a", 0, (), (0,), (call,)), Actor("b", 1, (0,))]
     tables = Tables(registers, actors)
-    assert tables.is_general
+    assert tables.needs_dataflow
     with FaultyCore(tables, [KernelFault("a", 4, code=2)]) as core:
         core.run(1)
         with pytest.raises(TaskError) as failed:

@@ -103,8 +103,8 @@ def run_core(tables: Tables, acts: int) -> None:
         core.run(acts)
 
 
-def run_general(tables: Tables, acts: int) -> None:
-    with Core(tables, general=True, resume=ResumedRun) as core:
+def run_dataflow(tables: Tables, acts: int) -> None:
+    with Core(tables, dataflow=True, resume=ResumedRun) as core:
         core.run(acts)
 
 
@@ -119,7 +119,7 @@ def run_clock(tables: Tables, acts: int) -> None:
     Shield().run(lambda: simulator.run_clock(clock, None), run.stop)
 
 
-ENGINES = [run_core, run_general, run_sequential, run_clock]
+ENGINES = [run_core, run_dataflow, run_sequential, run_clock]
 engines = pytest.mark.parametrize("run", ENGINES)
 workers = pytest.mark.parametrize("workers", [(0, 0), (0, 1)])
 
@@ -250,14 +250,14 @@ def wait_for_stop(core: Core) -> None:
     raise AssertionError("the run was not stopped")
 
 
-@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("dataflow", [False, True])
 @workers
 def test_watchdog_waits_for_a_piece_that_has_begun_to_assign(
-    workers: tuple[int, int], general: bool
+    workers: tuple[int, int], dataflow: bool
 ):
     program = Program(workers)
     program.hooks["slow"] = lambda act: act == 1 and wait_for_stop(core)
-    with Core(program.tables(), general=general, resume=ResumedRun) as core:
+    with Core(program.tables(), dataflow=dataflow, resume=ResumedRun) as core:
         core.watch(Watchdog(0.2, lambda text: None))
         with pytest.raises(WatchdogError):
             core.run(4)
@@ -269,14 +269,14 @@ def test_watchdog_waits_for_a_piece_that_has_begun_to_assign(
         assert program.assigned() == (made[0] + 2, made[1] + 2)
 
 
-@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("dataflow", [False, True])
 @workers
 def test_watchdog_ends_a_piece_that_has_not_begun_to_assign(
-    workers: tuple[int, int], general: bool
+    workers: tuple[int, int], dataflow: bool
 ):
     program = Program(workers)
     program.hooks["check"] = lambda act: act == 1 and wait_for_stop(core)
-    with Core(program.tables(), general=general, resume=ResumedRun) as core:
+    with Core(program.tables(), dataflow=dataflow, resume=ResumedRun) as core:
         core.watch(Watchdog(0.05, lambda text: None))
         with pytest.raises(WatchdogError):
             core.run(4)
@@ -284,8 +284,8 @@ def test_watchdog_ends_a_piece_that_has_not_begun_to_assign(
         assert made[0] == made[1] <= 1
 
 
-@pytest.mark.parametrize("general", [False, True])
-def test_close_waits_for_a_piece_that_has_begun_to_assign(general: bool):
+@pytest.mark.parametrize("dataflow", [False, True])
+def test_close_waits_for_a_piece_that_has_begun_to_assign(dataflow: bool):
     program = Program((0, 1))
 
     def close_meanwhile(act: int) -> None:
@@ -294,7 +294,7 @@ def test_close_waits_for_a_piece_that_has_begun_to_assign(general: bool):
             wait_for_stop(core)
 
     program.hooks["slow"] = close_meanwhile
-    core = Core(program.tables(), general=general, resume=ResumedRun)
+    core = Core(program.tables(), dataflow=dataflow, resume=ResumedRun)
     closer = threading.Thread(target=core.close)
     with pytest.raises(PenstockError, match="closed"):
         core.run(4)

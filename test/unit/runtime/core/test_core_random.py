@@ -212,8 +212,8 @@ def run_plan(seed: int) -> str:
     runs = [rng.randrange(1, 10) for _ in range(rng.randrange(1, 4))]
     stuck = find_deadlock(plan.tables) is not None
     plan.reset()
-    general = rng.random() < 0.25
-    with Core(plan.tables, rng.randrange(1, 5), general=general) as core:
+    dataflow = rng.random() < 0.25
+    with Core(plan.tables, rng.randrange(1, 5), dataflow=dataflow) as core:
         if rng.random() < 0.01:
             core.watch(Watchdog(60))
         try:

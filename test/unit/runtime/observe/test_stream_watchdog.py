@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime.core.state_layout import CONDITION, QUEUED, SEAT_WORDS, TAKEN
+from penstock.runtime.core.state_layout import CONDITION, LOCKED, QUEUED, WORKER_WORDS
 from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, WatchdogError
 from penstock.runtime.executors import stream as stream_module
@@ -89,11 +89,11 @@ def rests(cores: list[StreamCore]) -> bool:
 def is_at(core: StreamCore, name: str, acts: int | None) -> bool:
     """Whether an actor is in its kernel, and all have made so many acts."""
     index = [actor.name for actor in core.tables.actors].index(name)
-    seat = core.tables.actors[index].worker * SEAT_WORDS
+    base = core.tables.actors[index].worker * WORKER_WORDS
     actors, place = core.memory.state.actors, int(core.memory.layout.place[index])
     return bool(
         acts in (None, core.acts_made())
-        and core.memory.state.seats[seat + TAKEN]
+        and core.memory.state.workers[base + LOCKED]
         and actors[place + QUEUED] == 0
         and actors[place + CONDITION] == core.memory.layout.condition_start[index + 1]
     )

@@ -289,7 +289,7 @@ print([thread.name for thread in threading.enumerate()])
 
 
 def test_run_returns_after_the_last_act():
-    # Many seats and threads, so that often several want the same one.
+    # Many workers and threads, so that often several want the same lock.
     job = Job(range(16), [])
     with Core(job.tables()) as core:
         for run in range(1, 5001):
