@@ -4,16 +4,22 @@ Rules of `verify-plan` about plans of several jobs.
 A job's registers are in use while it runs, variables and interfaces all the time. So
 registers of two jobs share bytes only if the jobs never run at the same time, or if the
 registers are one interface; nothing else lies on what is in use all the time.
+
+A job that takes what other jobs make runs after one of these. So no jobs take from each
+other alone in a ring, of which none could run first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation
 
+from penstock.dialects.job import InputOp, OutputOp
+from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.algorithms.marked_graph import Storage
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
@@ -109,6 +115,7 @@ def bad_sharing(plan_graph: PlanGraph, stored: Stored) -> Iterator[Finding]:
         yield from foreign_registers(jobs)
         yield from between_jobs(jobs, stored)
         yield from torn_interfaces(jobs, stored)
+        yield from endless_waits(plan_graph.plan)
 
 
 def overwritten_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
@@ -122,6 +129,56 @@ def overwritten_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
                 f"task '{task.task_name.data}' writes '{register.register_name.data}' "
                 f"over interface '{root.interface.data}'",
             )
+
+
+def endless_waits(plan: PlanOp) -> Iterator[Finding]:
+    """Jobs of which none can run first: one ring of them, at a task that takes."""
+    waits = taken_from_others(plan)
+    # Of each job that has no turn so far, a task whose makers have none either.
+    while blocked := {
+        job: found
+        for job, taken in waits.items()
+        if (found := next((x for x in taken if x.makers <= waits.keys()), None))
+    }:
+        if len(blocked) == len(waits):
+            break
+        waits = {job: waits[job] for job in blocked}
+    path: list[str] = []
+    job = next(iter(blocked), None)
+    while job is not None and job not in path:
+        path.append(job)
+        job = min(blocked[job].makers)
+    if job is None:
+        return
+    ring = [*path[path.index(job) :], job]
+    steps = (
+        f"'{taker}' takes '{blocked[taker].name}' of '{maker}'"
+        for taker, maker in pairwise(ring)
+    )
+    yield blocked[job].task, f"jobs wait for each other for ever: {', '.join(steps)}"
+
+
+class Taken(NamedTuple):
+    """An input of a job that other jobs make."""
+
+    task: TaskOp
+    name: str
+    makers: set[str]
+
+
+def taken_from_others(plan: PlanOp) -> dict[str, list[Taken]]:
+    """The inputs that other jobs make, by the jobs that take them."""
+    makers: dict[str, set[str]] = {}
+    for task in plan.tasks:
+        if isinstance(task.op, OutputOp) and task.job is not None:
+            makers.setdefault(task.op.port.data, set()).add(task.job.data)
+    found: dict[str, list[Taken]] = {}
+    for task in plan.tasks:
+        if isinstance(task.op, InputOp) and task.job is not None:
+            name, job = task.op.port.data, task.job.data
+            if others := makers.get(name, set()) - {job}:
+                found.setdefault(job, []).append(Taken(task, name, others))
+    return found
 
 
 def foreign_registers(jobs: Jobs) -> Iterator[Finding]:

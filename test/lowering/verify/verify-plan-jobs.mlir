@@ -276,3 +276,96 @@ plan.plan @headers exclusive [["a", "b"]] {
     plan.yield %v : tensor<?xf32>
   }
 }
+
+// -----
+
+// Jobs of which each takes what another one makes can never run. One that waits for them is
+// no part of the ring.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+plan.plan @ring {
+  %dr = regst.register "dr" slots 1 on <0, host> : !r
+  %ap = regst.register "ap" slots 1 on <0, host> : !r
+  %br = regst.register "br" slots 1 on <0, host> : !r
+  %cq = regst.register "cq" slots 1 on <0, host> : !r
+  plan.task "d/r" job "d" on <0, cpu:0> stream <compute, 0> ins() outs(%dr : !r) {
+    %v = job.input "r" : !t
+    plan.yield %v : !t
+  }
+  plan.task "d/s" job "d" on <0, cpu:0> stream <compute, 0> ins(%dr : !r) {
+  ^bb0(%v: !t):
+    job.output "s", %v : !t
+    plan.yield
+  }
+  // expected-error@+1 {{verify-plan: jobs wait for each other for ever: 'a' takes 'p' of 'c', 'c' takes 'q' of 'b', 'b' takes 'r' of 'a'}}
+  plan.task "a/p" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%ap : !r) {
+    %v = job.input "p" : !t
+    plan.yield %v : !t
+  }
+  plan.task "a/r" job "a" on <0, cpu:0> stream <compute, 0> ins(%ap : !r) {
+  ^bb0(%v: !t):
+    job.output "r", %v : !t
+    plan.yield
+  }
+  plan.task "b/r" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%br : !r) {
+    %v = job.input "r" : !t
+    plan.yield %v : !t
+  }
+  plan.task "b/q" job "b" on <0, cpu:0> stream <compute, 0> ins(%br : !r) {
+  ^bb0(%v: !t):
+    job.output "q", %v : !t
+    plan.yield
+  }
+  plan.task "c/q" job "c" on <0, cpu:0> stream <compute, 0> ins() outs(%cq : !r) {
+    %v = job.input "q" : !t
+    plan.yield %v : !t
+  }
+  plan.task "c/p" job "c" on <0, cpu:0> stream <compute, 0> ins(%cq : !r) {
+  ^bb0(%v: !t):
+    job.output "p", %v : !t
+    plan.yield
+  }
+}
+
+// -----
+
+// Whatever may begin with what a job outside of the ring makes can run.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @begins
+plan.plan @begins {
+  %fx = regst.register "fx" slots 1 on <0, host> : !r
+  %ap = regst.register "ap" slots 1 on <0, host> : !r
+  %bq = regst.register "bq" slots 1 on <0, host> : !r
+  plan.task "f/x" job "f" on <0, cpu:0> stream <compute, 0> ins() outs(%fx : !r) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  plan.task "f/p" job "f" on <0, cpu:0> stream <compute, 0> ins(%fx : !r) {
+  ^bb0(%v: !t):
+    job.output "p", %v : !t
+    plan.yield
+  }
+  plan.task "a/p" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%ap : !r) {
+    %v = job.input "p" : !t
+    plan.yield %v : !t
+  }
+  plan.task "a/q" job "a" on <0, cpu:0> stream <compute, 0> ins(%ap : !r) {
+  ^bb0(%v: !t):
+    job.output "q", %v : !t
+    plan.yield
+  }
+  plan.task "b/q" job "b" on <0, cpu:0> stream <compute, 0> ins() outs(%bq : !r) {
+    %v = job.input "q" : !t
+    plan.yield %v : !t
+  }
+  plan.task "b/p" job "b" on <0, cpu:0> stream <compute, 0> ins(%bq : !r) {
+  ^bb0(%v: !t):
+    job.output "p", %v : !t
+    plan.yield
+  }
+}
