@@ -13,13 +13,14 @@ Steps are a run that the plan allows, so no layout takes less; what takes more h
 bytes to the packer, to tasks that run beside each other, or to acts that do.
 
 In a plan with rates steps are the acts of one launch, and a register is alive from the
-first to the last act for each of its pieces.
+first to the last act for each of its pieces. Where these are too many, or wait for each
+other, a register only counts while a task that uses it acts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -38,6 +39,30 @@ class Life(NamedTuple):
 
     first: int
     last: int
+
+
+def joined(lives: Iterable[Life]) -> list[Life]:
+    """
+    The same steps, each in one life only: several pieces of a register, in whatever
+    slots, are alive in the bytes that it has once.
+    """
+    found: list[Life] = []
+    for life in sorted(lives):
+        if found and life.first <= found[-1].last:
+            found[-1] = Life(found[-1].first, max(found[-1].last, life.last))
+        else:
+            found.append(life)
+    return found
+
+
+def steps_of_acts(usage: Usage) -> Mapping[int, int] | None:
+    """The step of each act of a launch; None where they are too many, or cannot act."""
+    if usage.acts is None:
+        return None
+    try:
+        return usage.order(Guard()).step
+    except CycleError:
+        return None
 
 
 def roots_of(registers: Iterable[SSAValue]) -> dict[SSAValue, None]:
@@ -85,24 +110,21 @@ class Liveness:
         self._look_at_acts()
 
     def _look_at_acts(self) -> None:
-        """Let steps be acts where tasks act at different rates, if these can act."""
-        if len(self._plan.jobs) > 1:
-            return
+        """Let steps be acts where tasks act at different rates."""
         usage = Usage(self._plan)
-        if usage.acts is None:
+        if not usage.rates.is_rated:
             return
-        try:
-            step = usage.order(Guard()).step
-        except CycleError:
-            return
+        step = steps_of_acts(usage)
+        place = {task: i for i, task in enumerate(self.tasks)}
         for register in usage.registers:
-            if register.register in self._written:
-                steps = (
-                    [step[user] for user in span.users]
-                    for span in usage.spans_of(register)
-                )
-                lives = [Life(min(found), max(found)) for found in steps]
-                self._lives[register.register] = lives
+            if (value := register.register) not in self._written:
+                continue
+            if step is None:
+                steps = [[place[task]] for task in self._users[value]]
+            else:
+                spans = usage.spans_of(register)
+                steps = [[step[x] for x in (*s.users, *s.first_writers)] for s in spans]
+            self._lives[value] = joined([Life(min(s), max(s)) for s in steps])
 
     def is_variable(self, register: RegisterOp) -> bool:
         """Whether a register holds the same at each act."""

@@ -23,6 +23,8 @@ class Memory(NamedTuple):
     """
     A chunk of `size` bytes; `device` is `cpu` for all memory of the host. Among its
     kind the device, or that which memory of the host is `pinned` for, has a `number`.
+    What are no variables takes `peak` bytes of it, and in no layout fewer than `bound`,
+    if these are known.
     """
 
     name: str
@@ -30,6 +32,8 @@ class Memory(NamedTuple):
     size: int
     number: int = 0
     pinned: str | None = None
+    peak: int | None = None
+    bound: int | None = None
 
 
 class Queue(NamedTuple):

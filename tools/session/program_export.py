@@ -218,7 +218,9 @@ def image_of(program: ProgramOp) -> ProgramImage:
     for op in ops:
         if isinstance(op, ChunkOp):
             case, name = op.memory_case, op.sym_name.data
-            chunks.append(Memory(name, *_place_of(case, numbers, op.size.value.data)))
+            place = _place_of(case, numbers, op.size.value.data)
+            said = op.memory_report or {}
+            chunks.append(Memory(name, *place, said.get("peak"), said.get("bound")))
             alignments[name] = case.alignment
 
     def queue(op: RegisterOp | ControlOp) -> Queue:

@@ -11,6 +11,8 @@
 // REDUCED-LABEL: plan.plan @loop attributes {no_events = "rates: events are of acts that all tasks make equally often"}
 job.job @loop placement <cpu, [0:0]> {
   // CHECK: regst.chunk on <0, host> size 3072
+  // CHECK-NEXT: size 1024 sum 1024 bound 1024
+  // CHECK-NEXT: size 2048 sum 4096 bound 2048
   // CHECK: regst.register "x/out" in %{{.+}} at [[X:[0-9]+]] slots 1
   // CHECK: regst.register "b/out" in %{{.+}} at [[X]] slots 1
   // CHECK: regst.register "y/out" in %{{.+}} at [[X]] slots 1
@@ -41,4 +43,32 @@ job.job @twisted placement <cpu, [0:0]> {
   job.output "q", %q : !t
   %z = op.relu %x : !t -> !t
   job.output "z", %z : !t
+}
+
+// A register has its bytes once, in however many slots pieces are alive at once: the four of
+// "a" until "y" has read them.
+// CHECK-LABEL: plan.plan @pieces
+job.job @pieces placement <cpu, [0:0]> {
+  // CHECK: size 4096 sum 4096 bound 4096
+  // CHECK: regst.register "a/out" in %{{.+}} at 0 slots 4
+  %x = job.input "x" : !t
+  %a = op.relu %x : !t -> !t
+  %s = op.acc %a every 4 : !t -> !t
+  %t = op.tanh %s : !t -> !t
+  %r = op.repeat %t times 4 : !t -> !t
+  %y = op.add %r, %a : !t, !t -> !t
+  job.output "y", %y : !t
+}
+
+// Of too many acts to look at, each only needs what its own task uses.
+// CHECK-LABEL: plan.plan @many
+job.job @many placement <cpu, [0:0]> {
+  // CHECK: size 6144 sum 6144 bound 2048
+  %x = job.input "x" : !t
+  %a = op.relu %x : !t -> !t
+  %b = op.relu %a : !t -> !t
+  %h = op.acc %b every 100 : !t -> !t
+  %s = op.acc %h every 100 : !t -> !t
+  %y = op.relu %s : !t -> !t
+  job.output "y", %y : !t
 }

@@ -3,7 +3,8 @@ The memory of a launch program over its steps, as a report that can be drawn.
 
 A step is an actor, in the order in which the program lists them. A register is alive
 from the step that fills it to the last one that reads it, a variable always. Of two
-that are alive together over the same bytes the smaller one is drawn as an alias.
+that are alive together over the same bytes the smaller one is drawn as an alias. The
+bound is the one that the program says of its chunks.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 from penstock.lowering.algorithms.occupancy import Occupancy
 from penstock.runtime.program.executable import (
     ActorImage,
+    Memory,
     ProgramImage,
     Queue,
     TensorKind,
@@ -41,7 +43,7 @@ def memory_of(image: ProgramImage, kinds: Sequence[str]) -> Report:
     zones: list[Zone] = []
     for memory in image.chunks:
         registers = with_aliases(finder.of(memory.name))
-        usage = usage_of(memory.size, registers, max(1, len(steps)))
+        usage = usage_of(memory, registers, max(1, len(steps)))
         block = Block("all", 0, usage, marked(registers, usage))
         chunk = Chunk(memory.name, memory.size, [block])
         zones.append(Zone(f"{memory.device} {memory.name}", usage, [chunk]))
@@ -136,8 +138,11 @@ def with_aliases(registers: Sequence[Register]) -> list[Register]:
     return found
 
 
-def usage_of(size: int, registers: Sequence[Register], steps: int) -> Usage:
-    """The bytes at each step: those of each register that is no alias."""
+def usage_of(memory: Memory, registers: Sequence[Register], steps: int) -> Usage:
+    """
+    The bytes at each step: those of each register that is no alias. The bound is that
+    of the plan, without variables; where the program says none, there is no ratio.
+    """
     lives: dict[str, tuple[int, int]] = {}
     for register in registers:
         root = register.alias_of or register.name
@@ -145,10 +150,11 @@ def usage_of(size: int, registers: Sequence[Register], steps: int) -> Usage:
         lives[root] = min(first, register.first), max(last, register.last)
     roots = [r for r in registers if r.alias_of is None]
     occupancy = Occupancy([(*lives[r.name], r.bytes) for r in roots])
-    live, bound = occupancy.of_steps(range(steps)), occupancy.most
+    live, size = occupancy.of_steps(range(steps)), memory.size
+    bound = occupancy.most if memory.bound is None else memory.bound
     owners = [roots[index].name for index in occupancy.owners[:OWNERS]]
     total = sum(r.bytes for r in roots)
-    ratio = size / bound if bound else None
+    ratio = memory.peak / bound if memory.peak and bound else None
     return Usage(size, total, bound, ratio, live, occupancy.peak, owners)
 
 

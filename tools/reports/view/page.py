@@ -187,9 +187,13 @@ def figure_lines(
 
 
 def peak_text(report: Report, usage: Usage) -> str:
-    """The bytes that are alive at the fullest step."""
+    """How far activations are from their bound, or how many bytes are alive at most."""
     text = f"at most {size_text(usage.bound)} alive"
+    if usage.ratio is not None:
+        bound = size_text(usage.bound)
+        peak = size_text(round(usage.ratio * usage.bound))
+        text = f"activations {peak} ({usage.ratio:.3f} x the bound of {bound})"
     if usage.peak_step is None or not report.steps:
         return text
     task = report.steps[usage.peak_step].task
-    return f"{text}, at step {usage.peak_step}, {escape(task)}"
+    return f"{text}, fullest at step {usage.peak_step}, {escape(task)}"

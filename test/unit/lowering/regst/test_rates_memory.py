@@ -408,3 +408,20 @@ def test_a_planted_overlap_is_an_error() -> None:
         LocatedPassFailure, match="'s/out' and 't/out' share 1024 bytes"
     ):
         run(module, "verify-plan")
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("merge", ["", ",plan-merge-jobs"])
+def test_no_memory_is_below_its_bound(seed: int, merge: str):
+    text = random_job(seed, 8)
+    if merge:
+        other = random_job(seed + 100, 6).replace("@j", "@k")
+        text += other.replace('"x"', '"x2"').replace('"y', '"z')
+    module = Parser(context(), text).parse_module()
+    passes = f"{TO_REGISTERS % 1},regst-alias-registers,regst-plan-memory{merge}"
+    plan = run(module, passes)
+    said = [op for op in plan.body.block.ops if isinstance(op, BlockOp) and op.bound]
+    assert said
+    for block in said:
+        assert block.bound is not None
+        assert 0 < block.bound.value.data <= block.size.value.data

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import MemRefType, i8
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, i8, i64
 from xdsl.ir import Block, Operation, Region
 
 from penstock.dialects.job import DeviceAttr, InitAttr
@@ -30,7 +30,7 @@ from penstock.dialects.launch import (
     VariableOp,
 )
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.runtime.program.executable import ProgramImage
+from penstock.runtime.program.executable import ProgramImage, image_from_json
 from penstock.tools.cli.run import run_tool as run_model
 from penstock.tools.cli.view import run_tool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
@@ -152,6 +152,30 @@ def test_registers_are_alive_from_writer_to_last_reader():
         actor("d", ["y", "z"], []),
     ]
     assert live_of(program(memory, actors)) == [8, 12, 8 + 4 + 80, 84]
+
+
+def test_the_bound_is_that_of_the_plan_if_the_program_says_it():
+    memory = [register("x", 0, 64), register("y", 128, 64)]
+    actors = [actor("a", [], ["x"]), actor("b", ["x"], ["y"]), actor("c", ["y"], [])]
+    image = program(memory, actors)
+    (zone,) = memory_of(image, ["view"] * 3).zones
+    assert (zone.usage.bound, zone.usage.ratio) == (128, None)
+    assert "512 B, at most 128 B alive, fullest at step 1, b" in page_of(image, None)
+    (chunk,) = image.chunks
+    image = image._replace(chunks=(chunk._replace(peak=192, bound=96),))
+    (zone,) = memory_of(image, ["view"] * 3).zones
+    assert (zone.usage.bound, zone.usage.ratio) == (96, 2.0)
+    text = "512 B, activations 192 B (2.000 x the bound of 96 B), fullest at step 1, b"
+    assert text in page_of(image, None)
+
+
+def test_the_bound_stands_in_the_executable():
+    report = {key: IntegerAttr(n, i64) for key, n in (("bound", 96), ("peak", 192))}
+    chunk = ChunkOp("c0", MemoryCaseAttr(0, "host"), 512)
+    chunk.attributes["memory"] = DictionaryAttr(report)
+    image = image_of(ProgramOp("p", 0, Region(Block([chunk]))))
+    assert [(x.peak, x.bound) for x in image.chunks] == [(192, 96)]
+    assert image_from_json(image.to_json()) == image
 
 
 def test_variables_are_always_alive():
